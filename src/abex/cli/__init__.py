@@ -1,0 +1,61 @@
+"""The command `abex`: one file a command, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from abex.errors import UserError, nearest
+
+#: command -> (module of abex.cli, one line for the overview). Each module defines a click command `command`.
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported on demand, so that `abex --help` stays instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of a person's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; an unknown name is answered with the nearest one."""
+        if cmd_name not in COMMANDS:
+            raise UserError(f"unknown command {cmd_name!r}{nearest(cmd_name, COMMANDS)} (see `abex --help`)")
+        module = importlib.import_module(f"abex.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="abex", prog_name="abex")
+def group() -> None:
+    """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line: a person's mistake is one sentence and exit code 2."""
+    try:
+        return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
+    except UserError as error:
+        message = str(error)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(1)
+    click.echo(f"abex: {message}", err=True)
+    sys.exit(2)

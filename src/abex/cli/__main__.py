@@ -1,0 +1,5 @@
+"""``python -m abex.cli``."""
+
+from abex.cli import main
+
+main()

@@ -1,0 +1,71 @@
+"""What an environment promises.
+
+An environment is a value (frozen dataclass). ``open(key, horizon)`` makes the *world* of one replication,
+a record of arrays, from a 64-bit key; three kernels read it and write nothing:
+
+``draw(world, t, arm) -> reward``
+    Reward in [0, 1] of ``arm`` at step t. It depends on its arguments alone, so it is the same whoever asks
+    and in whatever order: policies simulated together face the very same rewards (common random numbers).
+``gap(world, t, arm) -> float``
+    What pulling ``arm`` at step t adds to the regret.
+``best(world, t, arm) -> bool``
+    Whether ``arm`` is a best arm at step t.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rules(NamedTuple):
+    """The kernels of an environment."""
+
+    draw: Callable[..., Any]
+    gap: Callable[..., Any]
+    best: Callable[..., Any]
+
+
+class Environment(ABC):
+    """A source of rewards; see the module's text for what it promises."""
+
+    @property
+    @abstractmethod
+    def n_arms(self) -> int:
+        """Number of arms K."""
+
+    @abstractmethod
+    def open(self, key: np.uint64, horizon: int) -> Any:
+        """The world of one replication (arrays may be shared between worlds: nothing writes to them)."""
+
+    @staticmethod
+    @abstractmethod
+    def draw(world: Any, t: int, arm: int) -> float:
+        """Reward of ``arm`` at step t (kernel)."""
+
+    @staticmethod
+    @abstractmethod
+    def gap(world: Any, t: int, arm: int) -> float:
+        """Regret of pulling ``arm`` at step t (kernel)."""
+
+    @staticmethod
+    @abstractmethod
+    def best(world: Any, t: int, arm: int) -> bool:
+        """Whether ``arm`` is a best arm at step t (kernel)."""
+
+    def rules(self) -> Rules:
+        """The three kernels."""
+        return Rules(self.draw, self.gap, self.best)
+
+    @property
+    def longest_horizon(self) -> int | None:
+        """The last step the environment can pay for, None if it never ends."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> Iterator[Environment]:
+        """Instances on which the contract is checked."""

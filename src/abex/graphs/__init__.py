@@ -1,0 +1,1 @@
+"""Feedback graphs: who is seen when an arm is pulled."""

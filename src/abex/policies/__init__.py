@@ -1,0 +1,5 @@
+"""What plays: one file a family, one import line a policy."""
+
+from abex.policies.ucb import UCB1
+
+__all__ = ["UCB1"]

@@ -1,0 +1,1 @@
+"""The paper's schedule, lemmas and theorems as functions."""
