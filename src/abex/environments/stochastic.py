@@ -30,13 +30,13 @@ class MeansWorld(NamedTuple):
 @kernel
 def mean_gap(world: Any, t: int, arm: int) -> float:
     """Pseudo-regret: largest mean minus the mean of the pulled arm."""
-    return world.top - world.means[arm]
+    return float(world.top - world.means[arm])
 
 
 @kernel
 def mean_best(world: Any, t: int, arm: int) -> bool:
     """The arm's mean is the largest."""
-    return world.means[arm] >= world.top
+    return bool(world.means[arm] >= world.top)
 
 
 def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> NDArray[np.float64]:
@@ -211,7 +211,7 @@ class ClippedGaussian(_Stationary):
     def draw(world: Any, t: int, arm: int) -> float:
         """A clipped normal number."""
         x = world.centres[arm] + world.shape * normal_from(word_at(world.key, t, arm))
-        return min(max(x, 0.0), 1.0)
+        return float(min(max(x, 0.0), 1.0))
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:

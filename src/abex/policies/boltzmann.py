@@ -121,7 +121,7 @@ class GumbelState(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     scale: float
     shared_noise: bool
 
@@ -182,12 +182,12 @@ class BoltzmannGumbel(Policy[GumbelState]):
             if not state.shared_noise and state.pulls[k] > 0.0:
                 noise = -state.scale * math.log(rng.standard_exponential())
             if state.pulls[k] > 0.0:
-                state.index[k] = state.means[k] + noise / math.sqrt(state.pulls[k])
+                state.score[k] = state.means[k] + noise / math.sqrt(state.pulls[k])
             elif state.shared_noise:
-                state.index[k] = math.copysign(math.inf, noise)
+                state.score[k] = math.copysign(math.inf, noise)
             else:
-                state.index[k] = math.inf
-        return argmax(state.index, rng)
+                state.score[k] = math.inf
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_mean)
 

@@ -114,8 +114,8 @@ class EpsilonMeans(NamedTuple):
 def exploration_chance(state: Any, t: int) -> float:
     """Probability of a uniform pull at step t."""
     if state.decays:
-        return min(1.0, state.rate * state.means.size / t)
-    return state.rate
+        return float(min(1.0, state.rate * state.means.size / t))
+    return float(state.rate)
 
 
 @kernel
@@ -239,7 +239,7 @@ class Commitment(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     progress: NDArray[np.int64]  # (2,)
     due: float
 
@@ -301,10 +301,10 @@ class ExploreThenCommit(Policy[Commitment]):
     def select(state: Any, t: int, rng: Any) -> int:
         """The arm observed least while any is short, else the committed one."""
         if state.progress[0] == 0:
-            return state.progress[1]
+            return int(state.progress[1])
         for k in range(state.pulls.size):
-            state.index[k] = -state.pulls[k]
-        return argmax(state.index, rng)
+            state.score[k] = -state.pulls[k]
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel

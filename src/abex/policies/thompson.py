@@ -18,7 +18,7 @@ class BetaState(NamedTuple):
 
     successes: PerArm  # float64 (K,), prior included
     failures: PerArm  # float64 (K,), prior included
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     resample: bool
 
 
@@ -81,9 +81,9 @@ class Thompson(Policy[BetaState]):
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """The largest draw."""
-        for k in range(state.index.size):
-            state.index[k] = rng.beta(state.successes[k], state.failures[k])
-        return argmax(state.index, rng)
+        for k in range(state.score.size):
+            state.score[k] = rng.beta(state.successes[k], state.failures[k])
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_beta)
 

@@ -30,7 +30,7 @@ class TsallisState(NamedTuple):
 @kernel
 def tsallis_rate(state: Any, t: int) -> float:
     """Learning rate of step t."""
-    return state.rate / math.sqrt(t) if state.decays else state.rate
+    return float(state.rate / math.sqrt(t) if state.decays else state.rate)
 
 
 @kernel

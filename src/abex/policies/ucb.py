@@ -21,7 +21,7 @@ class WidthMeans(NamedTuple):
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
     narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     scale: float
 
 
@@ -79,8 +79,8 @@ class UCB1(Policy[WidthMeans]):
         """The largest upper confidence bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.index[k] = state.means[k] + width * state.narrow[k]
-        return argmax(state.index, rng)
+            state.score[k] = state.means[k] + width * state.narrow[k]
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_width)
 
@@ -97,7 +97,7 @@ class VarianceMeans(NamedTuple):
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
     spread: PerArm  # float64 (K,), sum of (x - mean)^2
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     zeta: float
     c: float
 
@@ -151,8 +151,8 @@ class UCBV(Policy[VarianceMeans]):
         for k in range(state.means.size):
             n = max(state.pulls[k], 1.0)
             root = math.sqrt(2.0 * level * state.spread[k]) / n
-            state.index[k] = state.means[k] + root + 3.0 * state.c * level / n
-        return argmax(state.index, rng)
+            state.score[k] = state.means[k] + root + 3.0 * state.c * level / n
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel
@@ -236,16 +236,16 @@ class KLUCB(Policy[Means]):
         top = -1.0
         for k in range(state.means.size):
             if state.pulls[k] == 0.0:
-                state.index[k] = math.inf
+                state.score[k] = math.inf
             else:
                 each = level / state.pulls[k]
-                state.index[k] = state.means[k] + math.sqrt(0.5 * each)
-                if state.index[k] >= top:
-                    state.index[k] = kl_upper_bound(state.means[k], each)
-                    top = max(top, state.index[k])
+                state.score[k] = state.means[k] + math.sqrt(0.5 * each)
+                if state.score[k] >= top:
+                    state.score[k] = kl_upper_bound(state.means[k], each)
+                    top = max(top, state.score[k])
                 else:
-                    state.index[k] = -1.0  # even Pinsker's bound is below a bound already found
-        return argmax(state.index, rng)
+                    state.score[k] = -1.0  # even Pinsker's bound is below a bound already found
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_mean)
 
@@ -255,7 +255,7 @@ class MossState(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     horizon: float  # nan: the current step
     factor: float
 
@@ -268,8 +268,8 @@ def moss_select(state: Any, t: int, rng: Any) -> int:
     for k in range(state.means.size):
         n = max(state.pulls[k], 1.0)
         bonus = 0.0 if share <= n else math.sqrt(state.factor * math.log(share / n) / n)
-        state.index[k] = state.means[k] + bonus
-    return argmax(state.index, rng)
+        state.score[k] = state.means[k] + bonus
+    return argmax(state.score, rng)
 
 
 @dataclass(frozen=True)
