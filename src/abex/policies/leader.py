@@ -12,6 +12,8 @@ from abex.kernels import kernel
 from abex.policies.means import learn_mean
 from abex.randomness import argmax
 
+FEW_ARMS = 32  # below this, looking is cheaper than remembering
+
 
 @kernel
 def leader(state: Any, rng: Any) -> int:
@@ -19,6 +21,8 @@ def leader(state: Any, rng: Any) -> int:
     if state.lead[0] >= 0:
         return int(state.lead[0])
     best = argmax(state.means, rng)
+    if state.means.size < FEW_ARMS:
+        return best
     second = -1.0
     for k in range(state.means.size):
         if k != best and state.means[k] > second:
