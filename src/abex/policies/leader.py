@@ -21,8 +21,6 @@ def leader(state: Any, rng: Any) -> int:
     if state.lead[0] >= 0:
         return int(state.lead[0])
     best = argmax(state.means, rng)
-    if state.means.size < FEW_ARMS:
-        return best
     second = -1.0
     for k in range(state.means.size):
         if k != best and state.means[k] > second:
