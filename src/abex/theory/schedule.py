@@ -1,8 +1,8 @@
 """ABE's schedule: when it explores, when it samples from the Boltzmann distribution. One formula, one place.
 
-Outer iteration (*epoch*) i = 1, 2, ... first explores, then takes :math:`K\\,2^i` Boltzmann slots. Exploration
-is paid from a credit counted in arms: an epoch adds its due, every exploration pull takes away the arms
-that it covers for the first time in the current sweep, and the phase lasts while at least one arm is paid for.
+Outer iteration (*epoch*) i = 1, 2, ... first explores, then takes K 2^i Boltzmann slots. Exploration is
+paid from a credit counted in arms: an epoch adds its due, every exploration pull takes away the arms that
+it covers for the first time in the current sweep, and the phase lasts while at least one arm is paid for.
 Under bandit feedback a pull covers one arm; in Algorithm 2 the pulls of a sweep xi together cover K.
 
 The kernels play (the policy uses them); `Schedule` answers questions about them in exact integers.
@@ -34,7 +34,7 @@ def exploration_rate(c: float, alpha: float, epoch: int) -> float:
 @kernel
 def whole_sweeps(rate: float) -> int:
     r"""The paper's rounding :math:`\lfloor c\,i^\alpha\rfloor`; a hair below a whole number counts as it."""
-    return int(math.floor(rate + HAIR))
+    return int(math.floor(rate + HAIR))  # noqa: RUF046 (compiled, math.floor is a float)
 
 
 @kernel
@@ -91,7 +91,7 @@ class FirstExploration(NamedTuple):
 class Schedule:
     r"""The schedule of Algorithm 1, or of Algorithm 2 when ``covers`` is given, in exact integers.
 
-    Epoch i takes :math:`|\xi|\lfloor c\,i^\alpha\rfloor` exploration slots (``rounding="floor"``, as printed),
+    Epoch i explores in :math:`|\xi|\lfloor c\,i^\alpha\rfloor` slots (``rounding="floor"``, as printed),
     :math:`|\xi|\lceil c\,i^\alpha\rceil` (``"ceil"``), or what the carried credit pays for (``"carry"``:
     :math:`\lfloor K\sum_{j\le i}c\,j^\alpha\rfloor` slots by the end of epoch i under bandit feedback).
 
@@ -232,7 +232,8 @@ class Schedule:
         log2_epoch = math.log2(least / self.c) / self.alpha
         if log2_epoch > 1000.0:
             raise UserError(
-                f"c={self.c:g} and alpha={self.alpha:g} are too small: exploration begins at epoch 2^{log2_epoch:.0f}"
+                f"c={self.c:g} and alpha={self.alpha:g} are too small: "
+                f"exploration begins at epoch 2^{log2_epoch:.0f}"
             )
         number = math.ceil(2.0**log2_epoch)
         # rounding of the power can miss by one
