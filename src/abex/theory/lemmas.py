@@ -120,7 +120,7 @@ def lemma_2(t: int, n_arms: int, c: float, alpha: float) -> float | None:
     ell = lemma_1_lower_as_printed(t, n_arms, c)
     if ell < lemma_2_threshold(c, alpha):
         return None
-    return c / 2.0 * ell ** (alpha + 1.0) / (alpha + 1.0)
+    return c / 2.0 * math.pow(ell, alpha + 1.0) / (alpha + 1.0)
 
 
 lemma_5 = lemma_2
@@ -139,7 +139,7 @@ def lemma_2_carry(t: int, n_arms: int, c: float, alpha: float) -> float:
     4.79...
     """
     ell = max(0.0, lemma_1_lower(t, n_arms, c, alpha))
-    return c * ell ** (alpha + 1.0) / (alpha + 1.0) - 1.0
+    return c * math.pow(ell, alpha + 1.0) / (alpha + 1.0) - 1.0
 
 
 def lemma_3(horizon: int, n_arms: int, c: float, alpha: float) -> float:
@@ -152,7 +152,7 @@ def lemma_3(horizon: int, n_arms: int, c: float, alpha: float) -> float:
     >>> lemma_3(10**6, n_arms=16, c=1.0, alpha=1.0)
     143.3...
     """
-    return c * (lemma_1_upper(horizon, n_arms) + 1.0) ** (alpha + 1.0) / (alpha + 1.0)
+    return c * math.pow(lemma_1_upper(horizon, n_arms) + 1.0, alpha + 1.0) / (alpha + 1.0)
 
 
 lemma_6 = lemma_3

@@ -20,7 +20,7 @@ from abex.errors import UserError, one_of, real_number, whole_number
 from abex.kernels import kernel
 
 LAST_DOUBLING = 40  # K * 2^40 slots outlast every horizon we can play; a larger shift would overflow
-ROUNDINGS = ("floor", "ceil", "carry")  # their positions are the kernels' codes
+ROUNDINGS = ("floor", "carry", "ceil")  # their positions are the kernels' codes
 HAIR = 1e-9  # 0.29 * 100 is a hair below 29 in floating point, and counts as 29
 EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms only
 
@@ -28,29 +28,29 @@ EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms
 @kernel
 def exploration_rate(c: float, alpha: float, epoch: int) -> float:
     r"""Sweeps due in outer iteration ``epoch`` before rounding, :math:`c\,i^\alpha`."""
-    return c * float(epoch) ** alpha
+    return c * math.pow(epoch, alpha)
 
 
 @kernel
 def whole_sweeps(rate: float) -> int:
     r"""The paper's rounding :math:`\lfloor c\,i^\alpha\rfloor`; a hair below a whole number counts as it."""
-    return int(math.floor(rate + HAIR))  # noqa: RUF046 (compiled, math.floor is a float)
+    return math.floor(rate + HAIR)
 
 
 @kernel
-def arms_due(rounding: int, rate: float, n_arms: int) -> float:
-    """Credit that an epoch adds, in arms: whole sweeps (``floor``, ``ceil``) or the exact due (``carry``)."""
+def arms_due(rounding: int, rate: float, n_arms: int, left: float) -> float:
+    """Arms that an epoch has to cover: whole sweeps, or with ``carry`` its exact due and what was ``left``."""
     if rounding == 0:
-        return float(whole_sweeps(rate)) * n_arms
+        return float(n_arms * whole_sweeps(rate))
     if rounding == 1:
-        return -float(whole_sweeps(-rate)) * n_arms
-    return rate * n_arms
+        return left + n_arms * rate
+    return float(n_arms * -whole_sweeps(-rate))
 
 
 @kernel
 def is_paid(credit: float) -> bool:
     """Whether the credit pays for one more exploration pull."""
-    return credit >= 1.0 - HAIR
+    return credit > 1.0 - HAIR
 
 
 @kernel
@@ -147,7 +147,7 @@ class Schedule:
         number = 0
         while True:
             number += 1
-            credit += arms_due(code, exploration_rate(self.c, self.alpha, number), self.n_arms)
+            credit = arms_due(code, exploration_rate(self.c, self.alpha, number), self.n_arms, credit)
             slots, credit = self._spend(credit, explored % self.sweep)
             doubled = boltzmann_slots(self.n_arms, number) << max(0, number - LAST_DOUBLING)
             epoch = Epoch(number, first, slots, doubled, explored)
@@ -222,7 +222,7 @@ class Schedule:
                 if is_paid(sweeps * self.n_arms):
                     return number
             # far out the sum is its integral: c i^(alpha + 1) / (alpha + 1) = 1 / K
-            return math.ceil(((self.alpha + 1.0) / (self.c * self.n_arms)) ** (1.0 / (self.alpha + 1.0)))
+            return math.ceil(math.pow((self.alpha + 1.0) / (self.c * self.n_arms), 1.0 / (self.alpha + 1.0)))
         code = ROUNDINGS.index(self.rounding)
         least = HAIR if self.rounding == "ceil" else 1.0 - HAIR  # the rate from which a sweep is due
         if self.c >= least:
@@ -235,8 +235,8 @@ class Schedule:
                 f"c={self.c:g} and alpha={self.alpha:g} are too small: "
                 f"exploration begins at epoch 2^{log2_epoch:.0f}"
             )
-        number = math.ceil(2.0**log2_epoch)
+        number = math.ceil(math.pow(2.0, log2_epoch))
         # rounding of the power can miss by one
-        while number < 2**50 and arms_due(code, exploration_rate(self.c, self.alpha, number), 1) < 1.0:
+        while number < 2**50 and arms_due(code, exploration_rate(self.c, self.alpha, number), 1, 0.0) < 1.0:
             number += 1
         return number
