@@ -5,7 +5,7 @@
 Dataset('digits': 1,200 + 597 rows, 64 features (uint8), 10 classes)
 """
 
-from abex.datasets.records import Dataset
+from abex.datasets.records import Dataset, Network, Ratings
 from abex.datasets.registry import load, names
 
-__all__ = ["Dataset", "load", "names"]
+__all__ = ["Dataset", "Network", "Ratings", "load", "names"]

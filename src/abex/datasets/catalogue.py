@@ -23,14 +23,15 @@ class Remote:
 class Part:
     """One file of a data set under its unpacked name.
 
-    It is accepted plain, as ``.gz`` and ``.Z``, and inside its ``remote`` when that is an archive.
+    ``remotes`` are the ways to get it, tried in turn. It is accepted plain, as ``.gz`` and ``.Z``, and
+    inside a remote's file when that is an archive.
     ``sha256`` is that of the unpacked bytes, so the packing does not matter; None where copies may differ
     in form, the data set's own checksum decides then.
     """
 
     name: str
     sha256: str | None
-    remote: Remote
+    remotes: tuple[Remote, ...]
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,13 @@ class Entry:
     read: Callable[[Contents], dict[str, Any]]  # parts -> arrays
     build: Callable[[Entry, dict[str, Any]], Any]  # arrays -> what `load` returns
     checksum: str | None  # of the arrays, see `checksum_of`
-    size: str  # rows, features and classes in words, for the table
+    rows: str  # for the table, as are the next two
     description: str
+    brief: str  # the citation in three words
     citation: str
     licence: str
-
-    @property
-    def remotes(self) -> tuple[Remote, ...]:
-        """The files to fetch, each once."""
-        return tuple(dict.fromkeys(part.remote for part in self.parts))
+    features: str = ""
+    classes: str = ""
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,9 @@ def find(entry: Entry, part: Part, folders: list[Path] | None = None) -> Found |
             for packing in PACKINGS:
                 if (folder / (part.name + packing)).is_file():
                     return Found(folder / (part.name + packing))
-            if is_archive(part.remote.file) and (folder / part.remote.file).is_file():
-                return Found(folder / part.remote.file, part.name)
+            for remote in part.remotes:
+                if is_archive(remote.file) and (folder / remote.file).is_file():
+                    return Found(folder / remote.file, part.name)
     return None
 
 
@@ -81,21 +82,25 @@ def load_arrays(entry: Entry, obtain: Callable[[Entry], None]) -> dict[str, NDAr
 
 def parse(entry: Entry, folders: list[Path] | None = None) -> dict[str, NDArray[Any]]:
     """Parse the files of ``entry`` and compare the arrays with its checksum."""
+    arrays = entry.read(read_parts(entry, folders))
+    if entry.checksum is not None and checksum_of(arrays.values()) != entry.checksum:
+        place = find(entry, entry.parts[0], folders) if entry.parts else None
+        raise UserError(
+            f"the values in {place.path.parent if place else 'scikit-learn'} are not those of {entry.name} (their checksum is not the "
+            "registered one): delete the files and fetch them again"
+        )
+    return arrays
+
+
+def read_parts(entry: Entry, folders: list[Path] | None = None) -> Contents:
+    """The checked bytes of all parts."""
     contents: Contents = {}
-    places = []
     for part in entry.parts:
         found = find(entry, part, folders)
         if found is None:
             raise UserError(f"{entry.name} is incomplete: {part.name} is missing")
         contents[part.name] = read(part, found)
-        places.append(found.path)
-    arrays = entry.read(contents)
-    if entry.checksum is not None and checksum_of(arrays.values()) != entry.checksum:
-        raise UserError(
-            f"the values in {places[0].parent} are not those of {entry.name} (their checksum is not the "
-            "registered one): delete the files and fetch them again"
-        )
-    return arrays
+    return contents
 
 
 # -- arrays on disk -----------------------------------------------------------------------------------------

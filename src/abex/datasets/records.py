@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
+from abex.errors import UserError, one_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,3 +110,102 @@ def smallest(values: NDArray[Any], decimals: int | None = None) -> NDArray[Any]:
         kept = np.array_equal(np.round(back, decimals), np.round(values, decimals), equal_nan=True)
     # adding zero turns -0.0 into 0.0, which files print either way
     return (short if kept else values.astype(np.float64)) + np.float32(0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Network:
+    """A graph as a list of edges.
+
+    As a feedback graph: ``Graph.from_edges(network.edges, network.n_nodes, directed=network.directed)``.
+
+    ``labels[k]`` is what node k is called in the file. An undirected edge is listed once.
+    """
+
+    name: str
+    sources: NDArray[np.int32]
+    targets: NDArray[np.int32]
+    labels: NDArray[Any]
+    directed: bool = False
+    description: str = ""
+    citation: str = ""
+    licence: str = ""
+
+    @property
+    def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Both ends of every edge."""
+        return self.sources, self.targets
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.labels.size)
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of ends and labels."""
+        return checksum_of([self.sources, self.targets, self.labels])
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"Network({self.name!r}: {self.n_nodes:,} nodes, {self.sources.size:,} {kind} edges)"
+
+
+Edges = tuple[NDArray[np.int32], NDArray[np.int32]]
+DIRECTIONS = ("out", "in", "both")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ratings:
+    """Who rated what how, and who trusts whom.
+
+    Users and items are numbered 0..; ``user_labels`` and ``item_labels`` are their names in the file.
+    A pair (user, item) may be there more than once, as in Epinions.
+    """
+
+    name: str
+    users: NDArray[np.int32]  # (ratings,)
+    items: NDArray[np.int32]
+    ratings: NDArray[np.float32]
+    trusters: NDArray[np.int32]  # (trust pairs,)
+    trustees: NDArray[np.int32]
+    user_labels: NDArray[Any]
+    item_labels: NDArray[Any]
+    lowest: float = 1.0  # ends of the scale
+    highest: float = 5.0
+    description: str = ""
+    citation: str = ""
+    licence: str = ""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return int(self.user_labels.size)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.item_labels.size)
+
+    def trust_edges(self, direction: str = "out") -> Edges:
+        """Feedback edges (source, target): pulling the source shows the target.
+
+        ``"out"``: pulling u shows those whom u trusts (the default of the recommendation experiment);
+        ``"in"``: those who trust u; ``"both"``: either.
+        """
+        return trust_edges(self.trusters, self.trustees, direction)
+
+    def __repr__(self) -> str:
+        return (
+            f"Ratings({self.name!r}: {self.n_users:,} users, {self.n_items:,} items, "
+            f"{self.ratings.size:,} ratings, {self.trusters.size:,} trust pairs)"
+        )
+
+
+def trust_edges(trusters: NDArray[np.int32], trustees: NDArray[np.int32], direction: str = "out") -> Edges:
+    """The feedback edges of a trust network; see `Ratings.trust_edges`."""
+    one_of("direction", direction, DIRECTIONS)
+    if direction == "out":
+        return trusters, trustees
+    if direction == "in":
+        return trustees, trusters
+    return np.concatenate([trusters, trustees]), np.concatenate([trustees, trusters])

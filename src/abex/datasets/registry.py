@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from abex.datasets import classification
+from abex.datasets import classification, epinions, networks
 from abex.datasets.catalogue import Entry
-from abex.datasets.files import load_arrays, missing
-from abex.errors import UserError, one_of
+from abex.datasets.files import load_arrays
+from abex.errors import one_of
 
 
 @cache
 def entries() -> dict[str, Entry]:
     """Every data set that has a loader."""
-    return {entry.name: entry for entry in classification.ENTRIES}
+    return {entry.name: entry for entry in (*classification.ENTRIES, *networks.ENTRIES, epinions.ENTRY)}
 
 
 def names() -> list[str]:
@@ -23,7 +23,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Any:
-    """The data set called ``name``.
+    """The data set called ``name``: a `Dataset`, a `Network` or `Ratings`.
 
     Files are looked for in ``$ABEX_DATA``, then in the user's cache, then upstream. What was parsed is kept,
     so the second call is fast.
@@ -34,9 +34,18 @@ def load(name: str) -> Any:
     >>> digits.X_train.shape, digits.X_test.shape, digits.class_names[:3]
     ((1200, 64), (597, 64), ('0', '1', '2'))
     """
-    entry = entries()[one_of("data set", name, entries())]
+    entry = entry_of(name)
     return entry.build(entry, load_arrays(entry, _obtain))
 
 
+def entry_of(name: str) -> Entry:
+    """The entry called ``name``, or an error that suggests the nearest."""
+    return entries()[one_of("data set", name, entries())]
+
+
 def _obtain(entry: Entry) -> None:
-    raise UserError(f"{entry.name} is missing {missing(entry)[0].name}")
+    from abex.datasets.download import obtain
+    from abex.datasets.progress import download_bar
+
+    with download_bar() as progress:
+        obtain(entry, progress)
