@@ -203,7 +203,7 @@ ENTRIES = (
         rows="7,291 + 2,007",
         features="256",
         classes="10",
-        description="Digits of ZIP codes on envelopes, 16 x 16 grey levels in [-1, 1]; the book's split; from AT&T's labs.",
+        description="Digits of ZIP codes on envelopes, 16 x 16 grey levels in [-1, 1]; the book's split.",
         brief="Hastie et al. 2009",
         citation='T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical Learning", "ZIP code"; '
         "Y. LeCun et al., Handwritten digit recognition with a back-propagation network, NIPS 1989.",

@@ -44,7 +44,6 @@ def build(entry: Entry, arrays: dict[str, Any]) -> Ratings:
     return Ratings(
         name=entry.name,
         description=entry.description,
-        brief="Tang et al. 2012",
         citation=entry.citation,
         licence=entry.licence,
         **arrays,

@@ -84,10 +84,11 @@ def parse(entry: Entry, folders: list[Path] | None = None) -> dict[str, NDArray[
     """Parse the files of ``entry`` and compare the arrays with its checksum."""
     arrays = entry.read(read_parts(entry, folders))
     if entry.checksum is not None and checksum_of(arrays.values()) != entry.checksum:
-        place = find(entry, entry.parts[0], folders) if entry.parts else None
+        found = find(entry, entry.parts[0], folders) if entry.parts else None
+        place = found.path.parent if found else "scikit-learn"
         raise UserError(
-            f"the values in {place.path.parent if place else 'scikit-learn'} are not those of {entry.name} (their checksum is not the "
-            "registered one): delete the files and fetch them again"
+            f"the values in {place} are not those of {entry.name} (their checksum is not the registered one): "
+            "delete the files and fetch them again"
         )
     return arrays
 

@@ -1,0 +1,88 @@
+"""Stages of a pipeline: functions from value to value whose results are kept on disk by content.
+
+A stage's result is filed under a hash of everything it depends on: the sources of its module, the values
+of its arguments. A pipeline that was killed finds the finished stages and goes on with the next one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.datasets.files import cache, read_arrays, write_arrays
+from abex.datasets.records import checksum_of
+
+Parameters = ParamSpec("Parameters")
+Value = TypeVar("Value")
+
+
+def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+    """Keep the results of ``function``: arguments and result are dataclasses of arrays and plain values.
+
+    An argument called ``progress`` is passed on but does not count: it changes nothing in the result.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        path = cache() / "stages" / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
+        kept = read_arrays(path)
+        if kept is not None:
+            return thaw(get_type_hints(function)["return"], kept)  # type: ignore[no-any-return]
+        value = function(*args, **kwargs)
+        with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+            write_arrays(path, freeze(value))
+        return value
+
+    return run
+
+
+def key_of(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
+    """The hash under which a result is filed."""
+    digest = hashlib.sha256(f"{function.__module__}.{function.__name__}".encode())
+    digest.update(Path(inspect.getfile(function)).read_bytes())
+    for name, value in arguments.items():
+        if name != "progress":
+            digest.update(f"{name}={fingerprint(value)};".encode())
+    return digest.hexdigest()
+
+
+def fingerprint(value: Any) -> str:
+    """The content of an argument as text: arrays by checksum, the rest as Python writes it."""
+    if isinstance(value, np.ndarray):
+        return checksum_of([value])
+    if dataclasses.is_dataclass(value):
+        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        return f"{type(value).__name__}({', '.join(f'{name}={fingerprint(part)}' for name, part in fields)})"
+    return repr(value)
+
+
+def freeze(value: Any) -> dict[str, NDArray[Any]]:
+    """A dataclass as arrays: what is not an array goes into one of JSON text."""
+    arrays: dict[str, NDArray[Any]] = {}
+    plain: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        content = getattr(value, field.name)
+        if isinstance(content, np.ndarray):
+            arrays[field.name] = content
+        else:
+            plain[field.name] = content
+    return {**arrays, "_plain": np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)}
+
+
+def thaw(kind: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """The dataclass that `freeze` took apart."""
+    plain = json.loads(arrays["_plain"].tobytes())
+    return kind(**plain, **{name: array for name, array in arrays.items() if name != "_plain"})
