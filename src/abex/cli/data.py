@@ -116,7 +116,6 @@ def chosen(names: tuple[str, ...]) -> list[Entry]:
 def fetch_one(entry: Entry, folder: Path | None) -> None:
     """Fetch or import one data set and say so."""
     from abex.datasets.download import import_from, obtain
-    from abex.datasets.progress import download_bar
 
     if not entry.parts:
         click.echo(f"{entry.name}: comes with scikit-learn")
@@ -126,8 +125,7 @@ def fetch_one(entry: Entry, folder: Path | None) -> None:
     elif look(entry).status == "there":
         click.echo(f"{entry.name}: already in {look(entry).place}")
     else:
-        with download_bar() as progress:
-            obtain(entry, progress)
+        obtain(entry)
         click.echo(f"{entry.name}: fetched and checked, in {look(entry).place}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 import socket
@@ -10,7 +11,6 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from abex.datasets.catalogue import Entry, Found, Part, Remote
 from abex.datasets.files import cache, find, missing, parse, read, roots, writing
 from abex.datasets.unpack import is_archive
 from abex.errors import UserError
+from abex.progress import Progress
 
 ATTEMPTS = 3  # per mirror
 PAUSE = 1.0  # seconds before the second attempt, doubled for each further one
@@ -27,25 +28,19 @@ CHUNK = 1 << 16
 QUIET = 10.0  # a partial file nobody has written to for so many seconds has lost its writer
 KEEP_DAYS = 7.0
 
-Progress = Callable[[str, int, int | None], None]  # file, bytes so far, bytes in all
-
 
 class UnreachableError(Exception):
     """No mirror gave the file; the text says why."""
 
 
-def silent(file: str, done: int, total: int | None) -> None:
-    """No progress bar."""
-
-
-def obtain(entry: Entry, progress: Progress = silent) -> None:
+def obtain(entry: Entry) -> None:
     """Fetch the missing files of ``entry`` into the cache; all of them are checked before any is kept."""
     staging = cache() / "partial" / f"{entry.name}-{uuid.uuid4().hex[:8]}"
     target = cache() / entry.folder
     try:
         for part in missing(entry):
             if find(entry, part, [staging]) is None:  # it may have come in the archive of another part
-                fetch_part(part, staging / entry.folder, progress)
+                fetch_part(part, staging / entry.folder)
         parse(entry, [staging, *roots()])
         target.mkdir(parents=True, exist_ok=True)
         for staged in sorted((staging / entry.folder).iterdir()):
@@ -96,19 +91,19 @@ def expected_name(part: Part) -> str:
 # -- one file -----------------------------------------------------------------------------------------------
 
 
-def fetch_part(part: Part, folder: Path, progress: Progress = silent) -> None:
+def fetch_part(part: Part, folder: Path) -> None:
     """Put a file that holds ``part`` into ``folder``, from the first address whose copy is right."""
     reasons: dict[str, str] = {}  # reason -> the first host that gave it
     for remote in part.remotes:
         for url in remote.urls:
             try:
-                return fetch_file(part, remote, url, folder, progress)
+                return fetch_file(part, remote, url, folder)
             except (UnreachableError, UserError) as reason:
                 reasons.setdefault(str(reason), url.split("/")[2])
     raise UnreachableError("; ".join(f"{host}: {reason}" for reason, host in reasons.items()))
 
 
-def fetch_file(part: Part, remote: Remote, url: str, folder: Path, progress: Progress) -> None:
+def fetch_file(part: Part, remote: Remote, url: str, folder: Path) -> None:
     """Put the file at ``url`` into ``folder`` if it is whole and holds ``part``."""
     import pooch
 
@@ -116,7 +111,7 @@ def fetch_file(part: Part, remote: Remote, url: str, folder: Path, progress: Pro
     known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
     member = part.name if is_archive(remote.file) else None
     while True:
-        downloader = Resuming(remote, progress)
+        downloader = Resuming(remote)
         try:
             pooch.retrieve(url, known, fname=remote.file, path=folder, downloader=downloader)
             read(part, Found(folder / remote.file, member))
@@ -135,9 +130,8 @@ def fetch_file(part: Part, remote: Remote, url: str, folder: Path, progress: Pro
 class Resuming:
     """pooch's downloader: goes on with what an earlier attempt left in the folder ``partial``."""
 
-    def __init__(self, remote: Remote, progress: Progress) -> None:
+    def __init__(self, remote: Remote) -> None:
         self.remote = remote
-        self.progress = progress
         self.resumed = False  # whether what an earlier process left was used
 
     def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
@@ -172,11 +166,17 @@ class Resuming:
                 done = 0  # the server sends all of it again
             length = answer.headers.get("Content-Length")
             total = done + int(length) if length else None
-            with open(partial, "ab" if done else "wb") as stream:
+            with (
+                open(partial, "ab" if done else "wb") as stream,
+                Progress(
+                    f"fetch {self.remote.file}", total or math.inf, show=None if total else False
+                ) as bar,
+            ):
+                bar.advance(done)
                 while chunk := answer.read(CHUNK):
                     stream.write(chunk)
                     done += len(chunk)
-                    self.progress(self.remote.file, done, total)
+                    bar.advance(len(chunk))
             if total is not None and done < total:
                 raise ConnectionError(f"the connection broke after {done:,} of {total:,} bytes")
 

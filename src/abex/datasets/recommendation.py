@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.progress import Step
-from abex.datasets.records import Edges, Ratings, trust_edges
-from abex.datasets.socialmf import Observed, SocialMF, compiled_descent, new_search, weights_of
+from abex.datasets.records import Ratings
+from abex.datasets.socialmf import Observed, Search, SocialMF, compiled_descent, new_search, weights_of
 from abex.datasets.stages import stage
-from abex.errors import UserError, one_of, whole_number
+from abex.errors import UserError, whole_number
+from abex.progress import Progress
 from abex.randomness import stream
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
@@ -87,8 +87,7 @@ class Factors:
 
     def predict(self, users: NDArray[Any], items: NDArray[Any]) -> NDArray[np.float64]:
         """Ratings of the pairs."""
-        product = np.einsum("nd,nd->n", self.users[users], self.items[items])
-        return self.lowest + (self.highest - self.lowest) * _logistic(product)
+        return predicted(self.users[users], self.items[items], self.lowest, self.highest)
 
     def rows(self, first: int, last: int) -> NDArray[np.float64]:
         """Ratings of users first..last-1 for all items."""
@@ -131,17 +130,17 @@ def _starts(owners: NDArray[np.int32], n: int) -> NDArray[np.int64]:
 
 
 @stage
-def fit(ratings: Ratings, model: SocialMF, seed: int, progress: Step | None = None) -> Factors:
+def fit(ratings: Ratings, model: SocialMF, seed: int) -> Factors:
     """Fit on the training fold; stop when the validation error no longer falls, keep the best factors."""
     fold = hold_out(ratings, seed)
-    return _descent(ratings, model, seed, fold == TRAIN, fold == VALIDATION, model.most_epochs, progress)
+    return _descent(ratings, model, seed, fold == TRAIN, fold == VALIDATION, model.most_epochs)
 
 
 @stage
-def refit(ratings: Ratings, model: SocialMF, seed: int, epochs: int, progress: Step | None = None) -> Factors:
+def refit(ratings: Ratings, model: SocialMF, seed: int, epochs: int) -> Factors:
     """Fit on all ratings for a number of epochs that `fit` found."""
     everything = np.ones(ratings.ratings.size, dtype=bool)
-    return _descent(ratings, model, seed, everything, ~everything, epochs, progress)
+    return _descent(ratings, model, seed, everything, ~everything, epochs)
 
 
 def _descent(
@@ -151,7 +150,6 @@ def _descent(
     train: NDArray[np.bool_],
     validation: NDArray[np.bool_],
     most_epochs: int,
-    progress: Step | None,
 ) -> Factors:
     rng = stream(seed, "factors")
     observed = observed_from(ratings, train)
@@ -160,30 +158,23 @@ def _descent(
         FIRST_SPREAD * rng.standard_normal((ratings.n_items, model.dimension)),
     )
     descend, weights = compiled_descent(), weights_of(model)
-    stops_early = bool(validation.any())
     best, kept = np.inf, (search.users, search.items, 0)
-    checked, train_errors, validation_errors = [], [], []
-    epoch = 0
-    while epoch < most_epochs:
-        until = min(epoch + EPOCHS_BETWEEN_CHECKS, most_epochs)
-        descend(observed, weights, search, epoch + 1, until, model.learning_rate)
-        epoch = until
-        now = Factors(
-            search.users, search.items, ratings.lowest, ratings.highest, epoch, *[np.empty(0)] * 3  # type: ignore[arg-type]
-        )
-        checked.append(epoch)
-        train_errors.append(rmse(now.predict(ratings.users[train], ratings.items[train]), ratings.ratings[train]))
-        if stops_early:
-            guess = now.predict(ratings.users[validation], ratings.items[validation])
-            validation_errors.append(rmse(guess, ratings.ratings[validation]))
-            if validation_errors[-1] < best:
+    checked: list[int] = []
+    train_errors: list[float] = []
+    validation_errors: list[float] = []
+    with Progress("fit the ratings", most_epochs) as bar:
+        for epoch in range(EPOCHS_BETWEEN_CHECKS, most_epochs + EPOCHS_BETWEEN_CHECKS, EPOCHS_BETWEEN_CHECKS):
+            epoch = min(epoch, most_epochs)
+            first = checked[-1] + 1 if checked else 1
+            descend(observed, weights, search, first, epoch, model.learning_rate)
+            checked.append(epoch)
+            train_errors.append(_error(search, ratings, train))
+            validation_errors.append(_error(search, ratings, validation))
+            if validation_errors[-1] < best or not validation.any():
                 best, kept = validation_errors[-1], (search.users.copy(), search.items.copy(), epoch)
             elif epoch - kept[2] >= model.patience:
                 break
-        else:
-            kept = (search.users, search.items, epoch)
-        if progress is not None:
-            progress(epoch / most_epochs, f"epoch {epoch}, RMSE {(validation_errors or train_errors)[-1]:.4f}")
+            bar.advance(epoch + 1 - first)
     return Factors(
         *kept[:2],
         lowest=ratings.lowest,
@@ -195,6 +186,21 @@ def _descent(
     )
 
 
+def predicted(
+    user_factors: NDArray[np.float64], item_factors: NDArray[np.float64], lowest: float, highest: float
+) -> NDArray[np.float64]:
+    """Ratings of rows of users for rows of items, pair by pair."""
+    product = np.einsum("nd,nd->n", user_factors, item_factors)
+    return lowest + (highest - lowest) * _logistic(product)
+
+
+def _error(search: Search, ratings: Ratings, rows: NDArray[np.bool_]) -> float:
+    users, items = search.users[ratings.users[rows]], search.items[ratings.items[rows]]
+    return rmse(predicted(users, items, ratings.lowest, ratings.highest), ratings.ratings[rows])
+
+
 def rmse(guess: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Root mean squared error."""
+    """Root mean squared error; NaN if there is nothing to compare."""
+    if np.size(truth) == 0:
+        return float("nan")
     return float(np.sqrt(np.mean((np.asarray(guess, dtype=np.float64) - truth) ** 2)))

@@ -44,8 +44,6 @@ def entry_of(name: str) -> Entry:
 
 
 def _obtain(entry: Entry) -> None:
-    from abex.datasets.download import obtain
-    from abex.datasets.progress import download_bar
+    from abex.datasets.download import obtain  # pooch costs a quarter of a second
 
-    with download_bar() as progress:
-        obtain(entry, progress)
+    obtain(entry)

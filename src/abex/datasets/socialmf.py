@@ -43,12 +43,12 @@ class SocialMF:
         Training ends after so many epochs, or once the validation error has not improved for ``patience``.
     """
 
-    dimension: int = 10
+    dimension: int = 5
     user_penalty: float = 0.1
     item_penalty: float = 0.1
-    trust_weight: float = 5.0
+    trust_weight: float = 1.0
     isolated_term: bool = True
-    learning_rate: float = 0.02
+    learning_rate: float = 0.005
     most_epochs: int = 1000
     patience: int = 30
 
@@ -167,7 +167,9 @@ def social_slopes(observed: Any, weights: Any, search: Any) -> float:
         last = observed.trust_start[u + 1]
         for d in range(dimension):
             user_slope[u, d] += weights.trust * apart[u, d]
-        for place in range(first, last):  # the reverse term: u pulls at those whom u trusts, by T_uv = 1/|N_u|
+        for place in range(
+            first, last
+        ):  # the reverse term: u pulls at those whom u trusts, by T_uv = 1/|N_u|
             v = observed.trustees[place]
             for d in range(dimension):
                 user_slope[v, d] -= weights.trust * apart[u, d] / (last - first)
@@ -189,7 +191,9 @@ def adam(values: Any, slope: Any, first: Any, second: Any, epoch: int, rate: flo
 
 
 @kernel
-def descend(observed: Any, weights: Any, search: Any, first_epoch: int, last_epoch: int, rate: float) -> float:
+def descend(
+    observed: Any, weights: Any, search: Any, first_epoch: int, last_epoch: int, rate: float
+) -> float:
     """Epochs ``first_epoch`` to ``last_epoch``; the objective before the last of them."""
     loss = 0.0
     for epoch in range(first_epoch, last_epoch + 1):
@@ -204,7 +208,9 @@ def compiled_descent() -> Any:
     """`descend`, compiled."""
 
     @compiled(descend, slopes, social_slopes, adam, logistic)
-    def run(observed: Any, weights: Any, search: Any, first_epoch: int, last_epoch: int, rate: float) -> float:
+    def run(
+        observed: Any, weights: Any, search: Any, first_epoch: int, last_epoch: int, rate: float
+    ) -> float:
         return descend(observed, weights, search, first_epoch, last_epoch, rate)
 
     return run

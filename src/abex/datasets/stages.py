@@ -27,10 +27,7 @@ Value = TypeVar("Value")
 
 
 def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
-    """Keep the results of ``function``: arguments and result are dataclasses of arrays and plain values.
-
-    An argument called ``progress`` is passed on but does not count: it changes nothing in the result.
-    """
+    """Keep the results of ``function``: arguments and result are dataclasses of arrays and plain values."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -54,8 +51,7 @@ def key_of(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
     digest = hashlib.sha256(f"{function.__module__}.{function.__name__}".encode())
     digest.update(Path(inspect.getfile(function)).read_bytes())
     for name, value in arguments.items():
-        if name != "progress":
-            digest.update(f"{name}={fingerprint(value)};".encode())
+        digest.update(f"{name}={fingerprint(value)};".encode())
     return digest.hexdigest()
 
 
