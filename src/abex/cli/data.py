@@ -9,8 +9,9 @@ import click
 from abex.datasets.catalogue import Entry
 from abex.datasets.files import cache
 from abex.datasets.inventory import State, check, look, quick_check
+from abex.datasets.records import Ratings
 from abex.datasets.registry import entries, entry_of
-from abex.errors import UserError
+from abex.errors import UserError, whole_number
 
 COLOURS = {
     "verified": "green",
@@ -104,6 +105,37 @@ def show(name: str) -> None:
     """
     entry = entry_of(name)
     click.echo(describe(entry, quick_check(entry)))
+
+
+@command.command()
+@click.argument("ratings", default="epinions")
+@click.option(
+    "--trust", type=click.Path(path_type=Path), help="Trust or friend list that belongs to a file of ratings."
+)
+@click.option(
+    "--more-than", default=30, show_default=True, help="Keep users and items with more ratings than this."
+)
+@click.option("--seeds", default=5, show_default=True, help="Random splits to average over.")
+def rmse(ratings: str, trust: Path | None, more_than: int, seeds: int) -> None:
+    r"""Show how well ratings are foretold: means, matrix factorisation and SocialMF on held-out ratings.
+
+    \b
+    Examples:
+      abex data rmse
+      abex data rmse stars.csv --trust friends.csv --more-than 5
+    """
+    from abex.datasets import load, rating_errors, read_ratings
+    from abex.datasets.recommendation import active
+
+    seeds = whole_number("--seeds", seeds, least=1)
+    raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust)
+    if not isinstance(raw, Ratings):
+        raise UserError(f"{ratings} holds no ratings: name epinions, or a file with user, item and rating")
+    kept = active(raw, more_than)
+    click.echo(repr(kept))
+    click.echo(f"{'root mean squared error':<30}{'validation':>12}{'test':>10}{'std. error':>12}")
+    for row in rating_errors(kept, seeds=range(seeds)):
+        click.echo(f"{row.method:<30}{row.validation:>12.4f}{row.test:>10.4f}{row.test_error:>12.4f}")
 
 
 def chosen(names: tuple[str, ...]) -> list[Entry]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from abex.datasets import classification, epinions, networks
 from abex.datasets.catalogue import Entry
 from abex.datasets.files import load_arrays
-from abex.errors import one_of
+from abex.errors import UserError, one_of
 
 
 @cache
@@ -22,11 +24,11 @@ def names() -> list[str]:
     return list(entries())
 
 
-def load(name: str) -> Any:
+def load(name: str | Path, **options: Any) -> Any:
     """The data set called ``name``: a `Dataset`, a `Network` or `Ratings`.
 
     Files are looked for in ``$ABEX_DATA``, then in the user's cache, then upstream. What was parsed is kept,
-    so the second call is fast.
+    so the second call is fast. A path reads a file of one's own, with the options of `read`.
 
     Examples
     --------
@@ -34,7 +36,13 @@ def load(name: str) -> Any:
     >>> digits.X_train.shape, digits.X_test.shape, digits.class_names[:3]
     ((1200, 64), (597, 64), ('0', '1', '2'))
     """
-    entry = entry_of(name)
+    if name not in entries() and (isinstance(name, Path) or Path(name).suffix or os.sep in name):
+        from abex.datasets.own import read
+
+        return read(name, **options)
+    entry = entry_of(str(name))
+    if options:
+        raise UserError(f"{name} takes no options, got {', '.join(options)}: they are for files of your own")
     return entry.build(entry, load_arrays(entry, _obtain))
 
 
