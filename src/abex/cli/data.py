@@ -125,7 +125,7 @@ def rmse(ratings: str, trust: Path | None, more_than: int, seeds: int) -> None:
       abex data rmse stars.csv --trust friends.csv --more-than 5
     """
     from abex.datasets import load, rating_errors, read_ratings
-    from abex.datasets.recommendation import active
+    from abex.datasets.fitting import active
 
     seeds = whole_number("--seeds", seeds, least=1)
     raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust)

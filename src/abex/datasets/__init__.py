@@ -11,8 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from abex.datasets.accuracy import rating_errors
     from abex.datasets.completion import Recommendation, recommendation
-    from abex.datasets.errors_of_ratings import rating_errors
     from abex.datasets.own import read
     from abex.datasets.own_ratings import read_ratings
     from abex.datasets.records import Dataset, Network, Ratings
@@ -30,7 +30,7 @@ _HOME = {
     "SocialMF": "socialmf",
     "load": "registry",
     "names": "registry",
-    "rating_errors": "errors_of_ratings",
+    "rating_errors": "accuracy",
     "read": "own",
     "read_ratings": "own_ratings",
     "recommendation": "completion",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.recommendation import Factors, active, fit, refit
+from abex.datasets.fitting import Factors, active, fit, refit
 from abex.datasets.records import Edges, Ratings, trust_edges
 from abex.datasets.registry import load
 from abex.datasets.socialmf import SocialMF

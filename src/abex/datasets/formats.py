@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,11 @@ def idx(content: bytes, where: str) -> NDArray[np.uint8]:
         raise UserError(f"{where} is not an IDX file of bytes (it begins with {content[:4].hex(' ')})")
     n_dimensions = content[3]
     start = 4 + 4 * n_dimensions
+    if len(content) < start:
+        raise UserError(f"{where} is damaged: it ends within its first {start} bytes")
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], dtype=">u4"))
-    expected = int(np.prod(shape, dtype=np.int64)) if len(shape) == n_dimensions else -1
-    if len(content) - start != expected:
-        raise UserError(
-            f"{where} is damaged: {max(len(content) - start, 0)} data bytes for the shape {shape}"
-        )
+    if len(content) - start != math.prod(shape):
+        raise UserError(f"{where} is damaged: {len(content) - start} data bytes for the shape {shape}")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape).copy()
 
 
@@ -33,7 +34,9 @@ def numbers(
 ) -> NDArray[np.float64]:
     """A table of numbers, ``n_columns`` in each line."""
     try:
-        table = np.loadtxt(io.BytesIO(content), delimiter=delimiter, ndmin=2, comments="#")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about files without rows: an error below
+            table = np.loadtxt(io.BytesIO(content), delimiter=delimiter, ndmin=2, comments="#")
     except ValueError as error:
         raise UserError(f"{where} is not a table of numbers: {_sentence(error)}") from None
     if table.size == 0:

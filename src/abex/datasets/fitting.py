@@ -1,4 +1,4 @@
-"""From ratings and trust to the recommendation experiment: filter, fit, complete, binarise, split.
+"""The first half of the recommendation pipeline: filter the ratings, fit a factorisation.
 
 Each stage is a function from value to value, kept on disk by content (`stages.stage`).
 """

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.recommendation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
+from abex.datasets.fitting import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
 from abex.datasets.records import Ratings
 from abex.datasets.socialmf import SocialMF
 from abex.errors import UserError
