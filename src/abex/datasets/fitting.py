@@ -5,6 +5,7 @@ Each stage is a function from value to value, kept on disk by content (`stages.s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,12 +152,8 @@ def _descent(
     validation: NDArray[np.bool_],
     most_epochs: int,
 ) -> Factors:
-    rng = stream(seed, "factors")
     observed = observed_from(ratings, train)
-    search = new_search(
-        FIRST_SPREAD * rng.standard_normal((ratings.n_users, model.dimension)),
-        FIRST_SPREAD * rng.standard_normal((ratings.n_items, model.dimension)),
-    )
+    search = new_search(*first_factors(ratings, model, float(observed.scaled.mean()), seed))
     descend, weights = compiled_descent(), weights_of(model)
     best, kept = np.inf, (search.users, search.items, 0)
     checked: list[int] = []
@@ -197,6 +194,22 @@ def predicted(
 def _error(search: Search, ratings: Ratings, rows: NDArray[np.bool_]) -> float:
     users, items = search.users[ratings.users[rows]], search.items[ratings.items[rows]]
     return rmse(predicted(users, items, ratings.lowest, ratings.highest), ratings.ratings[rows])
+
+
+def first_factors(
+    ratings: Ratings, model: SocialMF, mean: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Random factors around a constant with which every prediction is the mean rating.
+
+    Around zero the objective has a saddle on which a validation error can stand still for long.
+    """
+    rng = stream(seed, "factors")
+    inside = min(max(mean, 0.01), 0.99)
+    level = math.log(inside / (1.0 - inside)) / model.dimension
+    size = math.sqrt(abs(level))
+    users = size + FIRST_SPREAD * rng.standard_normal((ratings.n_users, model.dimension))
+    items = math.copysign(size, level) + FIRST_SPREAD * rng.standard_normal((ratings.n_items, model.dimension))
+    return users, items
 
 
 def rmse(guess: NDArray[Any], truth: NDArray[Any]) -> float:

@@ -28,6 +28,9 @@ FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-8  # Kingma and Ba 2015
 class SocialMF:
     """Hyper-parameters; ``trust_weight=0`` is plain matrix factorisation.
 
+    The defaults had the least validation error on the filtered Epinions ratings, among 5 and 10 dimensions,
+    penalties from 0.01 to 1 and trust weights from 0 to 5.
+
     Parameters
     ----------
     dimension : int
@@ -43,14 +46,14 @@ class SocialMF:
         Training ends after so many epochs, or once the validation error has not improved for ``patience``.
     """
 
-    dimension: int = 5
-    user_penalty: float = 0.1
-    item_penalty: float = 0.1
-    trust_weight: float = 1.0
+    dimension: int = 10
+    user_penalty: float = 0.01
+    item_penalty: float = 0.01
+    trust_weight: float = 0.1
     isolated_term: bool = True
     learning_rate: float = 0.005
     most_epochs: int = 1000
-    patience: int = 30
+    patience: int = 50
 
     def __post_init__(self) -> None:
         whole_number("dimension", self.dimension, least=1, most=1000)
