@@ -200,7 +200,10 @@ def test_trust_helps_where_friends_think_alike():
         synthetic_ratings(400, 300, ratings_per_user=12, trust_per_user=12, homophily=8, seed=1), 2
     )
     penalties = {"user_penalty": 0.1, "item_penalty": 0.1, "learning_rate": 0.02}
-    models = {"plain": SocialMF(trust_weight=0.0, **penalties), "social": SocialMF(trust_weight=1.0, **penalties)}
+    models = {
+        "plain": SocialMF(trust_weight=0.0, **penalties),
+        "social": SocialMF(trust_weight=1.0, **penalties),
+    }
     rows = {row.method: row for row in rating_errors(ratings, models, seeds=range(4))}
     gap = rows["plain"].test - rows["social"].test
     assert gap > 4 * np.hypot(rows["plain"].test_error, rows["social"].test_error)

@@ -208,7 +208,9 @@ def first_factors(
     level = math.log(inside / (1.0 - inside)) / model.dimension
     size = math.sqrt(abs(level))
     users = size + FIRST_SPREAD * rng.standard_normal((ratings.n_users, model.dimension))
-    items = math.copysign(size, level) + FIRST_SPREAD * rng.standard_normal((ratings.n_items, model.dimension))
+    items = math.copysign(size, level) + FIRST_SPREAD * rng.standard_normal(
+        (ratings.n_items, model.dimension)
+    )
     return users, items
 
 

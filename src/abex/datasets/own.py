@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.own_files import SUFFIXES, Columns, kind_of, read_columns, read_matrix
+from abex.datasets.own_files import Columns, kind_of, read_columns, read_matrix
 from abex.datasets.records import Dataset, smallest
 from abex.errors import UserError, nearest, real_number
 from abex.randomness import stream
@@ -68,17 +67,12 @@ def read(
         halves = [Rows(X, labels, tuple(f"f{k}" for k in range(X.shape[1]))) for X, labels in blocks]
     else:
         halves = _from_columns(path, None if test is None else Path(test), target)
+    for half, file in zip(halves, (path, test or path), strict=False):
+        _check(half, file)
     train, held = halves if len(halves) == 2 else _set_aside(halves[0], test_share, seed, path)
     if held.X.shape[1] != train.X.shape[1]:
-        raise UserError(
-            f"{test or path} has {held.X.shape[1]} features for the test, {train.X.shape[1]} for training"
-        )
-    for half in (train, held):
-        if not np.isfinite(half.X).all():
-            column = train.feature_names[int(np.flatnonzero(~np.isfinite(half.X).all(axis=0))[0])]
-            raise UserError(
-                f"{path} has a missing or infinite value in column {column!r}: fill or drop such rows"
-            )
+        n_held, n_train = held.X.shape[1], train.X.shape[1]
+        raise UserError(f"{test or path} has {n_held} features for the test, {n_train} for training")
     class_names, y_train, y_test = _classes(train.labels, held.labels, path)
     X = smallest(np.concatenate([train.X, held.X]))
     n_train = train.X.shape[0]
@@ -157,13 +151,23 @@ def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]]) -> Ro
     return Rows(np.stack(parts, axis=1), columns[label], tuple(names))
 
 
+def _check(rows: Rows, path: str | Path) -> None:
+    """Refuse missing values and targets that are no classes."""
+    finite = np.isfinite(rows.X).all(axis=0)
+    if not finite.all():
+        column = rows.feature_names[int(np.argmin(finite))]
+        raise UserError(
+            f"{path} has a missing or infinite value in column {column!r}: fill or drop such rows"
+        )
+    labels = rows.labels
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.tolist()):
+        raise UserError(f"the target of {path} has a missing value: drop such rows")
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
+        raise UserError(f"the target of {path} must be classes: it has fractions or missing values")
+
+
 def _classes(train: NDArray[Any], test: NDArray[Any], path: Path) -> tuple[tuple[str, ...], Any, Any]:
     """Names of the classes in order and the positions of the labels among them."""
-    for half in (train, test):
-        if half.dtype.kind == "O" and any(label is None or label != label for label in half.tolist()):
-            raise UserError(f"the target of {path} has a missing value: drop such rows")
-    if any(array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)) for array in (train, test)):
-        raise UserError(f"the target of {path} must be classes: it has fractions or missing values")
     plain = [
         array.astype(np.int64) if array.dtype.kind in "biuf" else array.astype(str) for array in (train, test)
     ]
@@ -192,10 +196,7 @@ def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, R
         raise UserError(
             f"{path} has too few rows ({held.size}) to set {share:g} of them aside: pass test=..."
         )
-    take: Callable[[NDArray[np.bool_]], Rows] = lambda mask: Rows(  # noqa: E731
-        rows.X[mask], rows.labels[mask], rows.feature_names
+    return (
+        Rows(rows.X[~held], rows.labels[~held], rows.feature_names),
+        Rows(rows.X[held], rows.labels[held], rows.feature_names),
     )
-    return take(~held), take(held)
-
-
-__all__ = ["SUFFIXES", "read"]
