@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.naive.lzw import compress
 
 from abex.datasets import files, formats, load, names, registry
 from abex.datasets.catalogue import Entry, Part, Remote
@@ -25,6 +24,7 @@ from abex.datasets.inventory import check, look
 from abex.datasets.records import Dataset, checksum_of, smallest
 from abex.datasets.unpack import uncompress, unpack
 from abex.errors import UserError
+from tests.naive.lzw import compress
 
 REAL = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets are not here (set ABEX_DATA)")

@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from tests.test_datasets import TABLE, toy
 
 from abex.cli import main
 from abex.datasets import download, files, registry
@@ -18,6 +17,7 @@ from abex.datasets.download import import_from, obtain
 from abex.datasets.files import load_arrays
 from abex.datasets.records import checksum_of
 from abex.errors import UserError
+from tests.test_datasets import TABLE, toy
 
 CONTENT = b"1 2\n3 4\n"
 LONG = b"".join(b"%d %d\n" % (k, k * k) for k in range(50_000))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from abex.cli.output import console, table
 from abex.datasets.catalogue import Entry
 from abex.datasets.files import cache
 from abex.datasets.inventory import State, check, look, quick_check
@@ -163,22 +164,16 @@ def fetch_one(entry: Entry, folder: Path | None) -> None:
 
 def show_table() -> None:
     """The table, as wide as the terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("name", "rows", "features", "classes", "state", "where", "licence", "cite"):
-        table.add_column(title, overflow="fold", no_wrap=title == "name")
+    columns = ("name", "rows", "features", "classes", "state", "where", "licence", "cite")
+    rows = []
     for name, entry in entries().items():
         state = quick_check(entry)
-        status = f"[{COLOURS[state.status]}]{state.status}[/]" if state.status in COLOURS else state.status
         where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
-        table.add_row(
-            name, entry.rows, entry.features, entry.classes, status, where, entry.licence, entry.brief
-        )
-    Console().print(table)
+        sizes = (entry.rows, entry.features, entry.classes)
+        rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
+    console().print(table("Data sets", columns, rows, right=(2, 3)))
     click.echo(
-        f"\nSearched: $ABEX_DATA, then {cache()}. "
+        f"Searched: $ABEX_DATA, then {cache()}. "
         "`abex data fetch NAME` gets what is missing, `abex data show NAME` tells more."
     )
 

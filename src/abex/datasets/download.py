@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from abex.datasets.catalogue import Entry, Found, Part, Remote
-from abex.datasets.files import cache, find, missing, parse, read, roots, writing
+from abex.datasets.files import cache, find, keep, missing, parse, read, roots
 from abex.datasets.unpack import is_archive
 from abex.errors import UserError
 from abex.progress import Progress
@@ -64,8 +64,7 @@ def import_from(entry: Entry, folder: Path) -> list[Path]:
     copied = []
     for path in dict.fromkeys(found.path for _, found in places if found is not None):
         target = cache() / entry.folder / path.name
-        with writing(target) as temporary:
-            temporary.write_bytes(path.read_bytes())
+        keep(target, path.read_bytes())
         copied.append(target)
     return copied
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import uuid
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from abex.datasets.catalogue import Contents, Entry, Found, Part
 from abex.datasets.records import checksum_of
 from abex.datasets.unpack import PACKINGS, is_archive, unpack
 from abex.errors import UserError
+from abex.files import write_atomically
 from abex.kernels import user_cache
 
 FORMAT = 1  # of the parsed arrays; a new number makes old ones invisible
@@ -75,7 +75,7 @@ def load_arrays(entry: Entry, obtain: Callable[[Entry], None]) -> dict[str, NDAr
         obtain(entry)
     arrays = parse(entry)
     if entry.checksum is not None:
-        with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+        with suppress(UserError):  # a cache that cannot be written costs time, nothing else
             write_arrays(kept, arrays)
     return arrays
 
@@ -109,8 +109,18 @@ def read_parts(entry: Entry, folders: list[Path] | None = None) -> Contents:
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Keep arrays in an uncompressed .npz, whole or not at all."""
-    with writing(path) as target, open(target, "wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)
+    keep(path, stream.getvalue())
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Put a file into the cache, whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write to the cache {path.parent}: {error.strerror or error}") from None
+    write_atomically(path, content)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
@@ -120,22 +130,3 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
             return {name: kept[name] for name in kept.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         return None
-
-
-class writing:  # noqa: N801 -- reads as a statement: with writing(path) as target
-    """A temporary name beside ``path`` that becomes ``path`` when the block ends well."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}.part")
-
-    def __enter__(self) -> Path:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        return self.temporary
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            if kind is None:
-                os.replace(self.temporary, self.path)
-        finally:
-            self.temporary.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from abex.datasets import classification, epinions, networks
+from abex.datasets import classification_sources, epinions, networks
 from abex.datasets.catalogue import Entry
 from abex.datasets.files import load_arrays
 from abex.errors import UserError, one_of
@@ -16,7 +16,9 @@ from abex.errors import UserError, one_of
 @cache
 def entries() -> dict[str, Entry]:
     """Every data set that has a loader."""
-    return {entry.name: entry for entry in (*classification.ENTRIES, *networks.ENTRIES, epinions.ENTRY)}
+    return {
+        entry.name: entry for entry in (*classification_sources.ENTRIES, *networks.ENTRIES, epinions.ENTRY)
+    }
 
 
 def names() -> list[str]:

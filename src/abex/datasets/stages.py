@@ -1,6 +1,6 @@
 """Stages of a pipeline: functions from value to value whose results are kept on disk by content.
 
-A stage's result is filed under a hash of everything it depends on: the sources of its module, the values
+A stage's result is filed under a hash of everything it depends on: the sources of this package, the values
 of its arguments. A pipeline that was killed finds the finished stages and goes on with the next one.
 """
 
@@ -11,6 +11,7 @@ import functools
 import hashlib
 import inspect
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 
 from abex.datasets.files import cache, read_arrays, write_arrays
 from abex.datasets.records import checksum_of
+from abex.errors import UserError
+from abex.kernels import prune, source_stamp
 
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
@@ -34,22 +37,28 @@ def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        path = cache() / "stages" / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
+        path = stages_folder() / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
         kept = read_arrays(path)
         if kept is not None:
             return thaw(get_type_hints(function)["return"], kept)  # type: ignore[no-any-return]
         value = function(*args, **kwargs)
-        with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+        with suppress(UserError):  # a cache that cannot be written costs time, nothing else
             write_arrays(path, freeze(value))
+            os.utime(path.parent)
+            prune(path.parent.parent, keep=path.parent)
         return value
 
     return run
 
 
+def stages_folder() -> Path:
+    """Results of this version's stages; folders of versions that are no longer used are deleted in time."""
+    return cache() / "stages" / source_stamp()
+
+
 def key_of(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
     """The hash under which a result is filed."""
     digest = hashlib.sha256(f"{function.__module__}.{function.__name__}".encode())
-    digest.update(Path(inspect.getfile(function)).read_bytes())
     for name, value in arguments.items():
         digest.update(f"{name}={fingerprint(value)};".encode())
     return digest.hexdigest()
