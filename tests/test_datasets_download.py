@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from abex.cli import main
-from abex.datasets import download, files, registry
+from abex.datasets import download, files, registry, synthetic_ratings
 from abex.datasets.catalogue import Part, Remote
 from abex.datasets.download import import_from, obtain
 from abex.datasets.files import load_arrays
@@ -269,6 +269,22 @@ def test_the_command_fetches_checks_and_tells(server, cache, registered, capsys)
     assert code == 2
     assert "damaged" in out
     assert err.startswith("abex: toy: ")
+
+
+def test_the_command_compares_models_on_a_persons_own_ratings(cache, capsys, tmp_path):
+    ratings = synthetic_ratings(60, 50, ratings_per_user=20, seed=1)
+    rows = zip(ratings.users, ratings.items, ratings.ratings, strict=True)
+    (tmp_path / "stars.csv").write_text("user,item,stars\n" + "".join(f"{u},{i},{r:g}\n" for u, i, r in rows))
+    pairs = zip(ratings.trusters, ratings.trustees, strict=True)
+    (tmp_path / "trust.csv").write_text("".join(f"{u},{v}\n" for u, v in pairs))
+    files_given = (str(tmp_path / "stars.csv"), "--trust", str(tmp_path / "trust.csv"))
+    code, out, _ = run(capsys, "data", "rmse", *files_given, "--more-than", "3", "--seeds", "1")
+    assert code == 0
+    for method in ("mean of the user", "mean of the item", "matrix factorisation", "SocialMF"):
+        assert method in out
+    code, _, err = run(capsys, "data", "rmse", *files_given, "--more-than", "300")
+    assert code == 2
+    assert "lower more_than" in err
 
 
 def test_the_commands_mistakes_are_one_sentence_and_exit_2(cache, registered, capsys, tmp_path):

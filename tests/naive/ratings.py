@@ -25,7 +25,7 @@ def social_objective(U, V, observed, trust, *, user, item, social, isolated):
 def active(rows, trust, more_than):
     """Kept users and items, mean rating of each kept pair, distinct trust pairs among kept users."""
     user_rows, item_rows = Counter(u for u, _, _ in rows), Counter(i for _, i, _ in rows)
-    trusted = {v for _, v in trust}
+    trusted = {v for _, v in trust} if trust else set(user_rows)
     users = sorted(u for u, count in user_rows.items() if count > more_than and u in trusted)
     items = sorted(i for i, count in item_rows.items() if count > more_than)
     pairs = {}

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.table import BinaryTable
 from abex.environments.base import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.errors import UserError
@@ -58,6 +57,8 @@ class RatingTable(Environment):
     products: Any = None
 
     def __post_init__(self) -> None:
+        from abex.datasets.table import BinaryTable  # so that `import abex` stays light
+
         table = self.table if isinstance(self.table, BinaryTable) else BinaryTable.of(self.table)
         products = np.arange(table.n_products) if self.products is None else np.asarray(self.products)
         if products.ndim != 1 or products.size == 0 or products.dtype.kind not in "iu":
