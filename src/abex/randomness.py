@@ -133,5 +133,5 @@ def argmax(values: Any, rng: Any) -> int:
 
 @kernel
 def below(n: int, rng: Any) -> int:
-    """Uniform integer in 0..n-1. (``rng.integers`` costs ten times as much to run and to compile.)"""
+    """Uniform integer in 0..n-1; ``rng.integers`` costs ten times as much to run and to compile."""
     return int(rng.random() * n)

@@ -18,7 +18,7 @@ def exploration_rate(c: float, alpha: float, epoch: int) -> float:
 @kernel
 def whole_sweeps(rate: float) -> int:
     r"""The paper's rounding :math:`\lfloor c\,i^\alpha\rfloor`; a hair below a whole number counts as it (0.1 * 10 ** 1.0)."""
-    return int(math.floor(rate + 1e-9))
+    return math.floor(rate + 1e-9)
 
 
 @kernel
