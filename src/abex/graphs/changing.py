@@ -8,18 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from abex.errors import UserError, real_number, whole_number
-from abex.graphs.feedback import Changing, reveal_changing
+from abex.graphs.feedback import Changing, Links, as_changing, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph
 from abex.graphs.rows import MOST_ARMS
+from abex.kernels import fast, kernel
 
 
 class _Changing(FeedbackGraph):
     varies = True
     reveal = staticmethod(reveal_changing)
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
+        return graph_at(self.feedback(key), whole_number("t", t, least=1))
+
+
+def graph_at(feedback: Any, t: int) -> Graph:
+    """The graph that a feedback record stands for at step t."""
+    record = as_changing(feedback)
+    if record.keep >= 1.0 and not record.dense:
+        rows = slice(first := (t - 1) % record.period * (record.n_arms + 1), first + record.n_arms + 1)
+        out, into = record.out_start[rows], record.in_start[rows]
+        out_arms, in_arms = record.out_arms[out[0] : out[-1]], record.in_arms[into[0] : into[-1]]
+        return Graph(Links(out - out[0], out_arms, into - into[0], in_arms))
+    n = record.n_arms
+    seen = np.empty(n, dtype=np.int32)
+    count = fast(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
+    sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    fast(collect)(record, t, seen, sources, targets)
+    return Graph.from_edges((sources, targets), n, directed=True)
+
+
+@kernel
+def collect(feedback: Any, t: int, seen: Any, sources: Any, targets: Any) -> int:
+    """All edges of step t into the two arrays if they have room; returns their number."""
+    total = 0
+    for arm in range(feedback.n_arms):
+        count = reveal_changing(feedback, t, arm, seen) - 1
+        if sources.size > 0:
+            for j in range(count):
+                sources[total + j] = arm
+                targets[total + j] = seen[j]
+        total += count
+    return total
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,10 @@ def independence_number(graph: Graph, time_limit: float = TIME_LIMIT) -> Bounds:
     plain = graph.undirected()
     witness = greedy_independent_set(plain)
     lower, upper = witness.size, int(greedy_clique_cover(plain).max()) + 1
-    if lower < upper and 0.0 < time_limit and plain.links.out_arms.size <= LARGEST_SEARCH:
-        found, bound = _search(_clique_rows(plain), -np.ones(graph.n_arms), upper_row=1.0, time_limit=time_limit)
+    if lower < upper and time_limit > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
+        found, bound = _search(
+            _clique_rows(plain), -np.ones(graph.n_arms), upper_row=1.0, time_limit=time_limit
+        )
         if found is not None and found.size > lower:
             witness, lower = found, found.size
         upper = min(upper, math.floor(-bound + 1e-6))
@@ -73,8 +75,10 @@ def domination_number(graph: Graph, time_limit: float = TIME_LIMIT) -> Bounds:
     time_limit = real_number("time_limit", time_limit, least=0.0)
     witness = greedy_dominating_set(graph)
     lower, upper = math.ceil(graph.n_arms / graph.widest), witness.size
-    if lower < upper and 0.0 < time_limit and graph.links.out_arms.size <= LARGEST_SEARCH:
-        found, bound = _search(graph.to_scipy().T, np.ones(graph.n_arms), lower_row=1.0, time_limit=time_limit)
+    if lower < upper and time_limit > 0.0 and graph.links.out_arms.size <= LARGEST_SEARCH:
+        found, bound = _search(
+            graph.to_scipy().T, np.ones(graph.n_arms), lower_row=1.0, time_limit=time_limit
+        )
         if found is not None and found.size < upper:
             witness, upper = found, found.size
         lower = max(lower, math.ceil(bound - 1e-6))
@@ -115,7 +119,9 @@ def regret_lower_bound(graph: Graph, means: Any, time_limit: float = TIME_LIMIT)
     """
     values = np.asarray(means, dtype=np.float64)
     if values.shape != (graph.n_arms,):
-        raise UserError(f"means must have one entry for each of the {graph.n_arms} arms, got shape {values.shape}")
+        raise UserError(
+            f"means must have one entry for each of the {graph.n_arms} arms, got shape {values.shape}"
+        )
     if not bool(np.all((values >= 0.0) & (values < 1.0 + 1e-15))):
         raise UserError("means must lie in [0, 1]")
     top = float(values.max())

@@ -18,7 +18,7 @@ Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 NEWLINE, RETURN, SPACE, TAB, COMMA, HASH, PERCENT, MINUS, ZERO, NINE = b"\n\r \t,#%-09"
 GOOD, NOT_A_NUMBER, NEGATIVE, TOO_LARGE, WRONG_COUNT = range(5)
 COMPLAINTS = {
-    NOT_A_NUMBER: "has an id that is not a whole number (ids may be words with ids=\"words\")",
+    NOT_A_NUMBER: 'has an id that is not a whole number (ids may be words with ids="words")',
     NEGATIVE: "has a negative id",
     TOO_LARGE: "has an id beyond 18 digits",
     WRONG_COUNT: "must hold two ids",
@@ -52,6 +52,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 @kernel
+def separates(byte: int) -> bool:
+    """Whether a byte stands between two ids."""
+    return byte in (SPACE, TAB, COMMA, RETURN)
+
+
+@kernel
 def scan(text: Any, sources: Any, targets: Any) -> Any:
     """Edges of ``text`` into the two arrays: (edges, last line looked at, GOOD or what is wrong with it)."""
     edges = 0
@@ -64,10 +70,10 @@ def scan(text: Any, sources: Any, targets: Any) -> Any:
         comment = False
         while i < size and text[i] != NEWLINE:
             byte = text[i]
-            if byte == SPACE or byte == TAB or byte == COMMA or byte == RETURN:
+            if separates(byte):
                 i += 1
                 continue
-            if found == 0 and (byte == HASH or byte == PERCENT):
+            if found == 0 and byte in (HASH, PERCENT):
                 comment = True
                 while i < size and text[i] != NEWLINE:
                     i += 1
@@ -84,10 +90,8 @@ def scan(text: Any, sources: Any, targets: Any) -> Any:
                 return edges, line, NOT_A_NUMBER
             if digits > 18:
                 return edges, line, TOO_LARGE
-            if i < size:
-                byte = text[i]
-                if not (byte == NEWLINE or byte == SPACE or byte == TAB or byte == COMMA or byte == RETURN):
-                    return edges, line, NOT_A_NUMBER
+            if i < size and text[i] != NEWLINE and not separates(text[i]):
+                return edges, line, NOT_A_NUMBER
             if found == 0:
                 sources[edges] = value
             elif found == 1:

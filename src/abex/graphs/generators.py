@@ -77,7 +77,10 @@ def planted_partition(groups: int, size: int, q_in: float, q_out: float, seed: i
     left, right = unordered(successes(n * (n - 1) // 2, q_out, rng))
     apart = left // size != right // size
     return Graph.from_edges(
-        (np.concatenate([low + group * size, left[apart]]), np.concatenate([high + group * size, right[apart]])),
+        (
+            np.concatenate([low + group * size, left[apart]]),
+            np.concatenate([high + group * size, right[apart]]),
+        ),
         n,
     )
 
@@ -184,7 +187,7 @@ def grow(
 @kernel
 def taken(ends: Any, start: int, used: int, arm: int) -> bool:
     """Whether ``arm`` is among the arms that the newcomer has joined."""
+    found = False
     for j in range(start + 1, used, 2):
-        if ends[j] == arm:
-            return True
-    return False
+        found = found or ends[j] == arm
+    return found

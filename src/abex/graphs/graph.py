@@ -28,7 +28,9 @@ class FeedbackGraph(ABC):
     """What the simulator asks of a graph, fixed or changing with time."""
 
     varies: ClassVar[bool]  # whether the graph at step t depends on t
-    reveal: ClassVar[Callable[[Any, int, int, Any], int]]  # kernel: arms seen into a buffer, the pulled arm last
+    reveal: ClassVar[
+        Callable[[Any, int, int, Any], int]
+    ]  # kernel: arms seen into a buffer, the pulled arm last
 
     @property
     @abstractmethod
@@ -99,7 +101,9 @@ class Graph(FeedbackGraph):
         n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
         if sources.size and min(sources.min(), targets.min()) < 0:
             wrong = int(np.flatnonzero((sources < 0) | (targets < 0))[0])
-            raise UserError(f"edges must join arms >= 0, got ({sources[wrong]}, {targets[wrong]}) as pair {wrong}")
+            raise UserError(
+                f"edges must join arms >= 0, got ({sources[wrong]}, {targets[wrong]}) as pair {wrong}"
+            )
         if largest >= n_arms:
             raise UserError(f"edges must join arms below n_arms = {n_arms}, got arm {largest}")
         if not directed:
@@ -266,5 +270,7 @@ def _pair_of_arrays(edges: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if not np.issubdtype(column.dtype, np.integer):
             raise UserError(f"edges must be whole numbers, got {column.dtype}")
     if columns[0].shape != columns[1].shape or columns[0].ndim != 1:
-        raise UserError(f"edges must be two arrays of one length, got shapes {columns[0].shape}, {columns[1].shape}")
+        raise UserError(
+            f"edges must be two arrays of one length, got shapes {columns[0].shape}, {columns[1].shape}"
+        )
     return columns[0].astype(np.int64), columns[1].astype(np.int64)
