@@ -19,7 +19,7 @@ from abex.policies.thompson import learn_beta
 from abex.policies.ucb import divergence
 
 MOST_ARMS = 200  # a step costs K^2 times the grid
-UNLIKELY = 1e-9  # arms that are best with less chance tell nothing
+UNLIKELY = 1e-60  # arms that are best with less chance tell nothing
 
 
 class InformationState(NamedTuple):
@@ -82,15 +82,11 @@ def weigh_information(state: Any, t: int) -> None:
         state.joint[i] = total
     everything = 0.0
     for k in range(n_arms):
-        state.means[k] = state.successes[k] / (state.successes[k] + state.failures[k])
         state.share[k] = 0.0
         for i in range(grid):
             state.share[k] += state.density[k, i] * math.exp(state.joint[i] - state.log_below[k, i])
         everything += state.share[k]
-    best = 0.0
     for k in range(n_arms):
-        for j in range(n_arms):
-            state.given[k, j] = state.means[j]
         if state.share[k] < UNLIKELY * everything:
             state.share[k] = 0.0
             continue
@@ -103,10 +99,14 @@ def weigh_information(state: Any, t: int) -> None:
                     value = (i + 0.5) / grid if j == k else state.mean_below[j, i]
                     state.given[k, j] += weight * value
         state.share[k] /= everything
-        best += state.share[k] * state.given[k, k]
     for j in range(n_arms):
-        state.regret[j] = max(best - state.means[j], 1e-12)
+        state.means[j] = 0.0
+        state.regret[j] = 0.0  # a sum over who may be best: the difference of two means would drown it in rounding
         state.told[j] = 0.0
+        for k in range(n_arms):
+            if state.share[k] > 0.0:
+                state.means[j] += state.share[k] * state.given[k, j]
+                state.regret[j] += state.share[k] * max(state.given[k, k] - state.given[k, j], 0.0)
         for k in range(n_arms):
             if state.share[k] > 0.0:
                 state.told[j] += state.share[k] * divergence(state.given[k, j], state.means[j])
@@ -121,6 +121,8 @@ def ratio(state: Any, i: int, j: int, q: float) -> float:
     """Information ratio of the law that pulls i with probability q and j otherwise."""
     regret = q * state.regret[i] + (1.0 - q) * state.regret[j]
     gain = q * state.gain[i] + (1.0 - q) * state.gain[j]
+    if regret <= 0.0:
+        return 0.0
     return math.inf if gain <= 0.0 else regret * regret / gain
 
 
