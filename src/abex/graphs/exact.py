@@ -22,6 +22,7 @@ from abex.graphs.covers import (
 )
 from abex.graphs.graph import Graph
 from abex.graphs.programs import TIME_LIMIT, Cover, solve_covering
+from abex.theory.divergence import divergence
 
 LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
 
@@ -122,19 +123,16 @@ def regret_lower_bound(graph: Graph, means: Any, time_limit: float = TIME_LIMIT)
         raise UserError(
             f"means must have one entry for each of the {graph.n_arms} arms, got shape {values.shape}"
         )
-    if not bool(np.all((values >= 0.0) & (values < 1.0 + 1e-15))):
+    if not bool(np.all((values >= 0.0) & (values <= 1.0))):
         raise UserError("means must lie in [0, 1]")
     top = float(values.max())
-    demand = np.array([0.0 if mean >= top else 1.0 / _divergence(mean, top) for mean in values])
+    told_apart = [
+        divergence(mean, top) for mean in values
+    ]  # a best arm that never fails is known at once: no demand
+    demand = np.array(
+        [0.0 if top in (mean, 1.0) else 1.0 / kl for mean, kl in zip(values, told_apart, strict=True)]
+    )
     return solve_covering(graph.to_scipy().T, demand, top - values, time_limit)
-
-
-def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of Bernoulli laws, p < q."""
-    if q >= 1.0:
-        return math.inf
-    first = p * math.log(p / q) if p > 0.0 else 0.0
-    return first + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
 
 
 def _search(

@@ -16,7 +16,7 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.softmax import pick
 from abex.policies.thompson import learn_beta
-from abex.policies.ucb import divergence
+from abex.theory.divergence import divergence
 
 MOST_ARMS = 200  # a step costs K^2 times the grid
 UNLIKELY = 1e-60  # arms that are best with less chance tell nothing
@@ -30,6 +30,7 @@ class InformationState(NamedTuple):
     density: NDArray[np.float64]  # (K, grid), posterior chance of a cell
     log_below: NDArray[np.float64]  # (K, grid), log of the chance to be below the middle of a cell
     mean_below: NDArray[np.float64]  # (K, grid), mean given that
+    logs: NDArray[np.float64]  # (2, grid), ln x and ln(1 - x) in the middle of the cells
     joint: NDArray[np.float64]  # (grid,), scratch
     share: NDArray[np.float64]  # (K,), scratch: chance that the arm is best
     means: NDArray[np.float64]  # (K,), scratch
@@ -51,8 +52,7 @@ def shape_on_grid(state: Any, arm: int) -> None:
     grid = state.joint.size
     top = -math.inf
     for i in range(grid):
-        x = (i + 0.5) / grid
-        state.density[arm, i] = a * math.log(x) + b * math.log(1.0 - x)
+        state.density[arm, i] = a * state.logs[0, i] + b * state.logs[1, i]
         top = max(top, state.density[arm, i])
     total = 0.0
     for i in range(grid):
@@ -101,7 +101,9 @@ def weigh_information(state: Any, t: int) -> None:
         state.share[k] /= everything
     for j in range(n_arms):
         state.means[j] = 0.0
-        state.regret[j] = 0.0  # a sum over who may be best: the difference of two means would drown it in rounding
+        state.regret[j] = (
+            0.0  # a sum over who may be best: the difference of two means would drown it in rounding
+        )
         state.told[j] = 0.0
         for k in range(n_arms):
             if state.share[k] > 0.0:
@@ -191,7 +193,7 @@ class IDSN(Policy[InformationState]):
     0
     """
 
-    grid: int = 200
+    grid: int = 100
     resample: bool = True
     needs_graph = True
     resizable = False
@@ -205,12 +207,14 @@ class IDSN(Policy[InformationState]):
         record, n = known_graph(self, setting), setting.n_arms
         if n > MOST_ARMS:
             raise UserError(f"{self} plays at most {MOST_ARMS} arms, got {n}: try UCBMaxN or TSMaxN")
+        middle = (np.arange(self.grid) + 0.5) / self.grid
         state = InformationState(
             successes=np.ones(n),
             failures=np.ones(n),
             density=np.zeros((n, self.grid)),
             log_below=np.zeros((n, self.grid)),
             mean_below=np.zeros((n, self.grid)),
+            logs=np.log(np.stack([middle, 1.0 - middle])),
             joint=np.zeros(self.grid),
             share=np.zeros(n),
             means=np.zeros(n),

@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from abex.errors import UserError
 from abex.files import decode_array, encode_array, read_text, write_atomically
-from abex.graphs import feedback as feedback_records
-from abex.policies.base import Setting, parse_policy
+from abex.graphs.feedback import Alone, Changing, Links
+from abex.policies.base import parse_policy
 
 if TYPE_CHECKING:
     from abex.policies.player import Player
 
 FORMAT = "abex-player"
 VERSION = 1
+FEEDBACK_RECORDS: dict[str, Any] = {"Alone": Alone, "Links": Links, "Changing": Changing}
 
 
 def save_player(player: Player, path: str | PathLike[str]) -> None:
@@ -65,18 +66,10 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
     policy = parse_policy(body["policy"])
     try:
-        player = Player(policy, body["n_arms"], horizon=body["horizon"], seed=0, compiled=compiled) if (
-            body["graph"] is None
-        ) else Player.__new__(Player)  # fmt: skip
-        if body["graph"] is not None:
-            name, value = body["graph"]
-            record = getattr(feedback_records, name)
-            shape = Setting(body["n_arms"], body["horizon"], decode(value, record))
-            Player.__init__(
-                player, policy, body["n_arms"], horizon=body["horizon"], seed=0, compiled=compiled
-            )
-            player._setting = shape
-            player._state = policy.start(shape)
+        graph = None if body["graph"] is None else SavedGraph(body["n_arms"], decode_feedback(*body["graph"]))
+        player = Player(
+            policy, body["n_arms"], graph=graph, horizon=body["horizon"], seed=0, compiled=compiled
+        )
         player._state = decode(body["state"], player._state)
         player._steps = int(body["steps"])
         player._pending = {
@@ -93,6 +86,29 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"cannot load {where}: {error}") from error
     return player
+
+
+class SavedGraph(NamedTuple):
+    """As much of a graph as a `Player` asks for."""
+
+    n_arms: int
+    record: Any
+
+    def feedback(self, key: Any) -> Any:
+        """The record that was saved."""
+        return self.record
+
+
+def decode_feedback(name: str, value: dict[str, Any]) -> Any:
+    """A feedback record: its fields are arrays and numbers."""
+    kind = FEEDBACK_RECORDS.get(name)
+    if kind is None or set(value) != set(kind._fields):
+        raise ValueError(f"{name!r} is no feedback graph")
+    fields = {key: decode_array(part) if isinstance(part, dict) else part for key, part in value.items()}
+    numbers = {
+        key: part[()] for key, part in fields.items() if isinstance(part, np.ndarray) and part.ndim == 0
+    }
+    return kind(**fields | numbers)
 
 
 def checksum(text: str) -> str:
