@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from abex.environments.base import Environment
+from abex.environments.base import Environment, Rules
 from abex.errors import UserError, real_number, whole_number
 from abex.kernels import kernel
 from abex.randomness import uniform_at
@@ -21,6 +21,12 @@ class SpecialWorld(NamedTuple):
     special: int
     top: float
     other: float
+
+
+@kernel
+def is_special(world: Any, t: int, arm: int) -> bool:
+    """The special arm is the best; all are, if they are alike."""
+    return bool(arm == world.special or world.other == world.top)
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,15 @@ class SpecialArm(Environment):
     """
 
     K: int
-    best_mean: float = 0.75
+    best: float = 0.75  # type: ignore[assignment]  # the field's name; the kernel is in `rules`
     other: float = 0.5
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "K", whole_number("K", self.K, least=1))
-        real_number("best_mean", self.best_mean, least=0.0, most=1.0)
+        real_number("best", self.best, least=0.0, most=1.0)
         real_number("other", self.other, least=0.0, most=1.0)
-        if self.other > self.best_mean:
-            raise UserError(f"other must be at most best_mean = {self.best_mean:g}, got {self.other!r}")
+        if self.other > self.best:
+            raise UserError(f"other must be at most best = {self.best:g}, got {self.other!r}")
 
     @property
     def n_arms(self) -> int:
@@ -55,7 +61,7 @@ class SpecialArm(Environment):
         """Draw the special arm."""
         with np.errstate(over="ignore"):
             special = int(uniform_at(key, 0, 0) * self.K)  # steps begin at 1: no reward uses this word
-        return SpecialWorld(key, special, float(self.best_mean), float(self.other))
+        return SpecialWorld(key, special, float(self.best), float(self.other))
 
     @staticmethod
     @kernel
@@ -70,15 +76,13 @@ class SpecialArm(Environment):
         """Pseudo-regret."""
         return 0.0 if arm == world.special else world.top - world.other
 
-    @staticmethod
-    @kernel
-    def best(world: Any, t: int, arm: int) -> bool:
-        """The special arm; all arms, if they are alike."""
-        return arm == world.special or world.other == world.top
+    def rules(self) -> Rules:
+        """The kernels."""
+        return Rules(self.draw, self.gap, is_special)
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:
         """The paper's means, a single arm, and arms that are all alike."""
         yield cls(5)
         yield cls(1)
-        yield cls(3, best_mean=0.4, other=0.4)
+        yield cls(3, best=0.4, other=0.4)

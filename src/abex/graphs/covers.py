@@ -40,8 +40,9 @@ def greedy_independent_set(graph: Graph) -> Arms:
     """
     links = graph.undirected().links
     chosen = np.empty(graph.n_arms, dtype=np.int64)
-    queue = _new_queue(np.diff(links.out_start))
-    return chosen[: fast(thin_out)(links.out_start, links.out_arms, *queue, chosen)]
+    degree, head, after, before = _new_queue(np.diff(links.out_start))
+    size = fast(thin_out)(links.out_start, links.out_arms, degree, head, after, before, chosen)
+    return chosen[:size]
 
 
 def greedy_dominating_set(graph: Graph) -> Arms:
@@ -52,8 +53,8 @@ def greedy_dominating_set(graph: Graph) -> Arms:
     [0]
     """
     chosen = np.empty(graph.n_arms, dtype=np.int64)
-    queue = _new_queue(np.diff(graph.links.out_start))
-    return chosen[: fast(dominate)(*graph.links, *queue, chosen)]
+    gain, head, after, before = _new_queue(np.diff(graph.links.out_start))
+    return chosen[: fast(dominate)(*graph.links, gain, head, after, before, chosen)]
 
 
 def greedy_clique_cover(graph: Graph) -> Arms:
@@ -148,7 +149,7 @@ def _topological(graph: Graph, inside: NDArray[np.bool_]) -> Arms:
 # -- kernels --------------------------------------------------------------------------------------------
 
 
-def _new_queue(priority: Any) -> tuple[Any, ...]:
+def _new_queue(priority: Any) -> tuple[Arms, Arms, Arms, Arms]:
     """Arms in buckets by priority, as doubly linked lists: (priority, head, after, before)."""
     priority = np.asarray(priority, dtype=np.int64).copy()
     head = np.full(int(priority.max()) + 1, -1, dtype=np.int64)

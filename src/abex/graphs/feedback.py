@@ -57,7 +57,13 @@ def as_changing(feedback: Any) -> Changing:
         arms = np.arange(feedback.n_arms, dtype=np.int32)
         feedback = Links(start, arms, start, arms)
     n_arms = int(feedback.out_start.size) - 1
-    return Changing(*feedback, n_arms, 1, 1.0, np.uint64(0), True, False)
+    rows = (feedback.out_start, feedback.out_arms, feedback.in_start, feedback.in_arms)
+    return Changing(*rows, n_arms, 1, 1.0, np.uint64(0), True, False)
+
+
+def changes(record: Changing) -> bool:
+    """Whether the graph at step t depends on t."""
+    return record.period > 1 or record.keep < 1.0
 
 
 def complete_links(n_arms: int) -> Links:
@@ -80,7 +86,7 @@ def reveal_alone(feedback: Any, t: int, arm: int, seen: Any) -> int:
 def reveal_links(feedback: Any, t: int, arm: int, seen: Any) -> int:
     """The closed out-neighbourhood of the pulled arm."""
     first = feedback.out_start[arm]
-    count = feedback.out_start[arm + 1] - first
+    count = int(feedback.out_start[arm + 1] - first)
     for j in range(count):
         seen[j] = feedback.out_arms[first + j]
     return count
@@ -89,7 +95,7 @@ def reveal_links(feedback: Any, t: int, arm: int, seen: Any) -> int:
 @kernel
 def turn_of(graph: Any, t: int) -> int:
     """Which of the graphs is in force at step t = 1, 2, ..."""
-    return (t - 1) % graph.period
+    return int((t - 1) % graph.period)
 
 
 @kernel
@@ -99,7 +105,7 @@ def there(graph: Any, t: int, source: int, target: int) -> bool:
         return True
     if graph.paired and source > target:
         source, target = target, source
-    return uniform_at(mix(graph.key + np.uint64(source + 1) * GOLDEN), t, target) < graph.keep
+    return bool(uniform_at(mix(graph.key + np.uint64(source + 1) * GOLDEN), t, target) < graph.keep)
 
 
 @kernel

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,9 +27,7 @@ class FeedbackGraph(ABC):
     """What the simulator asks of a graph, fixed or changing with time."""
 
     varies: ClassVar[bool]  # whether the graph at step t depends on t
-    reveal: ClassVar[
-        Callable[[Any, int, int, Any], int]
-    ]  # kernel: arms seen into a buffer, the pulled arm last
+    reveal: ClassVar[Any]  # kernel (feedback, t, arm, seen) -> count: arms seen, the pulled arm last
 
     @property
     @abstractmethod
@@ -230,8 +227,8 @@ class Graph(FeedbackGraph):
     def digest(self) -> str:
         """32 hex digits that stand for the edges."""
         hashed = hashlib.blake2b(digest_size=16)
-        hashed.update(np.ascontiguousarray(self.links.out_start))
-        hashed.update(np.ascontiguousarray(self.links.out_arms))
+        for array in (self.links.out_start, self.links.out_arms):
+            hashed.update(np.ascontiguousarray(array).data)
         return hashed.hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -56,6 +56,10 @@ class Policy(ABC, Generic[State]):
     """A rule that chooses which arm to pull next; see the module's text for what it promises."""
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
+    changing_graphs: ClassVar[str] = (
+        "any"  # which it plays: "any", "repeating" (a list that repeats) or "none"
+    )
+    names_matter: ClassVar[bool] = False  # among equal plans the numbers of the arms decide
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
@@ -80,7 +84,7 @@ class Policy(ABC, Generic[State]):
         """Learn that ``seen`` paid ``reward`` when ``arm`` was pulled (kernel)."""
 
     #: Kernel ``probabilities(state, t, out)``: the law of `select` into ``out``; None if it has no closed form.
-    probabilities: ClassVar[Callable[[Any, int, Any], None] | None] = None
+    probabilities: ClassVar[Any] = None
 
     def kernels(self, setting: Setting) -> Kernels:
         """The kernels that play this setting; all variants of a policy have the same law."""
@@ -168,7 +172,7 @@ def parse_policy(text: str) -> Policy[Any]:
     folded = {alias.lower(): name for alias, name in names.items()}
     head = head.strip()
     if head.lower() not in folded:
-        raise UserError(f"unknown policy {head!r}{nearest(head, names)} (`abex list` shows all)")
+        raise UserError(f"unknown policy {head!r}{nearest(head, names)}; `abex list` shows all")
     cls = policies[names.get(head) or folded[head.lower()]]
     return build(cls, _arguments(text, rest))
 

@@ -133,7 +133,7 @@ class EliminationAlphaSample(Policy[EliminationState]):
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """A uniform arm among those this pass has not observed."""
-        return state.unseen[below(state.clock[UNSEEN], rng)]
+        return int(state.unseen[below(state.clock[UNSEEN], rng)])
 
     @staticmethod
     @kernel

@@ -72,7 +72,7 @@ def current_set(state: Any, t: int) -> int:
         return drawn_dominating_set(
             state.graph, t, state.gains, state.hidden, state.who, state.others, state.sets[turn]
         )
-    return state.sizes[turn]
+    return int(state.sizes[turn])
 
 
 @kernel
@@ -90,7 +90,7 @@ def class_rate(state: Any, number: int) -> float:
     """Exploration share and step size of a class."""
     if math.isnan(state.gamma):
         return min(0.5, math.sqrt(2.0**number * math.log(max(state.chances.size, 2)) / state.horizon))
-    return state.gamma
+    return float(state.gamma)
 
 
 @kernel
@@ -143,6 +143,7 @@ class Exp3DOM(Policy[DominatingState]):
     needs_graph = True
     resizable = False
     remembers = ("chances", "size")
+    names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
 
     def __post_init__(self) -> None:
@@ -324,6 +325,7 @@ class Exp3GPlusPlus(Policy[GapGraphState]):
     needs_graph = True
     resizable = False
     remembers = ("chances", "size", "unseen")
+    names_matter = True  # arms with equal gap estimates are scanned by number
     also_known_as = ("EXP3.G++",)
 
     def __post_init__(self) -> None:

@@ -115,9 +115,9 @@ class ELP(_GraphWeights):
 
     Notes
     -----
-    The program is solved once for each graph: exactly by HiGHS, or up to 0.2 % with a proof where that takes too
-    long. Then O(K) per step and the in-degrees of the observed arms. Plays graphs that repeat, not
-    graphs drawn at each step.
+    Cost O(K) per step and the in-degrees of the observed arms. Before, the program is solved once for each graph: by
+    HiGHS, or up to 0.2 % with a proof where that takes too long. Plays graphs that repeat, not graphs drawn
+    at each step.
 
     Examples
     --------
@@ -129,6 +129,8 @@ class ELP(_GraphWeights):
 
     beta: float | None = None
     independence: float | None = None
+    changing_graphs = "repeating"
+    names_matter = True  # the program may have several solutions
 
     def __post_init__(self) -> None:
         if self.beta is not None:

@@ -25,7 +25,7 @@ class AimedMeans(NamedTuple):
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
     narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     who: NDArray[np.int32]  # (K,), scratch
     scale: float
     graph: Changing
@@ -81,8 +81,8 @@ class UCBMaxN(Policy[AimedMeans]):
         """The best arm that shows the arm with the largest bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.index[k] = state.means[k] + width * state.narrow[k]
-        aim = argmax(state.index, rng)
+            state.score[k] = state.means[k] + width * state.narrow[k]
+        aim = argmax(state.score, rng)
         count = observers(state.graph, t, aim, state.who)
         top = -2.0
         best = aim
@@ -108,7 +108,7 @@ class AimedBeta(NamedTuple):
 
     successes: PerArm  # float64 (K,)
     failures: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     who: NDArray[np.int32]  # (K,), scratch
     resample: bool
     graph: Changing
@@ -171,9 +171,9 @@ class TSMaxN(Policy[AimedBeta]):
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """The best arm that shows the arm with the largest draw."""
-        for k in range(state.index.size):
-            state.index[k] = rng.beta(state.successes[k], state.failures[k])
-        aim = argmax(state.index, rng)
+        for k in range(state.score.size):
+            state.score[k] = rng.beta(state.successes[k], state.failures[k])
+        aim = argmax(state.score, rng)
         count = observers(state.graph, t, aim, state.who)
         top = -1.0
         best = aim
@@ -199,7 +199,7 @@ class MixedBeta(NamedTuple):
 
     successes: PerArm  # float64 (K,)
     failures: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     resample: bool
     epsilon: float
 
@@ -270,9 +270,9 @@ class TSU(Policy[MixedBeta]):
         """A uniform arm now and then, else the largest draw."""
         epsilon = 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
         if rng.random() < epsilon:
-            return below(state.index.size, rng)
-        for k in range(state.index.size):
-            state.index[k] = rng.beta(state.successes[k], state.failures[k])
-        return argmax(state.index, rng)
+            return below(state.score.size, rng)
+        for k in range(state.score.size):
+            state.score[k] = rng.beta(state.successes[k], state.failures[k])
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_beta)

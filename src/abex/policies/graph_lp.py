@@ -48,7 +48,7 @@ class EpsilonGreedyLP(Policy[CoveredMeans]):
 
     Notes
     -----
-    The program is solved once; then O(K) per step. For fixed graphs.
+    Cost O(K) per step, after the program is solved once. For fixed graphs.
 
     Examples
     --------
@@ -62,6 +62,8 @@ class EpsilonGreedyLP(Policy[CoveredMeans]):
     d: float = 0.25
     needs_graph = True
     resizable = False
+    changing_graphs = "none"
+    names_matter = True  # the program may have several solutions
     also_known_as = ("eps-greedy-LP",)
 
     def __post_init__(self) -> None:
@@ -119,7 +121,7 @@ class PhaseState(NamedTuple):
     active: NDArray[np.bool_]  # (K,)
     played: NDArray[np.float64]  # (K,), own pulls
     cover: NDArray[np.float64]  # (K,)
-    index: NDArray[np.float64]  # (K,), scratch
+    score: NDArray[np.float64]  # (K,), scratch
     clock: NDArray[np.int64]  # (4,)
     total: float
     horizon: float
@@ -129,15 +131,15 @@ class PhaseState(NamedTuple):
 def phase_pulls(state: Any) -> float:
     """Observations of each arm that the phase asks for, ceil(2 ln(T D^2) / D^2) with D = 2^-m."""
     width = 0.5 ** (2.0 * state.clock[PHASE])  # D^2
-    return math.ceil(2.0 * math.log(state.horizon * width) / width)
+    return float(math.ceil(2.0 * math.log(state.horizon * width) / width))
 
 
 @kernel
 def is_due(state: Any, arm: int, wanted: float) -> bool:
     """Whether the phase still asks for pulls of ``arm``."""
     if state.total <= state.clock[LEFT]:
-        return state.played[arm] < math.ceil(wanted * state.cover[arm] - 1e-9)
-    return state.active[arm] and state.pulls[arm] < wanted
+        return bool(state.played[arm] < math.ceil(wanted * state.cover[arm] - 1e-9))
+    return bool(state.active[arm] and state.pulls[arm] < wanted)
 
 
 @kernel
@@ -184,7 +186,8 @@ class UCBLP(Policy[PhaseState]):
 
     Notes
     -----
-    The program is solved once; then O(1) amortised per step, O(K) at the end of a phase. For fixed graphs; needs the horizon.
+    Cost O(1) amortised per step, O(K) at the end of a phase, after the program is solved once. For fixed graphs;
+    needs the horizon.
 
     Examples
     --------
@@ -196,6 +199,8 @@ class UCBLP(Policy[PhaseState]):
 
     needs_graph = True
     resizable = False
+    changing_graphs = "none"
+    names_matter = True  # the program may have several solutions
     also_known_as = ("UCB-LP",)
 
     @property
@@ -214,7 +219,7 @@ class UCBLP(Policy[PhaseState]):
             active=np.ones(n, dtype=bool),
             played=np.zeros(n),
             cover=cover.weights,
-            index=np.zeros(n),
+            score=np.zeros(n),
             clock=np.array([0, n, 0, 1 if n == 1 or horizon < math.e else 0]),
             total=cover.upper,
             horizon=horizon,
@@ -227,10 +232,10 @@ class UCBLP(Policy[PhaseState]):
     def select(state: Any, t: int, rng: Any) -> int:
         """The arm that is due, or the best mean of those left."""
         if state.clock[DONE] == 0:
-            return state.clock[CURSOR]
+            return int(state.clock[CURSOR])
         for k in range(state.means.size):
-            state.index[k] = state.means[k] if state.active[k] else -1.0
-        return argmax(state.index, rng)
+            state.score[k] = state.means[k] if state.active[k] else -1.0
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel

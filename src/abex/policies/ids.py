@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -197,6 +198,7 @@ class IDSN(Policy[InformationState]):
     resample: bool = True
     needs_graph = True
     resizable = False
+    names_matter = True  # of laws that are as good, the first is taken
     also_known_as = ("IDS-N",)
 
     def __post_init__(self) -> None:
@@ -239,6 +241,11 @@ class IDSN(Policy[InformationState]):
         """A draw."""
         information_chances(state, t, state.chances)
         return pick(state.chances, 1.0, rng)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """A coarse grid, to be quick."""
+        yield cls(grid=10)
 
     @staticmethod
     @kernel

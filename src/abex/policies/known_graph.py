@@ -20,7 +20,7 @@ from abex.graphs.covers import (
     greedy_independent_set,
 )
 from abex.graphs.exact import fractional_domination
-from abex.graphs.feedback import Changing, as_changing
+from abex.graphs.feedback import Changing, as_changing, changes
 from abex.graphs.graph import Graph
 from abex.graphs.programs import Cover
 
@@ -50,7 +50,7 @@ def graphs_in_turn(policy: Any, record: Changing) -> list[Graph]:
 
 def only_graph(policy: Any, record: Changing) -> Graph:
     """The fixed graph; one that changes is refused."""
-    if record.period > 1 or record.keep < 1.0 or record.dense:
+    if changes(record) or record.dense:
         raise UserError(
             f"{policy} plans one exploration for one graph and cannot play a graph that changes: "
             "use ELP (graphs that repeat), Exp3SET, Exp3IXGraph or UCBMaxN"

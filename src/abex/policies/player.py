@@ -183,7 +183,7 @@ class Player:
 
     def _chances(self, t: int) -> NDArray[np.float64]:
         out = np.zeros(self.n_arms)
-        type(self.policy).probabilities(self._state, t, out)  # type: ignore[misc]
+        type(self.policy).probabilities(self._state, t, out)
         return out
 
     # -- learning -------------------------------------------------------------------------------------

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abex.errors import UserError
 from abex.files import decode_array, encode_array, read_text, write_atomically
-from abex.graphs.feedback import Alone, Changing, Links
+from abex.graphs import feedback as feedback_records
 from abex.policies.base import parse_policy
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 FORMAT = "abex-player"
 VERSION = 1
-FEEDBACK_RECORDS: dict[str, Any] = {"Alone": Alone, "Links": Links, "Changing": Changing}
 
 
 def save_player(player: Player, path: str | PathLike[str]) -> None:
@@ -66,7 +65,7 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
     policy = parse_policy(body["policy"])
     try:
-        graph = None if body["graph"] is None else SavedGraph(body["n_arms"], decode_feedback(*body["graph"]))
+        graph = None if body["graph"] is None else SavedGraph(body["n_arms"], body["graph"])
         player = Player(
             policy, body["n_arms"], graph=graph, horizon=body["horizon"], seed=0, compiled=compiled
         )
@@ -88,27 +87,26 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
     return player
 
 
-class SavedGraph(NamedTuple):
-    """As much of a graph as a `Player` asks for."""
+class SavedGraph:
+    """A feedback graph as a file holds it: enough for a Player to start."""
 
-    n_arms: int
-    record: Any
+    def __init__(self, n_arms: int, saved: Any) -> None:
+        name, fields = saved
+        record = getattr(feedback_records, name, None)
+        if not isinstance(record, type) or set(fields) != set(getattr(record, "_fields", ())):
+            raise ValueError(f"there is no feedback graph of kind {name!r}")
+        self.n_arms = n_arms
+        self._record: Any = record(**{key: _part(value) for key, value in fields.items()})
 
     def feedback(self, key: Any) -> Any:
-        """The record that was saved."""
-        return self.record
+        """The saved record."""
+        return self._record
 
 
-def decode_feedback(name: str, value: dict[str, Any]) -> Any:
-    """A feedback record: its fields are arrays and numbers."""
-    kind = FEEDBACK_RECORDS.get(name)
-    if kind is None or set(value) != set(kind._fields):
-        raise ValueError(f"{name!r} is no feedback graph")
-    fields = {key: decode_array(part) if isinstance(part, dict) else part for key, part in value.items()}
-    numbers = {
-        key: part[()] for key, part in fields.items() if isinstance(part, np.ndarray) and part.ndim == 0
-    }
-    return kind(**fields | numbers)
+def _part(value: Any) -> Any:
+    """An array, or a number that may have been written as an array without dimensions."""
+    array = decode_array(value) if isinstance(value, dict) else value
+    return array[()] if isinstance(array, np.ndarray) and array.ndim == 0 else array
 
 
 def checksum(text: str) -> str:
@@ -128,7 +126,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any, like: Any) -> Any:
-    """The record that `encode` wrote, in the shape of ``like``, a fresh one (or its type)."""
+    """The record that `encode` wrote, in the shape of ``like``, a fresh one."""
     if isinstance(like, np.ndarray):
         array = decode_array(value)
         if array.dtype != like.dtype or array.shape != like.shape:
@@ -137,7 +135,8 @@ def decode(value: Any, like: Any) -> Any:
             )
         return array
     if isinstance(like, tuple):
-        return type(like)(**{name: decode(value[name], part) for name, part in like._asdict().items()})
+        names = type(like)._fields  # type: ignore[attr-defined]
+        return type(like)(*(decode(value[name], part) for name, part in zip(names, like, strict=True)))
     if isinstance(like, np.generic):
         return like.dtype.type(decode_array(value)[()])
     if isinstance(like, bool) is not isinstance(value, bool) or not isinstance(

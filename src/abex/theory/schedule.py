@@ -12,7 +12,7 @@ LAST_DOUBLING = 40  # K * 2^40 slots outlast every horizon we can play; a larger
 @kernel
 def exploration_rate(c: float, alpha: float, epoch: int) -> float:
     r"""Sweeps due in outer iteration ``epoch`` before rounding, :math:`c\,i^\alpha`."""
-    return c * float(epoch) ** alpha
+    return float(c * float(epoch) ** alpha)
 
 
 @kernel
