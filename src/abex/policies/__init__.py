@@ -6,8 +6,10 @@ from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
 from abex.policies.elimination import EliminationAlphaSample
 from abex.policies.exp3 import Exp3, Exp3IX, Exp3P, Exp3PBubeck
 from abex.policies.exp3pp import Exp3PlusPlus, Exp3PlusPlus2014
-from abex.policies.graph_dominating import Exp3DOM, Exp3GPlusPlus
-from abex.policies.graph_exp3 import ELP, Exp3G, Exp3IXGraph, Exp3SET
+from abex.policies.graph_exp3 import ELP, Exp3G, Exp3SET
+from abex.policies.graph_exp3dom import Exp3DOM
+from abex.policies.graph_exp3gpp import Exp3GPlusPlus
+from abex.policies.graph_exp3ix import Exp3IXGraph
 from abex.policies.graph_index import TSU, TSMaxN, UCBMaxN
 from abex.policies.graph_lp import UCBLP, EpsilonGreedyLP
 from abex.policies.ids import IDSN
