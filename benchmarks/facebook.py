@@ -16,8 +16,27 @@ from pathlib import Path
 import numpy as np
 
 from abex import (
-    ABE, ELP, KLUCB, TSU, UCB1, BoltzmannGumbel, EliminationAlphaSample, EpsilonGreedyLP, Exp3DOM, Exp3G,
-    Exp3GPlusPlus, Exp3IXGraph, Exp3SET, Graph, SpecialArm, Thompson, TSMaxN, UCBLP, UCBMaxN, Uniform, simulate,
+    ABE,
+    ELP,
+    KLUCB,
+    TSU,
+    UCB1,
+    UCBLP,
+    BoltzmannGumbel,
+    EliminationAlphaSample,
+    EpsilonGreedyLP,
+    Exp3DOM,
+    Exp3G,
+    Exp3GPlusPlus,
+    Exp3IXGraph,
+    Exp3SET,
+    Graph,
+    SpecialArm,
+    Thompson,
+    TSMaxN,
+    UCBMaxN,
+    Uniform,
+    simulate,
 )  # fmt: skip
 from abex.policies.base import Policy
 
@@ -74,7 +93,9 @@ def facebook_graph() -> Graph:
     raise SystemExit("facebook/0.edges is not there: set ABEX_DATA to the folder of the data sets")
 
 
-def compare(policies: list[Policy], replications: int, seed: int = 1, horizon: int = HORIZON) -> dict[Policy, np.ndarray]:
+def compare(
+    policies: list[Policy], replications: int, seed: int = 1, horizon: int = HORIZON
+) -> dict[Policy, np.ndarray]:
     """Regret at the horizon of each replication; all policies face the same rewards and special nodes."""
     graph = facebook_graph()
     curves = simulate(
@@ -86,7 +107,9 @@ def compare(policies: list[Policy], replications: int, seed: int = 1, horizon: i
 
 def main() -> None:
     replications = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    print(f"{'policy':58s} {'regret':>8s} {'s.e.':>6s} {'median':>8s} {'orientation':>14s} {'distance':>8s} {'CPU s':>6s}")
+    print(
+        f"{'policy':58s} {'regret':>8s} {'s.e.':>6s} {'median':>8s} {'orientation':>14s} {'distance':>8s} {'CPU s':>6s}"
+    )
     for policy in [*ORIENTATION, *OTHERS]:
         began = time.process_time()
         regret = compare([policy], replications)[policy]

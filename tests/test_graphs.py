@@ -28,10 +28,14 @@ from abex.graphs.feedback import as_changing, chance_seen, observers, reveal_cha
 from abex.randomness import counter_key
 
 DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-needs_data = pytest.mark.skipif(not (DATA / "facebook").exists(), reason="facebook data not found, set ABEX_DATA")
+needs_data = pytest.mark.skipif(
+    not (DATA / "facebook").exists(), reason="facebook data not found, set ABEX_DATA"
+)
 
 pairs = st.integers(1, 7).flatmap(
-    lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=25))
+    lambda n: st.tuples(
+        st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=25)
+    )
 )
 
 
@@ -80,7 +84,15 @@ def test_nothing_can_be_written_into_a_graph():
 def test_repr_is_short_and_summary_speaks_to_a_person():
     assert repr(complete(1000)) == "<Graph: 1000 arms, 499500 undirected edges>"
     text = erdos_renyi(12, 0.2, seed=1, directed=True).summary()
-    for word in ("arms", "directed", "components", "independence number", "domination number", "acyclic", "clique"):
+    for word in (
+        "arms",
+        "directed",
+        "components",
+        "independence number",
+        "domination number",
+        "acyclic",
+        "clique",
+    ):
         assert word in text
 
 
@@ -200,7 +212,10 @@ def test_planted_partition_has_the_expected_edges_inside_and_outside():
     graph = planted_partition(20, 30, 0.4, 0.02, seed=3)
     sources, targets = graph.pairs()
     inside = sources // 30 == targets // 30
-    for found, pairs_, q in [(inside.sum() / 2, 20 * 435, 0.4), ((~inside).sum() / 2, 600 * 599 / 2 - 20 * 435, 0.02)]:
+    for found, pairs_, q in [
+        (inside.sum() / 2, 20 * 435, 0.4),
+        ((~inside).sum() / 2, 600 * 599 / 2 - 20 * 435, 0.02),
+    ]:
         assert abs(found - pairs_ * q) < 4.5 * math.sqrt(pairs_ * q * (1 - q))
 
 
@@ -210,14 +225,18 @@ def test_random_geometric_joins_exactly_the_near():
     graph = random_geometric(60, 0.2, seed=5)
     points = stream(5, "random_geometric").random((60, 2))
     near = np.linalg.norm(points[:, None] - points[None], axis=2) <= 0.2
-    assert {tuple(pair) for pair in np.argwhere(near & ~np.eye(60, dtype=bool))} == set(zip(*graph.pairs(), strict=True))
+    assert {tuple(pair) for pair in np.argwhere(near & ~np.eye(60, dtype=bool))} == set(
+        zip(*graph.pairs(), strict=True)
+    )
 
 
 def test_power_law_cluster_has_hubs_triangles_and_its_edge_count():
     clustered, plain = power_law_cluster(2000, 4, 0.9, seed=1), power_law_cluster(2000, 4, 0.0, seed=1)
     assert clustered.n_edges == plain.n_edges == 4 * 1996
     assert plain.widest > 60
-    sparse = [networkx.transitivity(networkx.Graph(list(zip(*g.pairs(), strict=True)))) for g in (clustered, plain)]
+    sparse = [
+        networkx.transitivity(networkx.Graph(list(zip(*g.pairs(), strict=True)))) for g in (clustered, plain)
+    ]
     assert sparse[0] > 3 * sparse[1]
     assert power_law_cluster(2000, 4, 0.9, seed=1) == clustered
     assert power_law_cluster(2000, 4, 0.9, seed=2) != clustered

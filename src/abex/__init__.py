@@ -12,6 +12,7 @@ from abex import environments, policies
 from abex.environments import *  # noqa: F403
 from abex.errors import UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, FeedbackGraph, Graph, GraphSequence
+from abex.kernels import kernel
 from abex.policies import *  # noqa: F403
 from abex.policies.player import Decision, Player
 
@@ -34,6 +35,7 @@ __all__ = [
     "Player",
     "UserError",
     "__version__",
+    "kernel",
     "simulate",
     *environments.__all__,
     *policies.__all__,

@@ -17,7 +17,10 @@ def subsets(n):
 
 def independence_number(graph):
     out = out_sets(graph)
-    joined = [{j for j in range(graph.n_arms) if j != k and (j in out[k] or k in out[j])} for k in range(graph.n_arms)]
+    joined = [
+        {j for j in range(graph.n_arms) if j != k and (j in out[k] or k in out[j])}
+        for k in range(graph.n_arms)
+    ]
     return max(len(s) for s in subsets(graph.n_arms) if not any(joined[k] & s for k in s))
 
 
