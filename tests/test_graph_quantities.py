@@ -123,8 +123,8 @@ def test_without_time_a_proven_interval_is_returned():
 
 
 def test_random_covers_of_a_star_are_far_from_the_best():
-    rng = np.random.default_rng(0)
-    sizes = np.array([alpha_sample(star(200), rng).size for _ in range(2000)])
+    rng, graph = np.random.default_rng(0), star(200)
+    sizes = np.array([alpha_sample(graph, rng).size for _ in range(2000)])
     assert set(sizes) <= {1, 199}
     chance = (sizes == 1).mean()
     assert abs(chance - 1 / 200) < 4.5 * np.sqrt(1 / 200 / 2000)
@@ -132,16 +132,17 @@ def test_random_covers_of_a_star_are_far_from_the_best():
 
 def test_on_a_tournament_the_cover_is_harmonic_and_beats_the_independence_number():
     rng, n = np.random.default_rng(1), 200
-    sizes = np.array([alpha_sample(tournament(n), rng).size for _ in range(1500)])
+    graph = tournament(n)
+    sizes = np.array([alpha_sample(graph, rng).size for _ in range(1500)])
     harmonic = (1.0 / np.arange(1, n + 1)).sum()
     assert abs(sizes.mean() - harmonic) < 4.5 * sizes.std() / np.sqrt(sizes.size)
 
 
-def test_a_slow_program_is_solved_by_weights_with_a_certificate(monkeypatch):
+def test_a_slow_program_is_solved_by_gradients_with_a_certificate(monkeypatch):
     monkeypatch.setattr(programs, "_highs", lambda *arguments: None)
     graph = power_law_cluster(300, 4, 0.5, seed=1)
     cover = fractional_domination(graph)
-    assert cover.method == "multiplicative weights"
+    assert cover.method == "gradients"
     assert cover.upper / cover.lower < 1.0 + 2 * programs.CLOSE
     assert (cover.weights @ naive.matrix(graph) >= 1.0 - 1e-9).all()
     monkeypatch.undo()
@@ -150,9 +151,20 @@ def test_a_slow_program_is_solved_by_weights_with_a_certificate(monkeypatch):
     assert cover.lower - 1e-9 <= exact.upper <= cover.upper + 1e-9
 
 
+def test_gradients_solve_programs_with_costs_and_demands_too(monkeypatch):
+    graph, means = erdos_renyi(40, 0.1, seed=6, directed=True), np.linspace(0.1, 0.9, 40)
+    exact = regret_lower_bound(graph, means)
+    monkeypatch.setattr(programs, "_highs", lambda *arguments: None)
+    bound = regret_lower_bound(graph, means)
+    assert bound.method == "gradients"
+    assert bound.upper / bound.lower < 1.0 + 2 * programs.CLOSE
+    assert bound.lower - 1e-9 <= exact.upper <= bound.upper + 1e-9
+
+
 def test_a_program_that_cannot_be_solved_is_an_error_not_a_guess(monkeypatch):
     monkeypatch.setattr(programs, "_highs", lambda *arguments: None)
     monkeypatch.setattr(programs, "CLOSE", 1e-12)
+    monkeypatch.setattr(programs, "ROUGH", 1e-12)
     with pytest.raises(UserError, match=r"could not be solved within 0\.01 s"):
         fractional_domination(power_law_cluster(300, 4, 0.5, seed=1), time_limit=0.01)
 
