@@ -68,12 +68,16 @@ class _Stationary(Environment):
     @cached_property
     def true_means(self) -> NDArray[np.float64]:
         """Expected reward of each arm."""
-        return as_means("means", self.means)
+        return self._centres
 
     def open(self, key: np.uint64, horizon: int) -> MeansWorld:
         """The means and the key."""
         means = self.true_means
-        return MeansWorld(key, means, float(means.max()), self.shape, np.asarray(self.means, np.float64))
+        return MeansWorld(key, means, float(means.max()), self.shape, self._centres)
+
+    @cached_property
+    def _centres(self) -> NDArray[np.float64]:
+        return as_means("means", self.means)
 
     @property
     def shape(self) -> float:

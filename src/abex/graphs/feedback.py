@@ -43,3 +43,12 @@ def reveal_links(feedback: Any, t: int, arm: int, seen: Any) -> int:
     for j in range(count):
         seen[j] = feedback.out_arms[first + j]
     return count
+
+
+def complete_links(n_arms: int) -> Links:
+    """Full information: every pull reveals every arm."""
+    start = np.arange(n_arms + 1, dtype=np.int64) * n_arms
+    rows = np.tile(np.arange(n_arms, dtype=np.int32), (n_arms, 1))
+    others = rows[~np.eye(n_arms, dtype=bool)].reshape(n_arms, n_arms - 1)
+    arms = np.concatenate([others, np.arange(n_arms, dtype=np.int32)[:, None]], axis=1).ravel()
+    return Links(start, arms, start, arms)

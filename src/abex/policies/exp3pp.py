@@ -107,7 +107,7 @@ class Exp3PlusPlus(Policy[GapState]):
     >>> player.update_many([(0, 0.0), (1, 1.0)])
     2
     >>> player.probabilities().round(2).tolist()
-    [0.47, 0.53]
+    [0.46, 0.54]
     """
 
     a: float = 3.0

@@ -118,7 +118,7 @@ class TsallisINF(Policy[TsallisState]):
     >>> player.update(0, reward=0.0)
     True
     >>> player.probabilities().round(2).tolist()
-    [0.21, 0.79]
+    [0.04, 0.96]
     """
 
     estimator: str = "RV"
