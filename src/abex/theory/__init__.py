@@ -36,11 +36,13 @@ from abex.theory.lemmas import (
 from abex.theory.lower_bounds import bernoulli_kl, graph_lower_bound, lai_robbins
 from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, ucb1_bound
 from abex.theory.schedule import Epoch, FirstExploration, Schedule
+from abex.theory.tuning import Recommendation, recommend
 
 __all__ = [
     "Bound",
     "Epoch",
     "FirstExploration",
+    "Recommendation",
     "Schedule",
     "bernoulli_kl",
     "bge_bound",
@@ -71,6 +73,7 @@ __all__ = [
     "lemma_6",
     "log2_burn_in",
     "log10_first_informative_step",
+    "recommend",
     "theorem_1",
     "theorem_1_as_printed",
     "theorem_2",

@@ -240,8 +240,10 @@ def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, e
             regret += min(slots * largest, float(weights @ np.min(leak + misjudged, axis=1)))
     explored = schedule.exploration_slots(horizon)
     if schedule.covers is None:
-        return regret + float(weights.sum()) * -(-explored // schedule.sweep)
-    return regret + largest * explored
+        regret += float(weights.sum()) * -(-explored // schedule.sweep)
+    else:
+        regret += largest * explored
+    return min(regret, horizon * largest)
 
 
 def check_gaps(gaps: Iterable[float]) -> NDArray[np.float64]:
