@@ -11,7 +11,9 @@ import click
 from abex.errors import UserError, nearest
 
 #: command -> (module of abex.cli, one line for the overview). Each module defines a click command `command`.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "theory": ("theory", "when ABE explores, what is proved about it, and parameters with a reason"),
+}
 
 
 class Commands(click.Group):

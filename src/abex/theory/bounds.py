@@ -1,6 +1,6 @@
 """Regret bounds of ABE: Corollary 1, Theorems 1 and 2, and a finite-time bound that is not vacuous.
 
-The theorems' burn-in reaches 10^75,750 steps at the paper's own parameters, so a bound is a sum of terms
+The theorems' burn-in reaches 10^75,754 steps at the paper's own parameters, so a bound is a sum of terms
 one of which is kept as a logarithm.
 """
 

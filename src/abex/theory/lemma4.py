@@ -25,7 +25,7 @@ def gamma_exponent(gap: float, c: float, alpha: float) -> float:
 def log2_burn_in(gap: float, n_arms: int, c: float, alpha: float) -> float:
     r"""log2 of the step from which Lemma 4 applies, :math:`\log_2(2(1+2c)K) + \gamma_k`.
 
-    >>> log2_burn_in(0.25, n_arms=333, c=0.1, alpha=0.7) * math.log10(2.0)   # 10^75,750 steps
+    >>> log2_burn_in(0.25, n_arms=333, c=0.1, alpha=0.7) * math.log10(2.0)   # 10^75,754 steps
     757...
     """
     return math.log2(2.0 * (1.0 + 2.0 * c) * n_arms) + gamma_exponent(gap, c, alpha)
