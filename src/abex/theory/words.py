@@ -123,4 +123,4 @@ def number(log10: float) -> str:
     if log10 < 300.0:
         mantissa, exponent = f"{10.0 ** (log10 % 1.0):.1f}", math.floor(log10)
         return f"{mantissa}e{exponent}" if mantissa != "10.0" else f"1.0e{exponent + 1}"
-    return f"10^{log10:,.0f}" if log10 < 1e15 else f"10^({log10:.1e})"
+    return f"10^{log10:,.0f}" if log10 < 1e15 else f"10^({number(math.log10(log10))})"
