@@ -121,7 +121,7 @@ def test_the_command_speaks_of_every_case(capsys: pytest.CaptureFixture[str]) ->
             "the bound is not empty",
         ),
         (["--c", "0.5", "--alpha", "0"], "never happens"),
-        (["--c", "0.01", "--alpha", "0.1"], "beyond 10^(10^308)"),
+        (["--c", "0.01", "--alpha", "0.1"], "step 10^(3.0e19), in outer iteration 1.0e20"),
         (["--rounding", "carry"], 'about rounding="floor"'),
         (["recommend", "--arms", "10", "--horizon", "2e4", "--gap", "0.25"], "ABE(eta=0.797"),
     ):

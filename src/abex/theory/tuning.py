@@ -26,6 +26,7 @@ from abex.errors import real_number, whole_number
 from abex.theory.bounds import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
+from abex.theory.words import number
 
 FORCED = 0.5  # share of the need that the sweeps provide; Boltzmann sampling provides the rest
 
@@ -148,13 +149,7 @@ def _why_carry(floored: Schedule) -> str:
     first = floored.first_exploration()
     if first is not None and first.epoch == 1:
         return "rounding='carry': fractions of a sweep count instead of being dropped in every epoch"
-    late = (
-        "never"
-        if first is None
-        else f"only at step {10.0**first.log10_step:.2g}"
-        if first.step
-        else "beyond all horizons"
-    )
+    late = "never" if first is None else f"only at step {number(first.log10_step)}"
     return (
         f"rounding='carry': fractions of a sweep count; with the paper's floor exploration would begin {late}"
     )

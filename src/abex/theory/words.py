@@ -113,7 +113,7 @@ def verdict(bound: Bound, lost: float) -> str:
 def number(log10: float) -> str:
     """A positive number of any size, given by its log10.
 
-    >>> number(1.5), number(10.65), number(75750.2), number(float("inf"))
+    >>> number(1.5), number(10.65), number(75754.2), number(float("inf"))
     ('32', '4.5e10', '10^75,754', 'beyond 10^(10^308)')
     """
     if log10 == math.inf:
