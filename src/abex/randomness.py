@@ -107,7 +107,8 @@ def gamma_from(word: Any, shape: float) -> float:
         word = next_word(word)
         x = normal_from(word)
         word = next_word(next_word(word))
-        v = (1.0 + scale * x) ** 3
+        v = 1.0 + scale * x
+        v = v * v * v  # ** 3 rounds differently in compiled code
         if v > 0.0 and math.log(1.0 - unit(word)) < 0.5 * x * x + d - d * v + d * math.log(v):
             return boost * d * v
 

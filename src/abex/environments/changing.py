@@ -102,13 +102,13 @@ class Table(Environment):
     @kernel
     def gap(world: Any, t: int, arm: int) -> float:
         """What the best fixed arm gained more: sums up to the regret in hindsight at every step."""
-        return world.best_total[t] - world.best_total[t - 1] - world.rewards[t - 1, arm]
+        return float(world.best_total[t] - world.best_total[t - 1] - world.rewards[t - 1, arm])
 
     @staticmethod
     @kernel
     def best(world: Any, t: int, arm: int) -> bool:
         """The arm that has gained most at the end of the table."""
-        return arm == world.best_arm
+        return bool(arm == world.best_arm)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and np.array_equal(self.rewards, other.rewards)
@@ -148,7 +148,7 @@ def switched(world: Any, t: int, arm: int) -> float:
     """Mean of ``arm`` at step t: the means rotate by a random shift in each period."""
     n_arms = world.means.size
     shift = int(unit(word_at(~world.key, (t - 1) // world.period, 0)) * n_arms)
-    return world.means[(arm + shift) % n_arms]
+    return float(world.means[(arm + shift) % n_arms])
 
 
 @dataclass(frozen=True)
@@ -197,13 +197,13 @@ class Switching(Environment):
     @kernel
     def gap(world: Any, t: int, arm: int) -> float:
         """Largest mean minus the present mean of the arm."""
-        return world.top - switched(world, t, arm)
+        return float(world.top - switched(world, t, arm))
 
     @staticmethod
     @kernel
     def best(world: Any, t: int, arm: int) -> bool:
         """The arm's present mean is the largest."""
-        return switched(world, t, arm) >= world.top
+        return bool(switched(world, t, arm) >= world.top)
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:
@@ -225,7 +225,7 @@ class DriftWorld(NamedTuple):
 def drifted(world: Any, t: int, arm: int) -> float:
     """Mean of ``arm`` at step t: a sine wave around its centre, clipped to [0, 1]."""
     value = world.means[arm] + world.swing * math.sin(world.speed * t + world.phases[arm])
-    return min(max(value, 0.0), 1.0)
+    return float(min(max(value, 0.0), 1.0))
 
 
 @kernel
@@ -239,7 +239,9 @@ def highest_drifted(world: Any, t: int) -> float:
 
 @dataclass(frozen=True)
 class Drifting(Environment):
-    r"""Bernoulli arms whose means swing, :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
+    r"""Bernoulli arms whose means swing up and down, each with its own phase.
+
+    The mean is :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
 
     The phases :math:`\phi_k` are drawn anew in every replication; the regret counts the mean of the arm that is
     best at the step (dynamic regret). Cost O(K) per step, for the best mean.

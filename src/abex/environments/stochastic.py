@@ -30,13 +30,13 @@ class MeansWorld(NamedTuple):
 @kernel
 def mean_gap(world: Any, t: int, arm: int) -> float:
     """Pseudo-regret: largest mean minus the mean of the pulled arm."""
-    return world.top - world.means[arm]
+    return float(world.top - world.means[arm])
 
 
 @kernel
 def mean_best(world: Any, t: int, arm: int) -> bool:
     """The arm's mean is the largest."""
-    return world.means[arm] >= world.top
+    return bool(world.means[arm] >= world.top)
 
 
 def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> NDArray[np.float64]:
@@ -118,7 +118,9 @@ class Bernoulli(_Stationary):
 
 @dataclass(frozen=True)
 class Beta(_Stationary):
-    r"""Arm k pays a Beta-distributed reward, :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
+    r"""Arm k pays a Beta-distributed reward with mean ``means[k]``.
+
+    Its law is :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
 
     Parameters
     ----------
@@ -165,7 +167,9 @@ class Beta(_Stationary):
 
 @dataclass(frozen=True)
 class ClippedGaussian(_Stationary):
-    r"""Arm k pays a normal number :math:`N(m_k,\sigma^2)` clipped to [0, 1].
+    r"""Arm k pays a normal number clipped to [0, 1].
+
+    Before clipping its law is :math:`N(m_k,\sigma^2)`.
 
     The regret counts the means *after* clipping,
     :math:`\mu_k=\int_0^1 \Phi\big((m_k-x)/\sigma\big)\,dx`, which are not the centres :math:`m_k`.
@@ -211,7 +215,7 @@ class ClippedGaussian(_Stationary):
     def draw(world: Any, t: int, arm: int) -> float:
         """A clipped normal number."""
         x = world.centres[arm] + world.shape * normal_from(word_at(world.key, t, arm))
-        return min(max(x, 0.0), 1.0)
+        return float(min(max(x, 0.0), 1.0))
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:

@@ -39,7 +39,7 @@ def reveal_alone(feedback: Any, t: int, arm: int, seen: Any) -> int:
 def reveal_links(feedback: Any, t: int, arm: int, seen: Any) -> int:
     """The closed out-neighbourhood of the pulled arm."""
     first = feedback.out_start[arm]
-    count = feedback.out_start[arm + 1] - first
+    count = int(feedback.out_start[arm + 1] - first)
     for j in range(count):
         seen[j] = feedback.out_arms[first + j]
     return count

@@ -184,8 +184,8 @@ class ABE(Policy[AbeState]):
         """The next arm of the sweep, or a draw from the Boltzmann distribution."""
         if is_exploring(state):
             if state.clock[NEXT] < state.clock[FOUND]:
-                return state.sequence[state.clock[NEXT]]
-            return state.missing[below(state.clock[MISSING], rng)]
+                return int(state.sequence[state.clock[NEXT]])
+            return int(state.missing[below(state.clock[MISSING], rng)])
         rate = state.eta * math.sqrt(t - 1.0)
         return pick(state.weights, boltzmann_weights(state.means, rate, state.weights), rng)
 

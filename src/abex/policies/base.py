@@ -80,7 +80,7 @@ class Policy(ABC, Generic[State]):
         """Learn that ``seen`` paid ``reward`` when ``arm`` was pulled (kernel)."""
 
     #: Kernel ``probabilities(state, t, out)``: the law of `select` into ``out``; None if it has no closed form.
-    probabilities: ClassVar[Callable[[Any, int, Any], None] | None] = None
+    probabilities: ClassVar[Any] = None
 
     def kernels(self, setting: Setting) -> Kernels:
         """The kernels that play this setting; all variants of a policy have the same law."""
@@ -168,7 +168,7 @@ def parse_policy(text: str) -> Policy[Any]:
     folded = {alias.lower(): name for alias, name in names.items()}
     head = head.strip()
     if head.lower() not in folded:
-        raise UserError(f"unknown policy {head!r}{nearest(head, names)} (`abex list` shows all)")
+        raise UserError(f"unknown policy {head!r}{nearest(head, names)}; `abex list` shows all")
     cls = policies[names.get(head) or folded[head.lower()]]
     return build(cls, _arguments(text, rest))
 

@@ -45,7 +45,9 @@ def initial_mean(initial: float | None) -> float:
 
 @dataclass(frozen=True)
 class Boltzmann(Policy[BoltzmannState]):
-    r"""Play arm k with probability :math:`p_k \propto \exp(\eta_t\hat\mu_k)`.
+    r"""Softmax of the means at a falling temperature.
+
+    Play arm k with probability :math:`p_k \propto \exp(\eta_t\hat\mu_k)`.
 
     Parameters
     ----------
@@ -121,14 +123,16 @@ class GumbelState(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     scale: float
     shared_noise: bool
 
 
 @dataclass(frozen=True)
 class BoltzmannGumbel(Policy[GumbelState]):
-    r"""Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
+    r"""Means with Gumbel noise that shrinks as an arm is observed.
+
+    Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
 
     Parameters
     ----------
@@ -182,12 +186,12 @@ class BoltzmannGumbel(Policy[GumbelState]):
             if not state.shared_noise and state.pulls[k] > 0.0:
                 noise = -state.scale * math.log(rng.standard_exponential())
             if state.pulls[k] > 0.0:
-                state.index[k] = state.means[k] + noise / math.sqrt(state.pulls[k])
+                state.score[k] = state.means[k] + noise / math.sqrt(state.pulls[k])
             elif state.shared_noise:
-                state.index[k] = math.copysign(math.inf, noise)
+                state.score[k] = math.copysign(math.inf, noise)
             else:
-                state.index[k] = math.inf
-        return argmax(state.index, rng)
+                state.score[k] = math.inf
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_mean)
 

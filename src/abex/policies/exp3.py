@@ -277,7 +277,7 @@ def implicit_rate(state: Any, t: int) -> float:
     """Learning rate of EXP3-IX at step t; its gamma is half of it."""
     if math.isnan(state.eta):
         return math.sqrt(math.log(state.losses.size) / (state.losses.size * t))
-    return state.eta
+    return float(state.eta)
 
 
 @kernel

@@ -152,15 +152,19 @@ class Player:
     def _restricted(self, rest: NDArray[np.int64]) -> int:
         """An arm among ``rest``, as the policy would choose if there were no others."""
         t = self._steps + 1
+        law = np.zeros(self.n_arms)
         if self.policy.probabilities is not None:
-            chances = self._chances(t)[rest]
-            if chances.sum() > 0.0:
-                return int(rest[pick(chances, float(chances.sum()), self._rng)])
-        if not self.policy.resizable:
-            return int(rest[pick(np.ones(rest.size), float(rest.size), self._rng)])
-        smaller = self._setting._replace(n_arms=int(rest.size))
-        state = self.policy.with_arms(self._state, smaller, rest)
-        return int(rest[self.policy.kernels(smaller).select(state, t, self._rng)])
+            law[rest] = self._chances(t)[rest]
+        if not law.any() and self.policy.resizable:
+            smaller = self._setting._replace(n_arms=int(rest.size))
+            state = self.policy.with_arms(self._state, smaller, rest)
+            return int(rest[self.policy.kernels(smaller).select(state, t, self._rng)])
+        if not law.any():
+            law[rest] = 1.0
+        law /= law.sum()
+        if "chances" in self.policy.remembers:  # rewards are weighed by the law that really chose
+            np.copyto(self._state.chances, law, where=law > 0.0)
+        return int(pick(law, 1.0, self._rng))
 
     def _record(self, arm: int) -> Decision:
         self._steps += 1
@@ -179,7 +183,7 @@ class Player:
 
     def _chances(self, t: int) -> NDArray[np.float64]:
         out = np.zeros(self.n_arms)
-        type(self.policy).probabilities(self._state, t, out)  # type: ignore[misc]
+        type(self.policy).probabilities(self._state, t, out)
         return out
 
     # -- learning -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from abex.errors import UserError
 from abex.files import decode_array, encode_array, read_text, write_atomically
 from abex.graphs import feedback as feedback_records
-from abex.policies.base import Setting, parse_policy
+from abex.policies.base import parse_policy
 
 if TYPE_CHECKING:
     from abex.policies.player import Player
@@ -65,18 +65,10 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
     policy = parse_policy(body["policy"])
     try:
-        player = Player(policy, body["n_arms"], horizon=body["horizon"], seed=0, compiled=compiled) if (
-            body["graph"] is None
-        ) else Player.__new__(Player)  # fmt: skip
-        if body["graph"] is not None:
-            name, value = body["graph"]
-            record = getattr(feedback_records, name)
-            shape = Setting(body["n_arms"], body["horizon"], decode(value, record))
-            Player.__init__(
-                player, policy, body["n_arms"], horizon=body["horizon"], seed=0, compiled=compiled
-            )
-            player._setting = shape
-            player._state = policy.start(shape)
+        graph = None if body["graph"] is None else SavedGraph(body["n_arms"], body["graph"])
+        player = Player(
+            policy, body["n_arms"], graph=graph, horizon=body["horizon"], seed=0, compiled=compiled
+        )
         player._state = decode(body["state"], player._state)
         player._steps = int(body["steps"])
         player._pending = {
@@ -93,6 +85,27 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"cannot load {where}: {error}") from error
     return player
+
+
+class SavedGraph:
+    """A feedback graph as a file holds it: enough for a Player to start."""
+
+    def __init__(self, n_arms: int, saved: Any) -> None:
+        name, fields = saved
+        record = getattr(feedback_records, name, None)
+        if not isinstance(record, type) or set(fields) != set(getattr(record, "_fields", ())):
+            raise ValueError(f"there is no feedback graph of kind {name!r}")
+        self.n_arms = n_arms
+        self._record: Any = record(
+            **{
+                key: decode_array(value) if isinstance(value, dict) else value
+                for key, value in fields.items()
+            }
+        )
+
+    def feedback(self, key: Any) -> Any:
+        """The saved record."""
+        return self._record
 
 
 def checksum(text: str) -> str:
@@ -112,7 +125,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any, like: Any) -> Any:
-    """The record that `encode` wrote, in the shape of ``like``, a fresh one (or its type)."""
+    """The record that `encode` wrote, in the shape of ``like``, a fresh one."""
     if isinstance(like, np.ndarray):
         array = decode_array(value)
         if array.dtype != like.dtype or array.shape != like.shape:
@@ -121,7 +134,8 @@ def decode(value: Any, like: Any) -> Any:
             )
         return array
     if isinstance(like, tuple):
-        return type(like)(**{name: decode(value[name], part) for name, part in like._asdict().items()})
+        names = type(like)._fields  # type: ignore[attr-defined]
+        return type(like)(*(decode(value[name], part) for name, part in zip(names, like, strict=True)))
     if isinstance(like, np.generic):
         return like.dtype.type(decode_array(value)[()])
     if isinstance(like, bool) is not isinstance(value, bool) or not isinstance(

@@ -24,7 +24,9 @@ class ArmCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Uniform(Policy[ArmCount]):
-    r"""Play every arm with probability :math:`p_k = 1/K`: the baseline that learns nothing.
+    r"""Any arm, always: the baseline that learns nothing.
+
+    Play every arm with probability :math:`p_k = 1/K`.
 
     Notes
     -----
@@ -68,7 +70,9 @@ class Uniform(Policy[ArmCount]):
 
 @dataclass(frozen=True)
 class FollowTheLeader(Policy[Means]):
-    r"""Play the arm with the largest mean, :math:`\arg\max_k \hat\mu_k`, each arm once before.
+    r"""Every arm once, then always the arm with the largest mean.
+
+    Play :math:`\arg\max_k \hat\mu_k`.
 
     Notes
     -----
@@ -114,8 +118,8 @@ class EpsilonMeans(NamedTuple):
 def exploration_chance(state: Any, t: int) -> float:
     """Probability of a uniform pull at step t."""
     if state.decays:
-        return min(1.0, state.rate * state.means.size / t)
-    return state.rate
+        return float(min(1.0, state.rate * state.means.size / t))
+    return float(state.rate)
 
 
 @kernel
@@ -151,7 +155,9 @@ def epsilon_means(n_arms: int, rate: float, decays: bool) -> EpsilonMeans:
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Policy[EpsilonMeans]):
-    r"""With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
+    r"""The leader, but for a fixed chance of any arm.
+
+    With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
 
     Parameters
     ----------
@@ -193,7 +199,9 @@ class EpsilonGreedy(Policy[EpsilonMeans]):
 
 @dataclass(frozen=True)
 class DecayingEpsilonGreedy(Policy[EpsilonMeans]):
-    r"""Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
+    r"""The leader, but for a chance of any arm that falls like 1/t.
+
+    Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
 
     Parameters
     ----------
@@ -239,7 +247,7 @@ class Commitment(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     progress: NDArray[np.int64]  # (2,)
     due: float
 
@@ -301,10 +309,10 @@ class ExploreThenCommit(Policy[Commitment]):
     def select(state: Any, t: int, rng: Any) -> int:
         """The arm observed least while any is short, else the committed one."""
         if state.progress[0] == 0:
-            return state.progress[1]
+            return int(state.progress[1])
         for k in range(state.pulls.size):
-            state.index[k] = -state.pulls[k]
-        return argmax(state.index, rng)
+            state.score[k] = -state.pulls[k]
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel

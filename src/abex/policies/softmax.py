@@ -43,4 +43,4 @@ def pick(weights: Any, total: float, rng: Any) -> int:
     k = weights.size - 1
     while weights[k] <= 0.0 and k > 0:
         k -= 1
-    return k
+    return int(k)

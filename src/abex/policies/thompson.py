@@ -18,7 +18,7 @@ class BetaState(NamedTuple):
 
     successes: PerArm  # float64 (K,), prior included
     failures: PerArm  # float64 (K,), prior included
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     resample: bool
 
 
@@ -33,7 +33,9 @@ def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
 
 @dataclass(frozen=True)
 class Thompson(Policy[BetaState]):
-    r"""Draw :math:`\theta_k\sim\mathrm{Beta}(a+S_k,\,b+F_k)` for every arm, play :math:`\arg\max_k\theta_k`.
+    r"""Sample each arm's mean from its posterior, play the largest.
+
+    Draw :math:`\theta_k\sim\mathrm{Beta}(a+S_k,\,b+F_k)` for every arm, play :math:`\arg\max_k\theta_k`.
 
     Parameters
     ----------
@@ -81,9 +83,9 @@ class Thompson(Policy[BetaState]):
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """The largest draw."""
-        for k in range(state.index.size):
-            state.index[k] = rng.beta(state.successes[k], state.failures[k])
-        return argmax(state.index, rng)
+        for k in range(state.score.size):
+            state.score[k] = rng.beta(state.successes[k], state.failures[k])
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_beta)
 

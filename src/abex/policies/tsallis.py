@@ -30,7 +30,7 @@ class TsallisState(NamedTuple):
 @kernel
 def tsallis_rate(state: Any, t: int) -> float:
     """Learning rate of step t."""
-    return state.rate / math.sqrt(t) if state.decays else state.rate
+    return float(state.rate / math.sqrt(t) if state.decays else state.rate)
 
 
 @kernel
@@ -92,7 +92,9 @@ def tsallis_state(n_arms: int, rate: float, decays: bool, reduced: bool) -> Tsal
 
 @dataclass(frozen=True)
 class TsallisINF(Policy[TsallisState]):
-    r"""Best of both worlds: :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
+    r"""Best of both worlds by Tsallis entropy.
+
+    Arm k has probability :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
 
     Parameters
     ----------
@@ -147,9 +149,9 @@ class TsallisINF(Policy[TsallisState]):
 
 @dataclass(frozen=True)
 class INF(Policy[TsallisState]):
-    r"""Implicitly normalised forecaster with polynomial potential :math:`\psi(x)=(\eta/(-x))^2`.
+    r"""Implicitly normalised forecaster with a polynomial potential.
 
-    :math:`p_k=(\eta/(\hat L_k-x))^2` with x such that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does
+    With :math:`\psi(x)=(\eta/(-x))^2` as potential, :math:`p_k=(\eta/(\hat L_k-x))^2` with x such that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does
     not decay.
 
     Parameters

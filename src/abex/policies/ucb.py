@@ -21,7 +21,7 @@ class WidthMeans(NamedTuple):
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
     narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     scale: float
 
 
@@ -34,7 +34,9 @@ def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any
 
 @dataclass(frozen=True)
 class UCB1(Policy[WidthMeans]):
-    r"""Play the arm with the largest :math:`\hat\mu_k + \sqrt{a \ln t / N_k}` (an unseen arm first).
+    r"""Upper confidence bounds of Hoeffding's kind.
+
+    Play the arm with the largest :math:`\hat\mu_k + \sqrt{a \ln t / N_k}`, an unseen arm first.
 
     Parameters
     ----------
@@ -79,8 +81,8 @@ class UCB1(Policy[WidthMeans]):
         """The largest upper confidence bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.index[k] = state.means[k] + width * state.narrow[k]
-        return argmax(state.index, rng)
+            state.score[k] = state.means[k] + width * state.narrow[k]
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_width)
 
@@ -97,15 +99,16 @@ class VarianceMeans(NamedTuple):
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
     spread: PerArm  # float64 (K,), sum of (x - mean)^2
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     zeta: float
     c: float
 
 
 @dataclass(frozen=True)
 class UCBV(Policy[VarianceMeans]):
-    r"""Play the largest :math:`\hat\mu_k + \sqrt{2 V_k \zeta\ln t/N_k} + 3c\,\zeta\ln t/N_k`.
+    r"""Upper confidence bounds that use the empirical variance.
 
+    Play the largest :math:`\hat\mu_k + \sqrt{2 V_k \zeta\ln t/N_k} + 3c\,\zeta\ln t/N_k`, where
     :math:`V_k` is the empirical variance :math:`\frac1{N_k}\sum (x-\hat\mu_k)^2`; rewards are in [0, 1].
 
     Parameters
@@ -151,8 +154,8 @@ class UCBV(Policy[VarianceMeans]):
         for k in range(state.means.size):
             n = max(state.pulls[k], 1.0)
             root = math.sqrt(2.0 * level * state.spread[k]) / n
-            state.index[k] = state.means[k] + root + 3.0 * state.c * level / n
-        return argmax(state.index, rng)
+            state.score[k] = state.means[k] + root + 3.0 * state.c * level / n
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel
@@ -191,7 +194,9 @@ def kl_upper_bound(mean: float, level: float) -> float:
 
 @dataclass(frozen=True)
 class KLUCB(Policy[Means]):
-    r"""Play the largest :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le \ln t + c\ln\ln t\}`.
+    r"""Upper confidence bounds by the Kullback-Leibler divergence.
+
+    Play the largest :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le \ln t + c\ln\ln t\}`.
 
     Parameters
     ----------
@@ -236,16 +241,16 @@ class KLUCB(Policy[Means]):
         top = -1.0
         for k in range(state.means.size):
             if state.pulls[k] == 0.0:
-                state.index[k] = math.inf
+                state.score[k] = math.inf
             else:
                 each = level / state.pulls[k]
-                state.index[k] = state.means[k] + math.sqrt(0.5 * each)
-                if state.index[k] >= top:
-                    state.index[k] = kl_upper_bound(state.means[k], each)
-                    top = max(top, state.index[k])
+                state.score[k] = state.means[k] + math.sqrt(0.5 * each)
+                if state.score[k] >= top:
+                    state.score[k] = kl_upper_bound(state.means[k], each)
+                    top = max(top, state.score[k])
                 else:
-                    state.index[k] = -1.0  # even Pinsker's bound is below a bound already found
-        return argmax(state.index, rng)
+                    state.score[k] = -1.0  # even Pinsker's bound is below a bound already found
+        return argmax(state.score, rng)
 
     update = staticmethod(learn_mean)
 
@@ -255,7 +260,7 @@ class MossState(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     horizon: float  # nan: the current step
     factor: float
 
@@ -268,13 +273,15 @@ def moss_select(state: Any, t: int, rng: Any) -> int:
     for k in range(state.means.size):
         n = max(state.pulls[k], 1.0)
         bonus = 0.0 if share <= n else math.sqrt(state.factor * math.log(share / n) / n)
-        state.index[k] = state.means[k] + bonus
-    return argmax(state.index, rng)
+        state.score[k] = state.means[k] + bonus
+    return argmax(state.score, rng)
 
 
 @dataclass(frozen=True)
 class MOSS(Policy[MossState]):
-    r"""Play the largest :math:`\hat\mu_k+\sqrt{\ln_+\!\big(H/(K N_k)\big)/N_k}`.
+    r"""Upper confidence bounds that shrink to zero at the fair share of the horizon.
+
+    Play the largest :math:`\hat\mu_k+\sqrt{\ln_+\!\big(H/(K N_k)\big)/N_k}`.
 
     Parameters
     ----------
@@ -320,7 +327,9 @@ class MOSS(Policy[MossState]):
 
 @dataclass(frozen=True)
 class AnytimeMOSS(Policy[MossState]):
-    r"""Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
+    r"""MOSS without a horizon.
+
+    Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms
 @kernel
 def exploration_rate(c: float, alpha: float, epoch: int) -> float:
     r"""Sweeps due in outer iteration ``epoch`` before rounding, :math:`c\,i^\alpha`."""
-    return c * math.pow(epoch, alpha)
+    return float(c * float(epoch) ** alpha)
 
 
 @kernel
