@@ -155,7 +155,7 @@ def test_the_command_draws_the_schedule_the_bound_and_the_regret(
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [(["--arms", "1.5"], "arms"), (["--gap", "0"], "gap"), (["--rounding", "flor"], "floor"),
-     (["--horizon", "0"], "horizon"), (["--eta", "0"], "eta"), (["study", "--replications", "2"], "replications")],
+     (["--horizon", "0"], "horizon"), (["--eta", "0"], "eta"), (["study", "--replications", "0"], "replications")],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_exit_code_2(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from abex.errors import UserError, real_number, whole_number
+from abex.errors import real_number, whole_number
 
 EXAMPLE = """
 \b
@@ -127,9 +127,7 @@ def recommend(arms: float, horizon: float, gap: float | None, sweep: float | Non
     "--gap", type=float, multiple=True, default=(0.1, 0.2, 0.4), show_default=True, help="Smallest gaps."
 )
 @click.option("--horizon", type=float, default=20_000, show_default=True, help="Number of steps.")
-@click.option(
-    "--replications", type=int, default=40, show_default=True, help="Runs; half select, half evaluate."
-)
+@click.option("--replications", type=int, default=40, show_default=True, help="Runs of each choice.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Names every random number.")
 def study(
     arms: tuple[int, ...], gap: tuple[float, ...], horizon: float, replications: int, seed: int
@@ -142,7 +140,6 @@ def study(
     """
     from abex.cli.theory_study import run_study, table
 
-    if replications < 4:
-        raise UserError(f"replications must be at least 4 (half select, half evaluate), got {replications}")
+    whole_number("replications", replications, least=1)
     result = run_study(arms, gap, whole_number("horizon", horizon, least=1), replications, seed)
     click.echo(table(result))
