@@ -117,6 +117,9 @@ def test_wrong_gaps_are_named() -> None:
     for gaps in ([], [0.0], [1.5]):
         with pytest.raises(UserError, match="gaps"):
             theorem_1(gaps, 100, 1.0, 1.0, 1.0)
+    for wrong in ({"c": 0.0}, {"alpha": 0.0}, {"eta": 0.0}):
+        with pytest.raises(UserError, match=next(iter(wrong))):
+            theorem_1([0.5], 100, **({"c": 1.0, "alpha": 1.0, "eta": 1.0} | wrong))
     with pytest.raises(UserError, match="gaps must be those of 2"):
         finite_time_bound([0.5], 100, Schedule(3, 1.0, 1.0), 1.0)
 

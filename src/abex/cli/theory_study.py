@@ -70,18 +70,20 @@ def run_study(
 ) -> Study:
     """Simulate every choice on every instance; all choices of an instance face the same rewards."""
     cases = list(instances(arms, gaps))
-    fixed, others = [], []
+    fixed: list[list[float]] = []
+    others: list[list[float]] = []
     with Progress("study", total=sum(case.n_arms + 10 for case in cases), show=show) as bar:
         for case in cases:
             tuned = [recommend(case.n_arms, horizon, case.gap), recommend(case.n_arms, horizon)]
-            policies = [*FIXED, *(parse_policy(advice.policy) for advice in tuned), PAPER]
+            contenders = [*(parse_policy(advice.policy) for advice in tuned), PAPER]
+            distinct = list(dict.fromkeys([*FIXED, *contenders]))
             curves = simulate(
-                policies, Bernoulli(case.means), horizon=horizon, replications=replications, seed=seed,
+                distinct, Bernoulli(case.means), horizon=horizon, replications=replications, seed=seed,
                 checkpoints=[horizon], progress=False,
             )  # fmt: skip
-            regret = curves.regret[:, :, -1].mean(axis=1)
-            fixed.append(regret[: len(FIXED)])
-            others.append(regret[len(FIXED) :])
+            regret = dict(zip(distinct, curves.regret[:, :, -1].mean(axis=1).tolist(), strict=True))
+            fixed.append([regret[policy] for policy in FIXED])
+            others.append([regret[policy] for policy in contenders])
             bar.advance(case.n_arms + 10)
     best = [int(np.argmin(row)) for row in fixed]
     single = int(np.argmin(np.log(np.maximum(fixed, 1.0)).mean(axis=0)))

@@ -19,6 +19,7 @@ def gamma_exponent(gap: float, c: float, alpha: float) -> float:
     251...
     """
     gap = real_number("gap", gap, above=0.0, most=1.0)
+    c, alpha = real_number("c", c, above=0.0), real_number("alpha", alpha, above=0.0)
     return bounded_power(16.0 * math.log(2.0) / gap**2 * 2.0 * (alpha + 1.0) / c, 1.0 / alpha)
 
 

@@ -100,6 +100,7 @@ def lemma_2_threshold(c: float, alpha: float) -> float:
     >>> lemma_2_threshold(c=2.0, alpha=1.0)
     2.0
     """
+    c, alpha = real_number("c", c, above=0.0), real_number("alpha", alpha, above=0.0)
     return bounded_power(2.0 * (alpha + 1.0) / c, 1.0 / alpha)
 
 
