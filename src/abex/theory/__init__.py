@@ -4,13 +4,13 @@ from abex.theory.bounds import (
     Bound,
     corollary_1,
     corollary_1_as_printed,
-    finite_time_bound,
     log10_first_informative_step,
     theorem_1,
     theorem_1_as_printed,
     theorem_2,
     theorem_2_as_printed,
 )
+from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemma4 import (
     boltzmann_leak,
     gamma_exponent,

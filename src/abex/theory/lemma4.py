@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from abex.errors import real_number
 from abex.theory.lemmas import bounded_power
@@ -101,3 +104,9 @@ def lemma_4_sharp(t: int, gap: float, observations: int, eta: float, share: floa
     exponent = (share * gap) ** 2 / 2.0
     wrong = 2.0 * math.exp(-observations * exponent)
     return min(1.0, boltzmann_leak(t - 1, (1.0 - share) * gap, eta) + wrong)
+
+
+def leak_integral(a: Any, start: Any) -> Any:
+    r""":math:`\int_s^\infty e^{-a\sqrt x}dx = (2/a^2)(1+a\sqrt s)e^{-a\sqrt s}`."""
+    x = a * np.sqrt(start)
+    return 2.0 / a**2 * (1.0 + x) * np.exp(-x)

@@ -23,7 +23,7 @@ import math
 from dataclasses import dataclass
 
 from abex.errors import real_number, whole_number
-from abex.theory.bounds import finite_time_bound
+from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
 from abex.theory.words import number
