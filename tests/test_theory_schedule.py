@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.naive.schedule import play
 
 from abex.errors import UserError
 from abex.theory import (
@@ -25,6 +24,7 @@ from abex.theory import (
     lemma_3,
     lemma_3_sharp,
 )
+from tests.naive.schedule import play
 
 HORIZON = 1500
 amounts = st.sampled_from([0.01, 0.1, 0.3, 0.5, 1.0, 1.7, 4.0, 25.0])
