@@ -22,7 +22,7 @@ from abex.graphs.covers import (
 )
 from abex.graphs.graph import Graph
 from abex.graphs.programs import TIME_LIMIT, Cover, solve_covering
-from abex.theory.divergence import divergence
+from abex.theory.lower_bounds import bernoulli_kl
 
 LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
 
@@ -126,12 +126,7 @@ def regret_lower_bound(graph: Graph, means: Any, time_limit: float = TIME_LIMIT)
     if not bool(np.all((values >= 0.0) & (values <= 1.0))):
         raise UserError("means must lie in [0, 1]")
     top = float(values.max())
-    told_apart = [
-        divergence(mean, top) for mean in values
-    ]  # a best arm that never fails is known at once: no demand
-    demand = np.array(
-        [0.0 if top in (mean, 1.0) else 1.0 / kl for mean, kl in zip(values, told_apart, strict=True)]
-    )
+    demand = np.array([0.0 if mean >= top else 1.0 / bernoulli_kl(mean, top) for mean in values.tolist()])
     return solve_covering(graph.to_scipy().T, demand, top - values, time_limit)
 
 

@@ -17,7 +17,7 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.softmax import pick
 from abex.policies.thompson import learn_beta
-from abex.theory.divergence import divergence
+from abex.theory.lower_bounds import bernoulli_kl
 
 MOST_ARMS = 200  # a step costs K^2 times the grid
 UNLIKELY = 1e-60  # arms that are best with less chance tell nothing
@@ -112,7 +112,7 @@ def weigh_information(state: Any, t: int) -> None:
                 state.regret[j] += state.share[k] * max(state.given[k, k] - state.given[k, j], 0.0)
         for k in range(n_arms):
             if state.share[k] > 0.0:
-                state.told[j] += state.share[k] * divergence(state.given[k, j], state.means[j])
+                state.told[j] += state.share[k] * bernoulli_kl(state.given[k, j], state.means[j])
     for k in range(n_arms):
         state.gain[k] = 0.0
         for j in range(reveal_changing(state.graph, t, k, state.who)):
