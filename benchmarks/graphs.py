@@ -22,6 +22,7 @@ from abex import ABE, ELP, UCB1, Graph, SpecialArm, Thompson
 from abex.graphs import erdos_renyi, planted_partition, power_law_cluster, random_geometric
 from abex.graphs.covers import alpha_sample, greedy_dominating_set, greedy_independent_set
 from abex.graphs.exact import domination_number, fractional_domination, independence_number
+from abex.randomness import counter_key
 from abex.simulation import as_checkpoints, play_replication
 
 HORIZON, ROUNDS = 20_000, 5
@@ -189,12 +190,14 @@ def steps_table() -> None:
     except SystemExit:
         graph = power_law_cluster(333, 8, 0.6, seed=1)
     print(f"\nOne step on {graph}, T = {HORIZON:,}: nanoseconds, and how many times as much the others take")
+    environment, steps = SpecialArm(graph.n_arms), as_checkpoints([HORIZON], HORIZON)
     means = np.full(graph.n_arms, 0.5)
-    means[7] = 0.75
+    means[environment.open(counter_key(1, 0, "environment"), HORIZON).special] = (
+        0.75  # the very arm that abex looks for
+    )
     start, arms = np.array(graph.links.out_start), np.array(graph.links.out_arms)
     cover = fractional_domination(graph)
     spread = cover.weights / cover.upper
-    environment, steps = SpecialArm(graph.n_arms), as_checkpoints([HORIZON], HORIZON)
     loops: dict[Any, Any] = {
         ABE(): lambda rng: abe_loop(start, arms, means, HORIZON, 0.4, rng),
         Thompson(): lambda rng: thompson_loop(start, arms, means, HORIZON, rng),

@@ -45,9 +45,9 @@ def spread_chances(state: Any, t: int, out: Any) -> None:
     """Normalised weights, mixed with the exploration law of the graph in force."""
     turn = turn_of(state.graph, t) % state.mixing.size
     mixing = state.mixing[turn]
-    total = boltzmann_weights(state.scores, 1.0, out)
+    share = (1.0 - mixing) / boltzmann_weights(state.scores, 1.0, out)
     for k in range(out.size):
-        out[k] = (1.0 - mixing) * out[k] / total + mixing * state.spread[turn, k]
+        out[k] = share * out[k] + mixing * state.spread[turn, k]
 
 
 @kernel
