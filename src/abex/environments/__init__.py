@@ -3,6 +3,7 @@
 from abex.environments.base import Environment
 from abex.environments.changing import Drifting, Switching, Table
 from abex.environments.ratings import RatingTable
+from abex.environments.special import SpecialArm
 from abex.environments.stochastic import Bernoulli, Beta, ClippedGaussian
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Drifting",
     "Environment",
     "RatingTable",
+    "SpecialArm",
     "Switching",
     "Table",
 ]
