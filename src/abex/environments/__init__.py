@@ -2,6 +2,7 @@
 
 from abex.environments.base import Environment
 from abex.environments.changing import Drifting, Switching, Table
+from abex.environments.ratings import RatingTable
 from abex.environments.special import SpecialArm
 from abex.environments.stochastic import Bernoulli, Beta, ClippedGaussian
 
@@ -11,6 +12,7 @@ __all__ = [
     "ClippedGaussian",
     "Drifting",
     "Environment",
+    "RatingTable",
     "SpecialArm",
     "Switching",
     "Table",
