@@ -72,7 +72,7 @@ def command(
     """
     from abex.simulation import simulate
 
-    numbers = {
+    numbers: dict[str, Any] = {
         "horizon": _whole("--horizon", horizon),
         "replications": _whole("--replications", replications),
         "seed": _whole("--seed", seed),
@@ -93,7 +93,7 @@ def command(
     began = time.monotonic()
     curves = simulate(
         policies or DEFAULT, environment, graph=graph, progress=False if quiet else None, **numbers
-    )  # type: ignore[arg-type]
+    )
     rows = summary_rows(curves, level)
     where = f"{environment.n_arms} {rewards} arms" + ("" if graph is None else f", {graph.n_edges} edges")
     title = f"{where}, horizon {numbers['horizon']}, {numbers['replications']} replications, {time.monotonic() - began:.1f} s"
