@@ -1,6 +1,7 @@
 """Policies on feedback graphs against slow oracles."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -234,6 +235,17 @@ def test_epsilon_greedy_lp_explores_only_where_the_program_says():
     assert state.rate == pytest.approx(5.1 * 1.0 / 0.25)
 
 
+def test_a_player_on_a_random_graph_is_quiet_and_resumes(tmp_path):
+    player = Player(UCBMaxN(), 5, graph=DropOut(star(5), keep=0.5), seed=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(10):
+            player.update(player.select(), 0.5)
+        player.save(tmp_path / "player.json")
+        twin = Player.load(tmp_path / "player.json")
+        assert [player.select() for _ in range(9)] == [twin.select() for _ in range(9)]
+
+
 # -- ABE -----------------------------------------------------------------------------------------------
 
 
@@ -321,6 +333,8 @@ def test_policies_that_must_know_the_graph_refuse_clearly_without(name):
 def test_a_graph_of_another_size_is_refused():
     with pytest.raises(UserError, match="4 nodes but the environment has 3 arms"):
         simulate(UCB1(), Bernoulli([0.1, 0.2, 0.3]), graph=star(4), horizon=10, replications=1)
+    with pytest.raises(UserError, match=r"graph must be a Graph, got list: see Graph\.from_edges"):
+        simulate(UCB1(), Bernoulli([0.1, 0.2]), graph=[(0, 1)], horizon=10, replications=1)
     with pytest.raises(UserError, match="4 arms and the setting 3"):
         Exp3SET(eta=0.1).start(Setting(3, 10, star(4).feedback()))
     with pytest.raises(UserError, match="at most 200 arms"):

@@ -4,6 +4,7 @@ import gzip
 import math
 import os
 import pickle
+import tempfile
 from pathlib import Path
 
 import networkx
@@ -173,6 +174,41 @@ def test_a_missing_or_cut_file_is_one_sentence(tmp_path):
 def test_wrong_edges_are_one_sentence(edges, n, message):
     with pytest.raises(UserError, match=message):
         Graph.from_edges(edges, n)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"1", b"22", b" ", b",", b"\t", b"\n", b"\r\n", b"#x", b"%", b"-", b"a", b"\xff", b"0"]
+        )
+    )
+)
+def test_any_bytes_are_a_graph_or_one_sentence(pieces):
+    """The compiled scanner agrees with a line at a time in Python."""
+    text = b"".join(pieces)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.edges")
+        path.write_bytes(text)
+        wanted = []
+        for number, line in enumerate(text.split(b"\n"), start=1):
+            fields = line.replace(b",", b" ").split()
+            if not fields or fields[0][:1] in (b"#", b"%"):
+                continue
+            if len(fields) != 2 or not all(field.isdigit() for field in fields):
+                with pytest.raises(UserError, match=f"line {number} "):
+                    Graph.read(path)
+                return
+            wanted.append(tuple(int(field) for field in fields))
+        if not wanted:
+            with pytest.raises(UserError, match="holds no edge"):
+                Graph.read(path)
+            return
+        graph = Graph.read(path, directed=True)
+        sources, targets = graph.pairs()
+        assert set(zip(graph.labels[sources], graph.labels[targets], strict=True)) == {
+            (u, v) for u, v in wanted if u != v
+        }
 
 
 @needs_data

@@ -248,6 +248,16 @@ class Graph(FeedbackGraph):
         return f"<Graph: {self.n_arms} arms, {self.n_edges} {kind} edges>"
 
 
+def as_graph(graph: Any) -> Any:
+    """``graph`` if it can be played (a `FeedbackGraph`, or anything that behaves like one), else an error."""
+    if not hasattr(graph, "feedback") or not hasattr(graph, "n_arms"):
+        raise UserError(
+            f"graph must be a Graph, got {type(graph).__name__}: see Graph.from_edges, Graph.read, Graph.from_scipy and "
+            "Graph.from_networkx"
+        )
+    return graph
+
+
 def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
     return Graph(Links(*rows) if len(rows) == 4 else Links(*rows, *rows), labels)
 

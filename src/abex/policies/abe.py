@@ -273,11 +273,11 @@ class ABE(Policy[AbeState]):
                 out[state.missing[j]] = 1.0 / state.clock[MISSING]
 
     def report(self, state: AbeState) -> dict[str, float]:
-        """Exploration slots used, outer iteration, and arms of the exploration sequence found so far."""
+        """Exploration slots used, outer iteration, and pulls of a sweep (of what is found of it so far)."""
         return {
             "exploration_slots": float(state.clock[EXPLORED]),
             "epoch": float(state.clock[EPOCH]),
-            "cover": float(state.clock[FOUND]),
+            "cover": float(state.means.size / state.covered if state.spread.size else state.clock[FOUND]),
         }
 
     def with_arms(self, state: AbeState, setting: Setting, keep: NDArray[np.int64]) -> AbeState:
