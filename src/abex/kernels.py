@@ -30,6 +30,7 @@ PACKAGE = Path(__file__).resolve().parent
 UNUSED_DAYS = 14  # a stamp nobody has used for so long is deleted
 
 _waiting: list[Callable[..., Any]] = []
+_lessons: list[Callable[[], None]] = []
 _lock = threading.RLock()
 
 
@@ -37,6 +38,12 @@ def kernel(function: Function) -> Function:
     """Mark ``function`` as usable inside compiled code. It stays a plain Python function."""
     _waiting.append(function)
     return function
+
+
+def before_compiling(lesson: Callable[[], None]) -> Callable[[], None]:
+    """Run ``lesson`` once, before the first compilation: it may teach Numba a function of its own."""
+    _lessons.append(lesson)
+    return lesson
 
 
 def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
@@ -52,6 +59,8 @@ def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
         from numba.extending import register_jitable
 
         with _lock:
+            while _lessons:
+                _lessons.pop()()
             while _waiting:
                 register_jitable(error_model="numpy")(_waiting.pop())
             folder = cache_folder() if ours else None

@@ -1,0 +1,1 @@
+"""AdaBoost.MH whose features are chosen by a bandit policy."""
