@@ -2,52 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.base import Environment
-from abex.errors import UserError
+from abex.errors import UserError, real_number
 from abex.kernels import kernel
-from abex.randomness import uniform_at
+from abex.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
 
 
 class MeansWorld(NamedTuple):
-    """Means of the arms, the largest of them, and the key of the rewards."""
+    """Means of the arms, the largest of them, the key of the rewards, and a shape parameter."""
 
     key: np.uint64
     means: NDArray[np.float64]
     top: float
+    shape: float
+    centres: NDArray[np.float64]
 
 
 @kernel
 def mean_gap(world: Any, t: int, arm: int) -> float:
     """Pseudo-regret: largest mean minus the mean of the pulled arm."""
-    return world.top - world.means[arm]
+    return float(world.top - world.means[arm])
 
 
 @kernel
 def mean_best(world: Any, t: int, arm: int) -> bool:
     """The arm's mean is the largest."""
-    return world.means[arm] >= world.top
+    return bool(world.means[arm] >= world.top)
 
 
-def as_means(name: str, values: Any) -> tuple[float, ...]:
-    """A tuple of numbers in [0, 1], at least one."""
-    array = np.asarray(values, dtype=np.float64)
+def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> NDArray[np.float64]:
+    """A read-only array of numbers in [least, most], at least one."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{name} must be a list of numbers, got {values!r}") from error
     if array.ndim != 1 or array.size == 0:
         raise UserError(f"{name} must be a non-empty list of numbers, got shape {array.shape}")
-    if not bool(np.all((array >= 0.0) & (array <= 1.0))):
-        wrong = int(np.flatnonzero(~((array >= 0.0) & (array <= 1.0)))[0])
-        raise UserError(f"{name} must lie in [0, 1], got {array[wrong]} for arm {wrong}")
-    return tuple(array.tolist())
+    inside = (array >= least) & (array <= most)
+    if not bool(inside.all()):
+        wrong = int(np.flatnonzero(~inside)[0])
+        raise UserError(f"{name} must lie in [{least:g}, {most:g}], got {array[wrong]} for arm {wrong}")
+    array.flags.writeable = False
+    return array
+
+
+class _Stationary(Environment):
+    """What the environments with fixed means share."""
+
+    means: Sequence[float]
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.means)
+
+    @cached_property
+    def true_means(self) -> NDArray[np.float64]:
+        """Expected reward of each arm."""
+        return self._centres
+
+    def open(self, key: np.uint64, horizon: int) -> MeansWorld:
+        """The means and the key."""
+        means = self.true_means
+        return MeansWorld(key, means, float(means.max()), self.shape, self._centres)
+
+    @cached_property
+    def _centres(self) -> NDArray[np.float64]:
+        return as_means("means", self.means)
+
+    @property
+    def shape(self) -> float:
+        """The parameter of the reward's law beside the mean."""
+        return 0.0
+
+    gap = staticmethod(mean_gap)
+    best = staticmethod(mean_best)
 
 
 @dataclass(frozen=True)
-class Bernoulli(Environment):
+class Bernoulli(_Stationary):
     """Arm k pays 1 with probability ``means[k]`` and 0 otherwise.
 
     Examples
@@ -59,17 +101,7 @@ class Bernoulli(Environment):
     means: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "means", as_means("means", self.means))
-
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self.means)
-
-    def open(self, key: np.uint64, horizon: int) -> MeansWorld:
-        """The means and the key."""
-        means = np.asarray(self.means)
-        return MeansWorld(key, means, float(means.max()))
+        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
 
     @staticmethod
     @kernel
@@ -77,11 +109,112 @@ class Bernoulli(Environment):
         """1 with the arm's probability."""
         return 1.0 if uniform_at(world.key, t, arm) < world.means[arm] else 0.0
 
-    gap = staticmethod(mean_gap)
-    best = staticmethod(mean_best)
-
     @classmethod
     def examples(cls) -> Iterator[Environment]:
         """Two arms, and one."""
         yield cls([0.1, 0.9])
         yield cls([0.3])
+
+
+@dataclass(frozen=True)
+class Beta(_Stationary):
+    r"""Arm k pays a Beta-distributed reward, :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
+
+    Parameters
+    ----------
+    means : sequence of float
+        The means :math:`\mu_k`, strictly between 0 and 1.
+    strength : float
+        The sum s of the two parameters: the variance is :math:`\mu_k(1-\mu_k)/(s+1)`.
+
+    Examples
+    --------
+    >>> Beta([0.3, 0.6], strength=10.0).n_arms
+    2
+    """
+
+    means: Sequence[float]
+    strength: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "means", tuple(as_means("means", self.means, 1e-6, 1.0 - 1e-6).tolist()))
+        real_number("strength", self.strength, above=0.0)
+
+    @property
+    def shape(self) -> float:
+        """The sum of the two parameters."""
+        return float(self.strength)
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """X / (X + Y) of two Gamma numbers."""
+        word = word_at(world.key, t, arm)
+        x = gamma_from(word, world.shape * world.means[arm])
+        y = gamma_from(next_word(~word), world.shape * (1.0 - world.means[arm]))
+        if x + y <= 0.0:  # both underflow where the parameters are tiny: the limit is a coin
+            return 1.0 if uniform_at(~world.key, t, arm) < world.means[arm] else 0.0
+        return x / (x + y)
+
+    @classmethod
+    def examples(cls) -> Iterator[Environment]:
+        """Flat and peaked."""
+        yield cls([0.2, 0.7])
+        yield cls([0.5, 0.55, 0.6], strength=50.0)
+
+
+@dataclass(frozen=True)
+class ClippedGaussian(_Stationary):
+    r"""Arm k pays a normal number :math:`N(m_k,\sigma^2)` clipped to [0, 1].
+
+    The regret counts the means *after* clipping,
+    :math:`\mu_k=\int_0^1 \Phi\big((m_k-x)/\sigma\big)\,dx`, which are not the centres :math:`m_k`.
+
+    Parameters
+    ----------
+    means : sequence of float
+        The centres :math:`m_k` in [0, 1].
+    deviation : float
+        Standard deviation before clipping.
+
+    Examples
+    --------
+    >>> ClippedGaussian([1.0], deviation=1.0).true_means.round(3).tolist()
+    [0.684]
+    """
+
+    means: Sequence[float]
+    deviation: float = 0.25
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
+        real_number("deviation", self.deviation, above=0.0)
+
+    @property
+    def shape(self) -> float:
+        """The standard deviation."""
+        return float(self.deviation)
+
+    @cached_property
+    def true_means(self) -> NDArray[np.float64]:
+        """Means after clipping."""
+        sigma = self.deviation
+
+        def primitive(z: float) -> float:  # of the normal distribution function
+            cdf = 0.5 * math.erfc(-z / math.sqrt(2.0))
+            return z * cdf + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+
+        return np.array([sigma * (primitive(m / sigma) - primitive((m - 1.0) / sigma)) for m in self.means])
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """A clipped normal number."""
+        x = world.centres[arm] + world.shape * normal_from(word_at(world.key, t, arm))
+        return float(min(max(x, 0.0), 1.0))
+
+    @classmethod
+    def examples(cls) -> Iterator[Environment]:
+        """Narrow and wide."""
+        yield cls([0.3, 0.6])
+        yield cls([0.0, 0.9], deviation=1.0)

@@ -39,7 +39,16 @@ def reveal_alone(feedback: Any, t: int, arm: int, seen: Any) -> int:
 def reveal_links(feedback: Any, t: int, arm: int, seen: Any) -> int:
     """The closed out-neighbourhood of the pulled arm."""
     first = feedback.out_start[arm]
-    count = feedback.out_start[arm + 1] - first
+    count = int(feedback.out_start[arm + 1] - first)
     for j in range(count):
         seen[j] = feedback.out_arms[first + j]
     return count
+
+
+def complete_links(n_arms: int) -> Links:
+    """Full information: every pull reveals every arm."""
+    start = np.arange(n_arms + 1, dtype=np.int64) * n_arms
+    rows = np.tile(np.arange(n_arms, dtype=np.int32), (n_arms, 1))
+    others = rows[~np.eye(n_arms, dtype=bool)].reshape(n_arms, n_arms - 1)
+    arms = np.concatenate([others, np.arange(n_arms, dtype=np.int32)[:, None]], axis=1).ravel()
+    return Links(start, arms, start, arms)

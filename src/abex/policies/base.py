@@ -80,7 +80,7 @@ class Policy(ABC, Generic[State]):
         """Learn that ``seen`` paid ``reward`` when ``arm`` was pulled (kernel)."""
 
     #: Kernel ``probabilities(state, t, out)``: the law of `select` into ``out``; None if it has no closed form.
-    probabilities: ClassVar[Callable[[Any, int, Any], None] | None] = None
+    probabilities: ClassVar[Any] = None
 
     def kernels(self, setting: Setting) -> Kernels:
         """The kernels that play this setting; all variants of a policy have the same law."""

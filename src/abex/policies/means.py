@@ -15,7 +15,7 @@ class Means(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,)
-    index: PerArm  # float64 (K,), scratch
+    score: PerArm  # float64 (K,), scratch
     scale: float
 
 

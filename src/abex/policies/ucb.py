@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from abex.errors import real_number
+import numpy as np
+
+from abex.errors import real_number, whole_number
 from abex.kernels import kernel
-from abex.policies.base import Policy, Setting
+from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import Means, learn_mean, new_means
 from abex.randomness import argmax
 
 
+class WidthMeans(NamedTuple):
+    r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,), +inf before the first observation
+    narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
+    score: PerArm  # float64 (K,), scratch
+    scale: float
+
+
+@kernel
+def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Mean and width of an observed arm."""
+    learn_mean(state, t, arm, seen, reward, rng)
+    state.narrow[seen] = 1.0 / math.sqrt(state.pulls[seen])
+
+
 @dataclass(frozen=True)
-class UCB1(Policy[Means]):
+class UCB1(Policy[WidthMeans]):
     r"""Play the arm with the largest :math:`\hat\mu_k + \sqrt{a \ln t / N_k}` (an unseen arm first).
 
     Parameters
@@ -38,7 +57,7 @@ class UCB1(Policy[Means]):
     >>> player = Player(UCB1(), n_arms=2, seed=0)
     >>> for _ in range(20):
     ...     arm = player.select()
-    ...     player.update(arm, reward=float(arm))
+    ...     _ = player.update(arm, reward=float(arm))
     >>> player.select()
     1
     """
@@ -49,9 +68,10 @@ class UCB1(Policy[Means]):
     def __post_init__(self) -> None:
         real_number("scale", self.scale, least=0.0)
 
-    def start(self, setting: Setting) -> Means:
+    def start(self, setting: Setting) -> WidthMeans:
         """Record of means; unseen arms stand at +inf."""
-        return new_means(setting.n_arms, self.scale)
+        n = setting.n_arms
+        return WidthMeans(np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), self.scale)
 
     @staticmethod
     @kernel
@@ -59,10 +79,280 @@ class UCB1(Policy[Means]):
         """The largest upper confidence bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            if state.pulls[k] > 0.0:
-                state.index[k] = state.means[k] + width / math.sqrt(state.pulls[k])
-            else:
-                state.index[k] = math.inf
-        return argmax(state.index, rng)
+            state.score[k] = state.means[k] + width * state.narrow[k]
+        return argmax(state.score, rng)
 
+    update = staticmethod(learn_width)
+
+    @classmethod
+    def examples(cls) -> Any:
+        """The published scale and the Hoeffding rate."""
+        yield cls()
+        yield cls(scale=0.5)
+
+
+class VarianceMeans(NamedTuple):
+    """Means and sums of squared deviations (Welford)."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,), +inf before the first observation
+    spread: PerArm  # float64 (K,), sum of (x - mean)^2
+    score: PerArm  # float64 (K,), scratch
+    zeta: float
+    c: float
+
+
+@dataclass(frozen=True)
+class UCBV(Policy[VarianceMeans]):
+    r"""Play the largest :math:`\hat\mu_k + \sqrt{2 V_k \zeta\ln t/N_k} + 3c\,\zeta\ln t/N_k`.
+
+    :math:`V_k` is the empirical variance :math:`\frac1{N_k}\sum (x-\hat\mu_k)^2`; rewards are in [0, 1].
+
+    Parameters
+    ----------
+    zeta, c : float
+        1.2 and 1 are the theorem's: regret at most :math:`10\sum_k(\sigma_k^2/\Delta_k+2)\ln T`. Practice
+        (and the boosting literature) takes 1 and 1/3.
+
+    References
+    ----------
+    Audibert, Munos, Szepesvári 2009, eq. (2) and Theorem 4.
+
+    Notes
+    -----
+    Cost O(K) per step.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(UCBV(), n_arms=2, seed=0)
+    >>> player.update_many([(0, 0.0)] * 99 + [(1, 1.0)] * 99), player.select()
+    (198, 1)
+    """
+
+    zeta: float = 1.2
+    c: float = 1.0
+    also_known_as = ("UCB-V",)
+
+    def __post_init__(self) -> None:
+        real_number("zeta", self.zeta, above=0.0)
+        real_number("c", self.c, least=0.0)
+
+    def start(self, setting: Setting) -> VarianceMeans:
+        """Record of means and spreads; unseen arms stand at +inf."""
+        n = setting.n_arms
+        return VarianceMeans(np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), self.zeta, self.c)
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The largest variance-aware bound."""
+        level = state.zeta * math.log(t)
+        for k in range(state.means.size):
+            n = max(state.pulls[k], 1.0)
+            root = math.sqrt(2.0 * level * state.spread[k]) / n
+            state.score[k] = state.means[k] + root + 3.0 * state.c * level / n
+        return argmax(state.score, rng)
+
+    @staticmethod
+    @kernel
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Welford's update."""
+        before = state.means[seen] if state.pulls[seen] > 0.0 else reward
+        learn_mean(state, t, arm, seen, reward, rng)
+        state.spread[seen] += (reward - before) * (reward - state.means[seen])
+
+
+@kernel
+def kl_upper_bound(mean: float, level: float) -> float:
+    """Largest q with kl(mean, q) <= level, by Newton's method in s = -ln(1 - q).
+
+    kl is convex in s, and both Pinsker's bound and (level + entropy) / (1 - mean) lie right of the root: from the
+    smaller of them the iterates fall to it monotonically, in about five steps.
+    """
+    if level <= 0.0 or mean >= 1.0:
+        return mean
+    if mean <= 0.0:
+        return -math.expm1(-level)
+    entropy = -mean * math.log(mean) - (1.0 - mean) * math.log1p(-mean)
+    s = (level + entropy) / (1.0 - mean)
+    pinsker = mean + math.sqrt(0.5 * level)
+    if pinsker < 1.0:
+        s = min(s, -math.log1p(-pinsker))
+    for _ in range(50):
+        rest = math.exp(-s)  # 1 - q
+        excess = (1.0 - mean) * s - mean * math.log1p(-rest) - entropy - level
+        step = excess / (1.0 - mean - mean * rest / (1.0 - rest))
+        s -= step
+        if step * rest < 1e-13:  # the change of q
+            break
+    return max(mean, -math.expm1(-s))
+
+
+@dataclass(frozen=True)
+class KLUCB(Policy[Means]):
+    r"""Play the largest :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le \ln t + c\ln\ln t\}`.
+
+    Parameters
+    ----------
+    c : float
+        0 is the practice and the authors' own advice, 3 the theorem's. The right side is at least 0.
+
+    References
+    ----------
+    Garivier and Cappé 2011, Algorithm 1 and Theorem 1; on feedback graphs KL-UCB-N.
+
+    Notes
+    -----
+    Cost O(K) per step plus a few Newton steps (to 1e-13) for each arm whose Pinsker bound
+    :math:`\hat\mu_k+\sqrt{\ln t/(2N_k)}` beats the best bound found so far: the others cannot win.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(KLUCB(), n_arms=2, seed=0)
+    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9), player.select()
+    (18, 1)
+    """
+
+    c: float = 0.0
+    also_known_as = ("KL-UCB", "KL-UCB-N")
+
+    def __post_init__(self) -> None:
+        real_number("c", self.c, least=0.0)
+
+    def start(self, setting: Setting) -> Means:
+        """Record of means; unseen arms stand at +inf."""
+        return new_means(setting.n_arms, self.c)
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The largest divergence bound."""
+        level = math.log(t)
+        if t >= 3:
+            level += state.scale * math.log(level)
+        level = max(level, 0.0)
+        top = -1.0
+        for k in range(state.means.size):
+            if state.pulls[k] == 0.0:
+                state.score[k] = math.inf
+            else:
+                each = level / state.pulls[k]
+                state.score[k] = state.means[k] + math.sqrt(0.5 * each)
+                if state.score[k] >= top:
+                    state.score[k] = kl_upper_bound(state.means[k], each)
+                    top = max(top, state.score[k])
+                else:
+                    state.score[k] = -1.0  # even Pinsker's bound is below a bound already found
+        return argmax(state.score, rng)
+
+    update = staticmethod(learn_mean)
+
+
+class MossState(NamedTuple):
+    """Means, and what the logarithm of MOSS compares the observations with."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,), +inf before the first observation
+    score: PerArm  # float64 (K,), scratch
+    horizon: float  # nan: the current step
+    factor: float
+
+
+@kernel
+def moss_select(state: Any, t: int, rng: Any) -> int:
+    """The largest MOSS index."""
+    rounds = t if math.isnan(state.horizon) else state.horizon
+    share = rounds / state.means.size
+    for k in range(state.means.size):
+        n = max(state.pulls[k], 1.0)
+        bonus = 0.0 if share <= n else math.sqrt(state.factor * math.log(share / n) / n)
+        state.score[k] = state.means[k] + bonus
+    return argmax(state.score, rng)
+
+
+@dataclass(frozen=True)
+class MOSS(Policy[MossState]):
+    r"""Play the largest :math:`\hat\mu_k+\sqrt{\ln_+\!\big(H/(K N_k)\big)/N_k}`.
+
+    Parameters
+    ----------
+    horizon : int or None
+        The number of steps H to tune for; None takes the horizon of the run.
+
+    References
+    ----------
+    Audibert and Bubeck 2009, Figure 1 and Theorem 5: regret at most :math:`49\sqrt{KT}`.
+
+    Notes
+    -----
+    Cost O(K) per step.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(MOSS(horizon=100), n_arms=2, seed=0)
+    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9), player.select()
+    (18, 1)
+    """
+
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None:
+            whole_number("horizon", self.horizon, least=1)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``horizon`` is left open."""
+        return self.horizon is None
+
+    def start(self, setting: Setting) -> MossState:
+        """Record of means; unseen arms stand at +inf."""
+        n = setting.n_arms
+        horizon = float(self.horizon or self.horizon_of(setting))
+        return MossState(np.zeros(n), np.full(n, np.inf), np.zeros(n), horizon, 1.0)
+
+    select = staticmethod(moss_select)
+    update = staticmethod(learn_mean)
+
+
+@dataclass(frozen=True)
+class AnytimeMOSS(Policy[MossState]):
+    r"""Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
+
+    Parameters
+    ----------
+    a : float
+        1.35 is the authors' choice.
+
+    References
+    ----------
+    Degenne and Perchet 2016, Section 2 (MOSS-anytime), Theorem 3.
+
+    Notes
+    -----
+    Cost O(K) per step. Needs no horizon.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(AnytimeMOSS(), n_arms=2, seed=0)
+    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9), player.select()
+    (18, 1)
+    """
+
+    a: float = 1.35
+    also_known_as = ("MOSS-anytime",)
+
+    def __post_init__(self) -> None:
+        real_number("a", self.a, above=-1.0)
+
+    def start(self, setting: Setting) -> MossState:
+        """Record of means; unseen arms stand at +inf."""
+        n = setting.n_arms
+        return MossState(np.zeros(n), np.full(n, np.inf), np.zeros(n), math.nan, 0.5 * (1.0 + self.a))
+
+    select = staticmethod(moss_select)
     update = staticmethod(learn_mean)

@@ -12,13 +12,13 @@ LAST_DOUBLING = 40  # K * 2^40 slots outlast every horizon we can play; a larger
 @kernel
 def exploration_rate(c: float, alpha: float, epoch: int) -> float:
     r"""Sweeps due in outer iteration ``epoch`` before rounding, :math:`c\,i^\alpha`."""
-    return c * float(epoch) ** alpha
+    return float(c * float(epoch) ** alpha)
 
 
 @kernel
 def whole_sweeps(rate: float) -> int:
     r"""The paper's rounding :math:`\lfloor c\,i^\alpha\rfloor`; a hair below a whole number counts as it (0.1 * 10 ** 1.0)."""
-    return int(math.floor(rate + 1e-9))
+    return math.floor(rate + 1e-9)
 
 
 @kernel

@@ -1,0 +1,303 @@
+"""Arms whose pay changes: a table of rewards, a best arm that switches, means that drift."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.environments.base import Environment
+from abex.environments.stochastic import as_means
+from abex.errors import UserError, real_number, whole_number
+from abex.kernels import kernel
+from abex.randomness import uniform_at, unit, word_at
+
+
+class TableWorld(NamedTuple):
+    """The rewards, what the best fixed arm has gained by each step, and which arm it is in the end."""
+
+    rewards: NDArray[Any]  # (rows, K)
+    best_total: NDArray[np.float64]  # (rows + 1,)
+    best_arm: int
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Environment):
+    r"""Rewards fixed in advance: row t - 1 holds the rewards of step t.
+
+    The regret of T steps is against the best fixed arm in hindsight,
+    :math:`\max_k\sum_{t\le T}x_k(t)-\sum_{t\le T}x_{k_t}(t)`; it may be negative.
+
+    Parameters
+    ----------
+    rewards : array (rows, K), or path
+        Numbers in [0, 1] of any float or integer type. A path names a ``.npy`` file, which is mapped into memory, not read.
+
+    Examples
+    --------
+    >>> table = Table([[0.0, 1.0], [0.5, 0.5]])
+    >>> table.n_arms, table.longest_horizon
+    (2, 2)
+    """
+
+    rewards: Any = field(repr=False)
+
+    def __post_init__(self) -> None:
+        rewards = self.rewards
+        if isinstance(rewards, str | Path):
+            rewards = _mapped(Path(rewards))
+        rewards = np.asarray(rewards) if not isinstance(rewards, np.memmap) else rewards
+        if rewards.ndim != 2 or rewards.size == 0:
+            raise UserError(f"a reward table must have rows and arms, got shape {rewards.shape}")
+        if rewards.dtype.kind not in "fiub":
+            raise UserError(f"a reward table must hold numbers, got {rewards.dtype}")
+        for start in range(0, len(rewards), 65_536):
+            part = rewards[start : start + 65_536]
+            wrong = ~((part >= 0) & (part <= 1))
+            if wrong.any():
+                row, arm = np.argwhere(wrong)[0]
+                raise UserError(
+                    f"rewards must lie in [0, 1], got {part[row, arm]} at step {start + row + 1}, arm {arm}"
+                )
+        object.__setattr__(self, "rewards", rewards)
+
+    @property
+    def n_arms(self) -> int:
+        """Number of columns."""
+        return int(self.rewards.shape[1])
+
+    @property
+    def longest_horizon(self) -> int | None:
+        """Number of rows."""
+        return int(self.rewards.shape[0])
+
+    @cached_property
+    def _best(self) -> tuple[NDArray[np.float64], int]:
+        best = np.zeros(len(self.rewards) + 1)
+        gained = np.zeros(self.n_arms)
+        for start in range(0, len(self.rewards), 65_536):
+            part = gained + np.cumsum(self.rewards[start : start + 65_536], axis=0, dtype=np.float64)
+            best[start + 1 : start + 1 + len(part)] = part.max(axis=1)
+            gained = part[-1]
+        return best, int(gained.argmax())
+
+    def open(self, key: np.uint64, horizon: int) -> TableWorld:
+        """The table itself: every replication faces the same rewards."""
+        best_total, best_arm = self._best
+        return TableWorld(np.asarray(self.rewards), best_total, best_arm)
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """The entry of the table."""
+        return float(world.rewards[t - 1, arm])
+
+    @staticmethod
+    @kernel
+    def gap(world: Any, t: int, arm: int) -> float:
+        """What the best fixed arm gained more: sums up to the regret in hindsight at every step."""
+        return float(world.best_total[t] - world.best_total[t - 1] - world.rewards[t - 1, arm])
+
+    @staticmethod
+    @kernel
+    def best(world: Any, t: int, arm: int) -> bool:
+        """The arm that has gained most at the end of the table."""
+        return bool(arm == world.best_arm)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and np.array_equal(self.rewards, other.rewards)
+
+    def __hash__(self) -> int:
+        return hash((self.rewards.shape, bytes(np.ascontiguousarray(self.rewards[:1]))))
+
+    def __repr__(self) -> str:
+        return f"Table(<{self.rewards.shape[0]} steps x {self.rewards.shape[1]} arms>)"
+
+    @classmethod
+    def examples(cls) -> Iterator[Environment]:
+        """A fixed pattern."""
+        steps = np.arange(4000)[:, None]
+        yield cls((np.sin(steps * np.array([[0.1, 0.37, 0.05]])) + 1.0) / 2.0)
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"cannot read the reward table {str(path)!r}: {error}") from error
+    return array
+
+
+class SwitchWorld(NamedTuple):
+    """The means, how long each order of them lasts, and the key."""
+
+    key: np.uint64
+    means: NDArray[np.float64]
+    top: float
+    period: int
+
+
+@kernel
+def switched(world: Any, t: int, arm: int) -> float:
+    """Mean of ``arm`` at step t: the means rotate by a random shift in each period."""
+    n_arms = world.means.size
+    shift = int(unit(word_at(~world.key, (t - 1) // world.period, 0)) * n_arms)
+    return float(world.means[(arm + shift) % n_arms])
+
+
+@dataclass(frozen=True)
+class Switching(Environment):
+    """Bernoulli arms whose means are dealt out anew, by a random rotation, after every ``period`` steps.
+
+    The regret counts the mean of the arm that is best at the step (dynamic regret).
+
+    Parameters
+    ----------
+    means : sequence of float
+        The means to deal out.
+    period : int
+        Steps between two deals.
+
+    Examples
+    --------
+    >>> Switching([0.2, 0.8], period=100).n_arms
+    2
+    """
+
+    means: Any
+    period: int = 1000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
+        object.__setattr__(self, "period", whole_number("period", self.period, least=1))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.means)
+
+    def open(self, key: np.uint64, horizon: int) -> SwitchWorld:
+        """The means and the key, from which the rotations follow."""
+        means = np.asarray(self.means)
+        return SwitchWorld(key, means, float(means.max()), self.period)
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """1 with the arm's present probability."""
+        return 1.0 if uniform_at(world.key, t, arm) < switched(world, t, arm) else 0.0
+
+    @staticmethod
+    @kernel
+    def gap(world: Any, t: int, arm: int) -> float:
+        """Largest mean minus the present mean of the arm."""
+        return float(world.top - switched(world, t, arm))
+
+    @staticmethod
+    @kernel
+    def best(world: Any, t: int, arm: int) -> bool:
+        """The arm's present mean is the largest."""
+        return bool(switched(world, t, arm) >= world.top)
+
+    @classmethod
+    def examples(cls) -> Iterator[Environment]:
+        """Three arms."""
+        yield cls([0.2, 0.5, 0.8], period=50)
+
+
+class DriftWorld(NamedTuple):
+    """Centre, phase and size of each arm's swing, and its speed."""
+
+    key: np.uint64
+    means: NDArray[np.float64]
+    phases: NDArray[np.float64]
+    swing: float
+    speed: float
+
+
+@kernel
+def drifted(world: Any, t: int, arm: int) -> float:
+    """Mean of ``arm`` at step t: a sine wave around its centre, clipped to [0, 1]."""
+    value = world.means[arm] + world.swing * math.sin(world.speed * t + world.phases[arm])
+    return float(min(max(value, 0.0), 1.0))
+
+
+@kernel
+def highest_drifted(world: Any, t: int) -> float:
+    """Largest mean at step t."""
+    top = 0.0
+    for arm in range(world.means.size):
+        top = max(top, drifted(world, t, arm))
+    return top
+
+
+@dataclass(frozen=True)
+class Drifting(Environment):
+    r"""Bernoulli arms whose means swing, :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
+
+    The phases :math:`\phi_k` are drawn anew in every replication; the regret counts the mean of the arm that is
+    best at the step (dynamic regret). Cost O(K) per step, for the best mean.
+
+    Parameters
+    ----------
+    means : sequence of float
+        The centres.
+    swing : float
+        The amplitude A.
+    period : float
+        The steps P of a full swing.
+
+    Examples
+    --------
+    >>> Drifting([0.4, 0.6], swing=0.3).n_arms
+    2
+    """
+
+    means: Any
+    swing: float = 0.2
+    period: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
+        real_number("swing", self.swing, least=0.0, most=1.0)
+        real_number("period", self.period, above=0.0)
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.means)
+
+    def open(self, key: np.uint64, horizon: int) -> DriftWorld:
+        """The centres with random phases."""
+        rng = np.random.Generator(np.random.PCG64(int(key)))
+        phases = rng.uniform(0.0, 2.0 * math.pi, self.n_arms)
+        return DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period)
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """1 with the arm's present probability."""
+        return 1.0 if uniform_at(world.key, t, arm) < drifted(world, t, arm) else 0.0
+
+    @staticmethod
+    @kernel
+    def gap(world: Any, t: int, arm: int) -> float:
+        """Largest present mean minus that of the arm."""
+        return highest_drifted(world, t) - drifted(world, t, arm)
+
+    @staticmethod
+    @kernel
+    def best(world: Any, t: int, arm: int) -> bool:
+        """The arm's present mean is the largest."""
+        return drifted(world, t, arm) >= highest_drifted(world, t)
+
+    @classmethod
+    def examples(cls) -> Iterator[Environment]:
+        """Three arms that overtake each other."""
+        yield cls([0.4, 0.5, 0.6], swing=0.3, period=500.0)

@@ -1,0 +1,363 @@
+"""Exponential weights: policies for rewards that an adversary may choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from abex.errors import real_number
+from abex.kernels import kernel
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.softmax import boltzmann_weights, normalised, pick
+
+
+class WeightState(NamedTuple):
+    """Log-weights, the law of the last decision, and three rates whose meaning is the policy's."""
+
+    scores: PerArm  # float64 (K,), log-weights up to the policy's scale
+    chances: PerArm  # float64 (K,), probabilities of the last select
+    mixing: float
+    bonus: float
+    step: float
+
+
+def weight_state(n_arms: int, mixing: float, bonus: float, step: float) -> WeightState:
+    """Equal weights."""
+    return WeightState(np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), mixing, bonus, step)
+
+
+@kernel
+def mixed_chances(state: Any, t: int, out: Any) -> None:
+    """Normalised weights, mixed with the uniform distribution."""
+    total = boltzmann_weights(state.scores, 1.0, out)
+    even = state.mixing / out.size
+    for k in range(out.size):
+        out[k] = (1.0 - state.mixing) * out[k] / total + even
+
+
+@kernel
+def mixed_select(state: Any, t: int, rng: Any) -> int:
+    """A draw from the mixture."""
+    mixed_chances(state, t, state.chances)
+    return pick(state.chances, 1.0, rng)
+
+
+@dataclass(frozen=True)
+class Exp3(Policy[WeightState]):
+    r"""Exponential weights on importance-weighted rewards, mixed with uniform exploration.
+
+    :math:`p_k=(1-\gamma)\,w_k/\sum_j w_j+\gamma/K`; the pulled arm's weight grows by
+    :math:`\ln w_k \mathrel{+}= \gamma\,x/(K p_k)`.
+
+    Parameters
+    ----------
+    gamma : float or None
+        Share of uniform exploration. None takes :math:`\min\{1,\sqrt{K\ln K/((e-1)T)}\}`, which needs the
+        horizon and gives regret at most :math:`2.63\sqrt{TK\ln K}`.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund, Schapire 2002, Figure 1 and Corollary 3.2.
+
+    Notes
+    -----
+    Cost O(K) per step. Uses the pulled arm's reward alone, also on feedback graphs.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(Exp3(gamma=0.1), n_arms=2, seed=0)
+    >>> player.probabilities().tolist()
+    [0.5, 0.5]
+    """
+
+    gamma: float | None = None
+    resizable = False
+    remembers = ("chances",)
+
+    def __post_init__(self) -> None:
+        if self.gamma is not None:
+            real_number("gamma", self.gamma, above=0.0, most=1.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``gamma`` is left open."""
+        return self.gamma is None
+
+    def start(self, setting: Setting) -> WeightState:
+        """Equal weights."""
+        n = setting.n_arms
+        gamma = self.gamma
+        if gamma is None:
+            horizon = self.horizon_of(setting)
+            gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
+        return weight_state(n, gamma, 0.0, gamma / n)
+
+    select = staticmethod(mixed_select)
+    probabilities = staticmethod(mixed_chances)
+
+    @staticmethod
+    @kernel
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Importance-weighted reward of the pulled arm."""
+        if seen == arm:
+            state.scores[arm] += state.step * reward / state.chances[arm]
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """Tuned for the horizon, and with a given share."""
+        yield cls()
+        yield cls(gamma=0.2)
+
+
+@kernel
+def biased_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Every arm's score grows by step (x 1{pulled} + bonus) / p: an upper confidence bound on its gain."""
+    if seen == arm:
+        state.scores[arm] += state.step * reward / state.chances[arm]
+        for k in range(state.scores.size):
+            state.scores[k] += state.step * state.bonus / state.chances[k]
+
+
+@dataclass(frozen=True)
+class Exp3P(Policy[WeightState]):
+    r"""EXP3.P: exponential weights with a bonus for arms that are rarely pulled, in the form of Auer et al.
+
+    :math:`p_k=(1-\gamma)\,w_k/\sum_j w_j+\gamma/K`, and for **every** arm
+    :math:`\ln w_k \mathrel{+}= \frac{\gamma}{3K}\big(\hat x_k+\frac{\alpha}{p_k\sqrt{KT}}\big)`, where
+    :math:`\hat x_k=x/p_k` for the pulled arm and 0 for the others.
+
+    Parameters
+    ----------
+    gamma, alpha : float or None
+        None takes the theorem's :math:`\gamma=\min\{3/5,2\sqrt{(3/5)K\ln K/T}\}` and
+        :math:`\alpha=2\sqrt{\ln(KT/\delta)}`. In boosting, Busa-Fekete and Kégl 2010 found 0.15 and 0.3.
+    delta : float
+        The bound holds with probability 1 - delta.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund, Schapire 2002, Figure 2 and Theorem 6.3: regret at most
+    :math:`4\sqrt{KT\ln(KT/\delta)}+4\sqrt{(5/3)KT\ln K}+8\ln(KT/\delta)`.
+
+    Notes
+    -----
+    Cost O(K) per step. Needs the horizon.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> Player(Exp3P(), n_arms=4, horizon=1000, seed=0).probabilities().tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    gamma: float | None = None
+    alpha: float | None = None
+    delta: float = 0.05
+    resizable = False
+    remembers = ("chances",)
+    also_known_as = ("EXP3.P",)
+
+    def __post_init__(self) -> None:
+        if self.gamma is not None:
+            real_number("gamma", self.gamma, above=0.0, most=1.0)
+        if self.alpha is not None:
+            real_number("alpha", self.alpha, least=0.0)
+        real_number("delta", self.delta, above=0.0, most=1.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Always: it scales the bonus."""
+        return True
+
+    def start(self, setting: Setting) -> WeightState:
+        """Equal weights (the published start, the same for all arms, cancels)."""
+        n, horizon = setting.n_arms, self.horizon_of(setting)
+        gamma, alpha = self.gamma, self.alpha
+        if gamma is None:  # one arm: ln K = 0, and no exploration is due
+            gamma = min(0.6, 2.0 * math.sqrt(0.6 * n * math.log(n) / horizon))
+        if alpha is None:
+            alpha = 2.0 * math.sqrt(math.log(n * horizon / self.delta))
+        return weight_state(n, gamma, alpha / math.sqrt(n * horizon), gamma / (3.0 * n))
+
+    select = staticmethod(mixed_select)
+    update = staticmethod(biased_update)
+    probabilities = staticmethod(mixed_chances)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """The theorem's parameters, and those of the boosting literature."""
+        yield cls()
+        yield cls(gamma=0.15, alpha=0.3)
+
+
+@dataclass(frozen=True)
+class Exp3PBubeck(Policy[WeightState]):
+    r"""EXP3.P in the form of Bubeck and Cesa-Bianchi.
+
+    :math:`\tilde g_k=(x\,1\{k\text{ pulled}\}+\beta)/p_k` for every arm,
+    :math:`p=(1-\gamma)\,\mathrm{softmax}(\eta\sum\tilde g)+\gamma/K`.
+
+    Parameters
+    ----------
+    eta, beta, gamma : float or None
+        None takes the theorem's :math:`\eta=0.95\sqrt{\ln K/(TK)}`, :math:`\beta=\sqrt{\ln(K/\delta)/(TK)}`,
+        :math:`\gamma=\min\{1, 1.05\sqrt{K\ln K/T}\}`, which need the horizon.
+    delta : float
+        The bound holds with probability 1 - delta.
+
+    References
+    ----------
+    Bubeck and Cesa-Bianchi 2012, Figure 3.1 and Theorem 3.3: regret at most
+    :math:`5.15\sqrt{TK\ln(K/\delta)}` (constants not verified against the publication).
+
+    Notes
+    -----
+    Cost O(K) per step.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> Player(Exp3PBubeck(), n_arms=4, horizon=1000, seed=0).probabilities().tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    eta: float | None = None
+    beta: float | None = None
+    gamma: float | None = None
+    delta: float = 0.05
+    resizable = False
+    remembers = ("chances",)
+
+    def __post_init__(self) -> None:
+        if self.eta is not None:
+            real_number("eta", self.eta, above=0.0)
+        if self.beta is not None:
+            real_number("beta", self.beta, least=0.0)
+        if self.gamma is not None:
+            real_number("gamma", self.gamma, least=0.0, most=1.0)
+        real_number("delta", self.delta, above=0.0, most=1.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Where any rate is left open."""
+        return None in (self.eta, self.beta, self.gamma)
+
+    def start(self, setting: Setting) -> WeightState:
+        """Equal weights."""
+        n = setting.n_arms
+        eta, beta, gamma = self.eta, self.beta, self.gamma
+        if eta is None:
+            eta = 0.95 * math.sqrt(math.log(n) / (self.horizon_of(setting) * n))
+        if beta is None:
+            beta = math.sqrt(math.log(n / self.delta) / (self.horizon_of(setting) * n))
+        if gamma is None:
+            gamma = min(1.0, 1.05 * math.sqrt(n * math.log(n) / self.horizon_of(setting)))
+        return weight_state(n, gamma, beta, eta)
+
+    select = staticmethod(mixed_select)
+    update = staticmethod(biased_update)
+    probabilities = staticmethod(mixed_chances)
+
+
+class LossState(NamedTuple):
+    """Estimated cumulative losses and the law of the last decision; nan rates follow the step."""
+
+    losses: PerArm  # float64 (K,)
+    chances: PerArm  # float64 (K,)
+    eta: float
+
+
+@kernel
+def implicit_rate(state: Any, t: int) -> float:
+    """Learning rate of EXP3-IX at step t; its gamma is half of it."""
+    if math.isnan(state.eta):
+        return math.sqrt(math.log(state.losses.size) / (state.losses.size * t))
+    return float(state.eta)
+
+
+@kernel
+def loss_chances(losses: Any, rate: float, out: Any) -> None:
+    """softmax(-rate * losses) into ``out``."""
+    least = losses[0]
+    for k in range(1, losses.size):
+        least = min(least, losses[k])
+    total = 0.0
+    for k in range(losses.size):
+        out[k] = math.exp(-rate * (losses[k] - least))
+        total += out[k]
+    normalised(out, total)
+
+
+@dataclass(frozen=True)
+class Exp3IX(Policy[LossState]):
+    r"""EXP3-IX: exponential weights whose loss estimates are tempered instead of mixed.
+
+    :math:`p=\mathrm{softmax}(-\eta\hat L)`; the pulled arm's loss l counts as
+    :math:`\hat L_k \mathrel{+}= l/(p_k+\gamma)`, :math:`\gamma=\eta/2`.
+
+    Parameters
+    ----------
+    eta : float or None
+        None is the anytime rate :math:`\eta_t=\sqrt{\ln K/(Kt)}`; for a known horizon the theorem has
+        :math:`\sqrt{2\ln K/(KT)}`.
+
+    References
+    ----------
+    Neu 2015, Algorithm 1 and Theorem 1: regret at most
+    :math:`2\sqrt{2KT\ln K}+(\sqrt{2KT/\ln K}+1)\ln(2/\delta)` with probability 1 - delta.
+
+    Notes
+    -----
+    Cost O(K) per step. Uses the pulled arm's reward alone; on graphs see `Exp3IXGraph`.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> Player(Exp3IX(), n_arms=2, seed=0).probabilities().tolist()
+    [0.5, 0.5]
+    """
+
+    eta: float | None = None
+    resizable = False
+    remembers = ("chances",)
+    also_known_as = ("EXP3-IX",)
+
+    def __post_init__(self) -> None:
+        if self.eta is not None:
+            real_number("eta", self.eta, above=0.0)
+
+    def start(self, setting: Setting) -> LossState:
+        """No loss yet."""
+        n = setting.n_arms
+        return LossState(np.zeros(n), np.full(n, 1.0 / n), math.nan if self.eta is None else self.eta)
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """A draw from the softmax of the losses."""
+        loss_chances(state.losses, implicit_rate(state, t), state.chances)
+        return pick(state.chances, 1.0, rng)
+
+    @staticmethod
+    @kernel
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Tempered loss of the pulled arm."""
+        if seen == arm:
+            state.losses[arm] += (1.0 - reward) / (state.chances[arm] + 0.5 * implicit_rate(state, t))
+
+    @staticmethod
+    @kernel
+    def probabilities(state: Any, t: int, out: Any) -> None:
+        """The softmax of the losses."""
+        loss_chances(state.losses, implicit_rate(state, t), out)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """Anytime, and with a given rate."""
+        yield cls()
+        yield cls(eta=0.05)

@@ -1,0 +1,317 @@
+"""The plain rules every comparison needs: uniform choice, greed, greed with a little chance, explore then commit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import real_number, whole_number
+from abex.kernels import kernel
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.means import Means, learn_mean, new_means
+from abex.randomness import argmax, below
+
+
+class ArmCount(NamedTuple):
+    """All that uniform choice knows."""
+
+    n_arms: int
+
+
+@dataclass(frozen=True)
+class Uniform(Policy[ArmCount]):
+    r"""Play every arm with probability :math:`p_k = 1/K`: the baseline that learns nothing.
+
+    Notes
+    -----
+    Cost O(1) per step. Regret :math:`T\,\frac1K\sum_k\Delta_k`.
+
+    References
+    ----------
+    Lattimore and Szepesvári 2020, Section 4.5 (the regret decomposition).
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> Player(Uniform(), n_arms=4, seed=0).probabilities().tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    also_known_as = ("Random",)
+
+    def start(self, setting: Setting) -> ArmCount:
+        """The number of arms."""
+        return ArmCount(setting.n_arms)
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """Any arm."""
+        return below(state.n_arms, rng)
+
+    @staticmethod
+    @kernel
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Nothing to learn."""
+
+    @staticmethod
+    @kernel
+    def probabilities(state: Any, t: int, out: Any) -> None:
+        """1/K each."""
+        for k in range(out.size):
+            out[k] = 1.0 / out.size
+
+
+@dataclass(frozen=True)
+class FollowTheLeader(Policy[Means]):
+    r"""Play the arm with the largest mean, :math:`\arg\max_k \hat\mu_k`, each arm once before.
+
+    Notes
+    -----
+    Cost O(K) per step. Linear regret in general: one bad first reward can end an arm for ever.
+
+    References
+    ----------
+    Lattimore and Szepesvári 2020, Section 4.3, exercise 4.11.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(FollowTheLeader(), n_arms=2, seed=0)
+    >>> player.update(0, 0.4), player.update(1, 0.6), player.select()
+    (True, True, 1)
+    """
+
+    also_known_as = ("FTL", "Greedy")
+
+    def start(self, setting: Setting) -> Means:
+        """Record of means; unseen arms stand at +inf."""
+        return new_means(setting.n_arms)
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The leader."""
+        return argmax(state.means, rng)
+
+    update = staticmethod(learn_mean)
+
+
+class EpsilonMeans(NamedTuple):
+    """Means, and the numerator and exponent of the exploration rate."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,)
+    rate: float
+    decays: bool
+
+
+@kernel
+def exploration_chance(state: Any, t: int) -> float:
+    """Probability of a uniform pull at step t."""
+    if state.decays:
+        return float(min(1.0, state.rate * state.means.size / t))
+    return float(state.rate)
+
+
+@kernel
+def epsilon_select(state: Any, t: int, rng: Any) -> int:
+    """A uniform arm with the chance of the step, else the leader."""
+    if rng.random() < exploration_chance(state, t):
+        return below(state.means.size, rng)
+    return argmax(state.means, rng)
+
+
+@kernel
+def epsilon_probabilities(state: Any, t: int, out: Any) -> None:
+    """The chance spread over all arms, the rest over the leaders."""
+    chance = exploration_chance(state, t)
+    top = state.means[0]
+    leaders = 0
+    for k in range(out.size):
+        if state.means[k] > top:
+            top = state.means[k]
+            leaders = 0
+        if state.means[k] == top:
+            leaders += 1
+    for k in range(out.size):
+        out[k] = chance / out.size
+        if state.means[k] == top:
+            out[k] += (1.0 - chance) / leaders
+
+
+def epsilon_means(n_arms: int, rate: float, decays: bool) -> EpsilonMeans:
+    """A fresh record."""
+    return EpsilonMeans(np.zeros(n_arms), np.full(n_arms, np.inf), rate, decays)
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Policy[EpsilonMeans]):
+    r"""With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Chance of exploring, the same at every step; 0.1 is the customary value. The regret grows
+        linearly, at :math:`\epsilon\,\frac1K\sum_k\Delta_k` a step; see `DecayingEpsilonGreedy`.
+
+    References
+    ----------
+    Sutton and Barto 2018, Section 2.2; Auer, Cesa-Bianchi, Fischer 2002, Section 2.
+
+    Notes
+    -----
+    Cost O(K) per greedy step.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(EpsilonGreedy(epsilon=0.2), n_arms=2, seed=0)
+    >>> player.update(0, 0.0), player.update(1, 1.0)
+    (True, True)
+    >>> player.probabilities().tolist()
+    [0.1, 0.9]
+    """
+
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        real_number("epsilon", self.epsilon, least=0.0, most=1.0)
+
+    def start(self, setting: Setting) -> EpsilonMeans:
+        """Record of means; unseen arms stand at +inf."""
+        return epsilon_means(setting.n_arms, self.epsilon, False)
+
+    select = staticmethod(epsilon_select)
+    update = staticmethod(learn_mean)
+    probabilities = staticmethod(epsilon_probabilities)
+
+
+@dataclass(frozen=True)
+class DecayingEpsilonGreedy(Policy[EpsilonMeans]):
+    r"""Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
+
+    Parameters
+    ----------
+    c : float
+        Factor of the rate; the theorem asks for c > 5, the default stands at its edge.
+    d : float
+        A lower bound on the smallest gap :math:`\min_k\Delta_k`, in (0, 1]. Too large a value
+        explores too little; 0.5 is for easy problems.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Fischer 2002, Figure 3 and Theorem 3: regret :math:`O(cK\ln T/d^2)`.
+
+    Notes
+    -----
+    Cost O(K) per greedy step.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> Player(DecayingEpsilonGreedy(), n_arms=2, seed=0).probabilities().tolist()
+    [0.5, 0.5]
+    """
+
+    c: float = 5.0
+    d: float = 0.5
+
+    def __post_init__(self) -> None:
+        real_number("c", self.c, above=0.0)
+        real_number("d", self.d, above=0.0, most=1.0)
+
+    def start(self, setting: Setting) -> EpsilonMeans:
+        """Record of means; unseen arms stand at +inf."""
+        return epsilon_means(setting.n_arms, self.c / self.d**2, True)
+
+    select = staticmethod(epsilon_select)
+    update = staticmethod(learn_mean)
+    probabilities = staticmethod(epsilon_probabilities)
+
+
+class Commitment(NamedTuple):
+    """Means, the observations due per arm, and ``progress`` = [arms still short of them, committed arm]."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,)
+    score: PerArm  # float64 (K,), scratch
+    progress: NDArray[np.int64]  # (2,)
+    due: float
+
+
+@dataclass(frozen=True)
+class ExploreThenCommit(Policy[Commitment]):
+    r"""Observe every arm m times, then play the arm with the largest mean for ever.
+
+    Parameters
+    ----------
+    observations : int or None
+        The number m. None takes :math:`m=\lceil (T/K)^{2/3} (\ln T)^{1/3}\rceil` (at least 1), which
+        balances the cost of exploring and the risk of a wrong choice without knowing the gaps; it
+        needs the horizon T.
+
+    References
+    ----------
+    Lattimore and Szepesvári 2020, Theorem 6.1 and exercise 6.2.
+
+    Notes
+    -----
+    Cost O(K) while exploring, O(1) after.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(ExploreThenCommit(observations=1), n_arms=2, seed=0)
+    >>> for _ in range(4):
+    ...     arm = player.select()
+    ...     _ = player.update(arm, reward=float(arm))
+    >>> arm
+    1
+    """
+
+    observations: int | None = None
+    resizable = False
+    also_known_as = ("ETC",)
+
+    def __post_init__(self) -> None:
+        if self.observations is not None:
+            whole_number("observations", self.observations, least=1)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``observations`` is left open."""
+        return self.observations is None
+
+    def start(self, setting: Setting) -> Commitment:
+        """Every arm is short of observations, nothing is committed."""
+        due = self.observations
+        if due is None:
+            horizon = self.horizon_of(setting)
+            due = max(1, math.ceil((horizon / setting.n_arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)))
+        n = setting.n_arms
+        return Commitment(np.zeros(n), np.zeros(n), np.zeros(n), np.array([n, -1]), float(due))
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The arm observed least while any is short, else the committed one."""
+        if state.progress[0] == 0:
+            return int(state.progress[1])
+        for k in range(state.pulls.size):
+            state.score[k] = -state.pulls[k]
+        return argmax(state.score, rng)
+
+    @staticmethod
+    @kernel
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn the mean; commit when no arm is short any more."""
+        learn_mean(state, t, arm, seen, reward, rng)
+        if state.pulls[seen] == state.due:
+            state.progress[0] -= 1
+        if seen == arm and state.progress[0] == 0 and state.progress[1] < 0:
+            state.progress[1] = argmax(state.means, rng)

@@ -1,0 +1,195 @@
+"""Follow the regularised leader with the 1/2-Tsallis entropy: Tsallis-INF and its ancestor INF."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from abex.errors import one_of, real_number
+from abex.kernels import kernel
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.softmax import normalised, pick
+
+ESTIMATORS = ("RV", "IW")
+
+
+class TsallisState(NamedTuple):
+    """Estimated losses, the law of the last decision, and the learning rate (over sqrt(t) if it decays)."""
+
+    losses: PerArm  # float64 (K,)
+    chances: PerArm  # float64 (K,)
+    rate: float
+    decays: bool
+    reduced: bool
+
+
+@kernel
+def tsallis_rate(state: Any, t: int) -> float:
+    """Learning rate of step t."""
+    return float(state.rate / math.sqrt(t) if state.decays else state.rate)
+
+
+@kernel
+def tsallis_chances(state: Any, t: int, out: Any) -> None:
+    """Weights 4 / (eta (L_k - x))^2 with x such that they sum to 1, by Newton's method.
+
+    At x = min L - 2/eta one weight is 1, so the sum is at least 1: from there Newton's iterates fall
+    monotonically to the root of this convex function and never cross the pole.
+    """
+    eta = tsallis_rate(state, t)
+    least = state.losses[0]
+    for k in range(1, out.size):
+        least = min(least, state.losses[k])
+    x = least - 2.0 / eta
+    total = 0.0
+    for _ in range(100):
+        total = 0.0
+        slope = 0.0
+        for k in range(out.size):
+            root = 2.0 / (eta * (state.losses[k] - x))
+            weight = root * root
+            out[k] = weight
+            total += weight
+            slope += weight * root
+        if total - 1.0 < 1e-12:
+            break
+        x -= (total - 1.0) / (eta * slope)
+    normalised(out, total)
+
+
+@kernel
+def tsallis_select(state: Any, t: int, rng: Any) -> int:
+    """A draw."""
+    tsallis_chances(state, t, state.chances)
+    return pick(state.chances, 1.0, rng)
+
+
+@kernel
+def tsallis_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Importance-weighted loss; with reduced variance, every likely arm is charged a baseline of 1/2."""
+    if seen != arm:
+        return
+    loss = 1.0 - reward
+    if state.reduced:
+        eta = tsallis_rate(state, t)
+        for k in range(state.losses.size):
+            if state.chances[k] >= eta * eta:
+                state.losses[k] += 0.5
+        base = 0.5 if state.chances[arm] >= eta * eta else 0.0
+        state.losses[arm] += (loss - base) / state.chances[arm]
+    else:
+        state.losses[arm] += loss / state.chances[arm]
+
+
+def tsallis_state(n_arms: int, rate: float, decays: bool, reduced: bool) -> TsallisState:
+    """No loss yet."""
+    return TsallisState(np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), rate, decays, reduced)
+
+
+@dataclass(frozen=True)
+class TsallisINF(Policy[TsallisState]):
+    r"""Best of both worlds: :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
+
+    Parameters
+    ----------
+    estimator : {"RV", "IW"}
+        ``IW``: :math:`\hat L_k \mathrel{+}= l/w_k` for the pulled arm, :math:`\eta_t=2/\sqrt t`, adversarial regret
+        at most :math:`4\sqrt{KT}+1`. ``RV`` (reduced variance, better in practice): every arm with
+        :math:`w_k\ge\eta_t^2` is charged :math:`B_k=1/2`, the pulled one :math:`B_k+(l-B_k)/w_k`, and
+        :math:`\eta_t=4/\sqrt t`.
+
+    References
+    ----------
+    Zimmert and Seldin 2021, Algorithm 1 and Theorem 1: :math:`O(\sum_k\ln T/\Delta_k)` for stochastic rewards
+    (the RV form is not verified against the publication).
+
+    Notes
+    -----
+    Cost O(K) per Newton step, five to ten steps.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(TsallisINF(), n_arms=2, seed=0)
+    >>> player.update(0, reward=0.0)
+    True
+    >>> player.probabilities().round(2).tolist()
+    [0.04, 0.96]
+    """
+
+    estimator: str = "RV"
+    resizable = False
+    remembers = ("chances",)
+    also_known_as = ("Tsallis-INF",)
+
+    def __post_init__(self) -> None:
+        one_of("estimator", self.estimator, ESTIMATORS)
+
+    def start(self, setting: Setting) -> TsallisState:
+        """No loss yet."""
+        reduced = self.estimator == "RV"
+        return tsallis_state(setting.n_arms, 4.0 if reduced else 2.0, True, reduced)
+
+    select = staticmethod(tsallis_select)
+    update = staticmethod(tsallis_update)
+    probabilities = staticmethod(tsallis_chances)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """Both estimators."""
+        yield cls()
+        yield cls(estimator="IW")
+
+
+@dataclass(frozen=True)
+class INF(Policy[TsallisState]):
+    r"""Implicitly normalised forecaster with polynomial potential :math:`\psi(x)=(\eta/(-x))^2`.
+
+    :math:`p_k=(\eta/(\hat L_k-x))^2` with x such that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does
+    not decay.
+
+    Parameters
+    ----------
+    eta : float or None
+        None takes :math:`\sqrt T`, which needs the horizon.
+
+    References
+    ----------
+    Audibert and Bubeck 2009, Section 2 and Theorem 2 (constants not verified against the publication).
+
+    Notes
+    -----
+    Cost O(K) per Newton step, five to ten steps.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> Player(INF(eta=10.0), n_arms=2, seed=0).probabilities().round(12).tolist()
+    [0.5, 0.5]
+    """
+
+    eta: float | None = None
+    resizable = False
+    remembers = ("chances",)
+
+    def __post_init__(self) -> None:
+        if self.eta is not None:
+            real_number("eta", self.eta, above=0.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``eta`` is left open."""
+        return self.eta is None
+
+    def start(self, setting: Setting) -> TsallisState:
+        """No loss yet."""
+        eta = math.sqrt(self.horizon_of(setting)) if self.eta is None else self.eta
+        return tsallis_state(setting.n_arms, 2.0 / eta, False, False)
+
+    select = staticmethod(tsallis_select)
+    update = staticmethod(tsallis_update)
+    probabilities = staticmethod(tsallis_chances)
