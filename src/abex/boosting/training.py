@@ -47,7 +47,6 @@ from abex.policies.base import Kernels
 class Learner(NamedTuple):
     """The base learner and what it keeps between two searches."""
 
-    kind: int
     terms: int  # of a product
     cycles: int  # how often each term is fitted
     leaves: int  # of a tree
@@ -74,7 +73,7 @@ def new_learner(
     """A record for ``n`` examples."""
     examples = n if kind == TREE else 0
     return Learner(
-        kind, terms, cycles, leaves, smoothing, np.zeros(3, np.int64), np.zeros(2),
+        terms, cycles, leaves, smoothing, np.zeros(3, np.int64), np.zeros(2),
         np.zeros((max(terms, leaves), 4), np.int64), np.zeros(examples, np.int32),
         np.zeros(examples, np.int32), np.zeros(leaves, np.int64), np.zeros(leaves, np.int64),
         np.zeros(leaves, np.int64), np.zeros(leaves, np.bool_), np.zeros(leaves), np.zeros(leaves),
@@ -143,8 +142,8 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
 
 
 @cache
-def boosting_loop(kernels: Kernels) -> Any:
-    """The loop, compiled once per policy."""
+def boosting_loop(kernels: Kernels, kind: int) -> Any:
+    """The loop, compiled once per policy and learner; ``kind`` is constant, so the other learners drop out."""
     select, update = kernels
 
     @compiled(*kernels)
@@ -154,9 +153,9 @@ def boosting_loop(kernels: Kernels) -> Any:
     ) -> None:  # fmt: skip
         """Iterations first..last-1."""
         for t in range(first, last):
-            if learner.kind == TREE:
+            if kind == TREE:
                 scale = begin_tree(learner, search, w)
-            elif learner.kind == PRODUCT:
+            elif kind == PRODUCT:
                 scale = begin_product(learner, search, w)
             else:
                 scale = w.numbers[0]
@@ -167,7 +166,7 @@ def boosting_loop(kernels: Kernels) -> Any:
                     arm = select(state, pull + 1, rng)
                     edge = 0.0
                     for m in range(arms.start[arm], arms.start[arm + 1]):
-                        if learner.kind == TREE:
+                        if kind == TREE:
                             edge = try_in_leaf(codes, arms.features[m], w, search, learner, edge)
                         else:
                             edge = try_feature(codes, arms.features[m], w, search, edge)
@@ -176,9 +175,9 @@ def boosting_loop(kernels: Kernels) -> Any:
                     pulls.arm[pull] = arm
                     pulls.reward[pull] = reward
                     pulls.made[0] = pull + 1
-                if learner.kind == TREE:
+                if kind == TREE:
                     scale = accept_split(t, codes, w, search, learner, stages, votes)
-                elif learner.kind == PRODUCT:
+                elif kind == PRODUCT:
                     scale = accept_term(t, codes, w, search, learner, stages, votes)
                 else:
                     scale = accept_stump(t, codes, w, search, learner, stages, votes)
