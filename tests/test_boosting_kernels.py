@@ -11,7 +11,7 @@ from abex.boosting.fitting import Recipe, first_weights, start_fit
 from abex.boosting.stages import STUMP
 from abex.policies import Uniform
 from abex.randomness import stream
-from naive import boosting as naive
+from tests.naive import boosting as naive
 
 
 def fitted(X, signs, iterations, policy=None, dtype=np.float64, **recipe):

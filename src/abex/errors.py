@@ -65,11 +65,11 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A suggestion such as ", did you mean 'Thompson'?", or nothing.
+    """A suggestion such as " (did you mean 'Thompson'?)", or nothing.
 
     >>> nearest("Tompson", ["Thompson", "UCB1"])
-    ", did you mean 'Thompson'?"
+    " (did you mean 'Thompson'?)"
     """
     lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
-    return f", did you mean {lower[close[0]]!r}?" if close else ""
+    return f" (did you mean {lower[close[0]]!r}?)" if close else ""

@@ -11,7 +11,10 @@ import click
 from abex.errors import UserError, nearest
 
 #: command -> (module of abex.cli, one line for the overview). Each module defines a click command `command`.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
+    "list": ("listing", "policies and environments, or one of them explained"),
+}
 
 
 class Commands(click.Group):
@@ -24,7 +27,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; an unknown name is answered with the nearest one."""
         if cmd_name not in COMMANDS:
-            raise UserError(f"unknown command {cmd_name!r}{nearest(cmd_name, COMMANDS)} (see `abex --help`)")
+            raise UserError(f"unknown command {cmd_name!r}{nearest(cmd_name, COMMANDS)}; see `abex --help`")
         module = importlib.import_module(f"abex.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
         return command
@@ -47,7 +50,7 @@ def main(arguments: list[str] | None = None) -> Any:
         return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
     except click.exceptions.Exit as stop:

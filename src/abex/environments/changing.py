@@ -239,7 +239,9 @@ def highest_drifted(world: Any, t: int) -> float:
 
 @dataclass(frozen=True)
 class Drifting(Environment):
-    r"""Bernoulli arms whose means swing, :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
+    r"""Bernoulli arms whose means swing up and down, each with its own phase.
+
+    The mean is :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
 
     The phases :math:`\phi_k` are drawn anew in every replication; the regret counts the mean of the arm that is
     best at the step (dynamic regret). Cost O(K) per step, for the best mean.

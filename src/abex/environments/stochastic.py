@@ -118,7 +118,9 @@ class Bernoulli(_Stationary):
 
 @dataclass(frozen=True)
 class Beta(_Stationary):
-    r"""Arm k pays a Beta-distributed reward, :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
+    r"""Arm k pays a Beta-distributed reward with mean ``means[k]``.
+
+    Its law is :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
 
     Parameters
     ----------
@@ -165,7 +167,9 @@ class Beta(_Stationary):
 
 @dataclass(frozen=True)
 class ClippedGaussian(_Stationary):
-    r"""Arm k pays a normal number :math:`N(m_k,\sigma^2)` clipped to [0, 1].
+    r"""Arm k pays a normal number clipped to [0, 1].
+
+    Before clipping its law is :math:`N(m_k,\sigma^2)`.
 
     The regret counts the means *after* clipping,
     :math:`\mu_k=\int_0^1 \Phi\big((m_k-x)/\sigma\big)\,dx`, which are not the centres :math:`m_k`.

@@ -168,7 +168,7 @@ def parse_policy(text: str) -> Policy[Any]:
     folded = {alias.lower(): name for alias, name in names.items()}
     head = head.strip()
     if head.lower() not in folded:
-        raise UserError(f"unknown policy {head!r}{nearest(head, names)} (`abex list` shows all)")
+        raise UserError(f"unknown policy {head!r}{nearest(head, names)}; `abex list` shows all")
     cls = policies[names.get(head) or folded[head.lower()]]
     return build(cls, _arguments(text, rest))
 

@@ -45,7 +45,9 @@ def initial_mean(initial: float | None) -> float:
 
 @dataclass(frozen=True)
 class Boltzmann(Policy[BoltzmannState]):
-    r"""Play arm k with probability :math:`p_k \propto \exp(\eta_t\hat\mu_k)`.
+    r"""Softmax of the means at a falling temperature.
+
+    Play arm k with probability :math:`p_k \propto \exp(\eta_t\hat\mu_k)`.
 
     Parameters
     ----------
@@ -128,7 +130,9 @@ class GumbelState(NamedTuple):
 
 @dataclass(frozen=True)
 class BoltzmannGumbel(Policy[GumbelState]):
-    r"""Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
+    r"""Means with Gumbel noise that shrinks as an arm is observed.
+
+    Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
 
     Parameters
     ----------

@@ -24,7 +24,9 @@ class ArmCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Uniform(Policy[ArmCount]):
-    r"""Play every arm with probability :math:`p_k = 1/K`: the baseline that learns nothing.
+    r"""Any arm, always: the baseline that learns nothing.
+
+    Play every arm with probability :math:`p_k = 1/K`.
 
     Notes
     -----
@@ -68,7 +70,9 @@ class Uniform(Policy[ArmCount]):
 
 @dataclass(frozen=True)
 class FollowTheLeader(Policy[Means]):
-    r"""Play the arm with the largest mean, :math:`\arg\max_k \hat\mu_k`, each arm once before.
+    r"""Every arm once, then always the arm with the largest mean.
+
+    Play :math:`\arg\max_k \hat\mu_k`.
 
     Notes
     -----
@@ -151,7 +155,9 @@ def epsilon_means(n_arms: int, rate: float, decays: bool) -> EpsilonMeans:
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Policy[EpsilonMeans]):
-    r"""With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
+    r"""The leader, but for a fixed chance of any arm.
+
+    With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
 
     Parameters
     ----------
@@ -193,7 +199,9 @@ class EpsilonGreedy(Policy[EpsilonMeans]):
 
 @dataclass(frozen=True)
 class DecayingEpsilonGreedy(Policy[EpsilonMeans]):
-    r"""Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
+    r"""The leader, but for a chance of any arm that falls like 1/t.
+
+    Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
 
     Parameters
     ----------

@@ -33,7 +33,9 @@ def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
 
 @dataclass(frozen=True)
 class Thompson(Policy[BetaState]):
-    r"""Draw :math:`\theta_k\sim\mathrm{Beta}(a+S_k,\,b+F_k)` for every arm, play :math:`\arg\max_k\theta_k`.
+    r"""Sample each arm's mean from its posterior, play the largest.
+
+    Draw :math:`\theta_k\sim\mathrm{Beta}(a+S_k,\,b+F_k)` for every arm, play :math:`\arg\max_k\theta_k`.
 
     Parameters
     ----------

@@ -92,7 +92,9 @@ def tsallis_state(n_arms: int, rate: float, decays: bool, reduced: bool) -> Tsal
 
 @dataclass(frozen=True)
 class TsallisINF(Policy[TsallisState]):
-    r"""Best of both worlds: :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
+    r"""Best of both worlds by Tsallis entropy.
+
+    Arm k has probability :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
 
     Parameters
     ----------
@@ -147,10 +149,10 @@ class TsallisINF(Policy[TsallisState]):
 
 @dataclass(frozen=True)
 class INF(Policy[TsallisState]):
-    r"""Implicitly normalised forecaster with polynomial potential :math:`\psi(x)=(\eta/(-x))^2`.
+    r"""Implicitly normalised forecaster with a polynomial potential.
 
-    :math:`p_k=(\eta/(\hat L_k-x))^2` with x such that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does
-    not decay.
+    With the potential :math:`\psi(x)=(\eta/(-x))^2`, arm k has probability :math:`p_k=(\eta/(\hat L_k-x))^2`, x such
+    that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does not decay.
 
     Parameters
     ----------

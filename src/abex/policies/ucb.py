@@ -34,7 +34,9 @@ def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any
 
 @dataclass(frozen=True)
 class UCB1(Policy[WidthMeans]):
-    r"""Play the arm with the largest :math:`\hat\mu_k + \sqrt{a \ln t / N_k}` (an unseen arm first).
+    r"""Upper confidence bounds of Hoeffding's kind.
+
+    Play the arm with the largest :math:`\hat\mu_k + \sqrt{a \ln t / N_k}`, an unseen arm first.
 
     Parameters
     ----------
@@ -104,8 +106,9 @@ class VarianceMeans(NamedTuple):
 
 @dataclass(frozen=True)
 class UCBV(Policy[VarianceMeans]):
-    r"""Play the largest :math:`\hat\mu_k + \sqrt{2 V_k \zeta\ln t/N_k} + 3c\,\zeta\ln t/N_k`.
+    r"""Upper confidence bounds that use the empirical variance.
 
+    Play the largest :math:`\hat\mu_k + \sqrt{2 V_k \zeta\ln t/N_k} + 3c\,\zeta\ln t/N_k`, where
     :math:`V_k` is the empirical variance :math:`\frac1{N_k}\sum (x-\hat\mu_k)^2`; rewards are in [0, 1].
 
     Parameters
@@ -191,7 +194,9 @@ def kl_upper_bound(mean: float, level: float) -> float:
 
 @dataclass(frozen=True)
 class KLUCB(Policy[Means]):
-    r"""Play the largest :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le \ln t + c\ln\ln t\}`.
+    r"""Upper confidence bounds by the Kullback-Leibler divergence.
+
+    Play the largest :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le \ln t + c\ln\ln t\}`.
 
     Parameters
     ----------
@@ -274,7 +279,9 @@ def moss_select(state: Any, t: int, rng: Any) -> int:
 
 @dataclass(frozen=True)
 class MOSS(Policy[MossState]):
-    r"""Play the largest :math:`\hat\mu_k+\sqrt{\ln_+\!\big(H/(K N_k)\big)/N_k}`.
+    r"""Upper confidence bounds that shrink to zero at the fair share of the horizon.
+
+    Play the largest :math:`\hat\mu_k+\sqrt{\ln_+\!\big(H/(K N_k)\big)/N_k}`.
 
     Parameters
     ----------
@@ -320,7 +327,9 @@ class MOSS(Policy[MossState]):
 
 @dataclass(frozen=True)
 class AnytimeMOSS(Policy[MossState]):
-    r"""Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
+    r"""MOSS without a horizon.
+
+    Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
 
     Parameters
     ----------
