@@ -20,6 +20,7 @@ from abex.boosting.evaluation import add_stages, add_steps, count_errors
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
 
 KINDS = ("stump", "product", "tree")
+GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
 ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
 
 
@@ -86,7 +87,7 @@ class Model:
 
         for _ in mapper(score, blocks(X.shape[0])):
             pass
-        return out
+        return self.without_noise(out)
 
     def staged_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Scores after each classifier; the array is a new one each time."""
@@ -94,7 +95,13 @@ class Model:
         rows = dense_rows(X, 0, X.shape[0])
         for t in range(self.size):
             add_stages(self.kind, *self.stages(t, t + 1), rows, out)
-            yield out.copy()
+            yield self.without_noise(out)
+
+    def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores rounded to a fine grid: labels whose votes are equal but for the order of addition tie."""
+        grain = 2.0 ** (np.ceil(np.log2(max(self.coefficient.sum(), 1e-300))) - GRID_BITS)
+        rounded: NDArray[np.float64] = np.rint(scores / grain) * grain
+        return rounded
 
     def error_counts(
         self, X: Any, label: NDArray[np.int64], *, strict: bool = False, every: int = 1, mapper: Any = map

@@ -110,10 +110,10 @@ def accept_split(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
             return turn_to(learner, search, w, leaf)
         leaves = learner.at[LEAVES]
         leaf = -1
-        gain = search.tolerance * w.numbers[0]
+        gain = 0.0
         if leaves < learner.leaves:
             for k in range(leaves):
-                if learner.gain[k] > gain:
+                if learner.gain[k] > gain + search.tolerance * w.numbers[0]:
                     gain = learner.gain[k]
                     leaf = k
         if leaf < 0:
