@@ -93,7 +93,9 @@ def test_threads_change_nothing(trees):
 
 def test_sparse_input_gives_the_same_model(stumps):
     fitted = classifier(base="stump", n_estimators=400).fit(sparse.csr_matrix(TRAIN), Y_TRAIN)
-    np.testing.assert_array_equal(fitted.decision_function(sparse.csr_matrix(TEST)), stumps.decision_function(TEST))
+    np.testing.assert_array_equal(
+        fitted.decision_function(sparse.csr_matrix(TEST)), stumps.decision_function(TEST)
+    )
 
 
 def test_integers_and_floats_give_the_same_model(stumps):
@@ -174,7 +176,9 @@ def test_early_stopping_keeps_the_best():
 
 def test_time_and_callbacks_stop_a_fit():
     seen = []
-    fitted = classifier(base="stump", n_estimators=500, callbacks=[lambda done, fit: seen.append(done) or done >= 50])
+    fitted = classifier(
+        base="stump", n_estimators=500, callbacks=[lambda done, fit: seen.append(done) or done >= 50]
+    )
     assert fitted.fit(TRAIN, Y_TRAIN).n_iter_ == 50
     assert seen == list(range(5, 55, 5))
     assert classifier(base="stump", n_estimators=10_000, max_seconds=1e-6).fit(TRAIN, Y_TRAIN).n_iter_ == 100
@@ -265,7 +269,9 @@ def test_a_model_survives_skops(trees, tmp_path):
 def test_words_as_classes_survive_saving(tmp_path):
     names = np.array(["no", "yes"], dtype=object)
     data = np.arange(40.0)[:, None]
-    fitted = classifier(n_estimators=2, base="stump", policy=UCB1()).fit(data, names[(data[:, 0] > 9).astype(int)])
+    fitted = classifier(n_estimators=2, base="stump", policy=UCB1()).fit(
+        data, names[(data[:, 0] > 9).astype(int)]
+    )
     fitted.save(tmp_path / "m.abex")
     assert load(tmp_path / "m.abex").predict([[0.0], [30.0]]).tolist() == ["no", "yes"]
 
@@ -274,16 +280,12 @@ def test_damage_is_told_in_one_sentence(trees, tmp_path):
     file = tmp_path / "model.abex"
     trees.save(file)
     content = file.read_bytes()
-    for position in (10, len(content) // 2, len(content) - 30):
+    for position in (40, len(content) // 2, len(content) - 30):
         damaged = bytearray(content)
         damaged[position] ^= 0xFF
         file.write_bytes(damaged)
-        try:
-            again = load(file)
-        except UserError as error:
-            assert "model" in str(error)
-        else:  # a byte that carries nothing
-            np.testing.assert_array_equal(again.decision_function(TEST), trees.decision_function(TEST))
+        with pytest.raises(UserError, match="model"):
+            load(file)
     file.write_bytes(content[:-100])
     with pytest.raises(UserError, match="damaged"):
         load(file)

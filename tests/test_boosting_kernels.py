@@ -49,7 +49,13 @@ def assert_follows(fit, X, signs, iterations, smoothing=0.0, tolerance=1e-12):
 
 def problem(kind, seed=0):
     rng = np.random.default_rng(seed)
-    n, d = {"narrow": (60, 5), "wide": (700, 3), "listed": (120, 6), "missing": (80, 4), "multilabel": (60, 5)}[kind]
+    n, d = {
+        "narrow": (60, 5),
+        "wide": (700, 3),
+        "listed": (120, 6),
+        "missing": (80, 4),
+        "multilabel": (60, 5),
+    }[kind]
     X = rng.normal(size=(n, d))
     if kind in ("narrow", "multilabel"):
         X = np.round(2 * X)
@@ -191,7 +197,9 @@ def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
     slow = np.zeros(signs.shape)
     for t in range(60):
         if model.feature[t, 0] >= 0:
-            stump = naive.Stump(0, model.feature[t, 0], model.threshold[t, 0], model.missing_right[t, 0], None)
+            stump = naive.Stump(
+                0, model.feature[t, 0], model.threshold[t, 0], model.missing_right[t, 0], None
+            )
             slow += model.coefficient[t] * model.votes[t, 0] * stump.side(X)[:, None]
     np.testing.assert_allclose(model.scores(X), slow, atol=1e-10)
     *_, last = model.staged_scores(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ def first_weights(signs):
 
 def thresholds(x):
     distinct = np.unique(x[~np.isnan(x)])
-    cuts = [(a + b) / 2 for a, b in zip(distinct[:-1], distinct[1:], strict=True)]
+    cuts = [(a + b) / 2 for a, b in pairwise(distinct)]
     if not np.isnan(x).any():
         return [(cut, False) for cut in cuts]
     return ([(-math.inf, False)] if distinct.size else []) + [

@@ -42,7 +42,9 @@ def fit_temperature(scores: NDArray[np.float64], signs: NDArray[np.int8], multil
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
 
 
-def carried_temperature(model: Any, scores_at: Any, signs: NDArray[np.int8], multilabel: bool, total: float) -> float:
+def carried_temperature(
+    model: Any, scores_at: Any, signs: NDArray[np.int8], multilabel: bool, total: float
+) -> float:
     """The temperature for a model whose coefficients sum to ``total`` from a smaller one and rows it has not seen.
 
     ``scores_at(k)`` are the smaller model's scores after k classifiers. Per unit of coefficient the best temperature

@@ -12,26 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from abex.boosting.calibration import carried_temperature, fit_temperature, probabilities
-from abex.boosting.fitting import Fit, Recipe, feature_groups, first_weights, start_fit
-from abex.boosting.model import KINDS, Model, text_of
+from abex.boosting.calibration import probabilities
+from abex.boosting.fitting import feature_groups
+from abex.boosting.learning import Examples, begin, hold_out, read_labels, recipe_of, run, temperature_of
+from abex.boosting.model import Model, text_of
 from abex.boosting.reporting import PolicyReport, policy_report
-from abex.boosting.stages import PRODUCT, TREE
-from abex.errors import UserError, one_of, real_number, whole_number
-from abex.policies.base import Policy, parse_policy
-from abex.progress import Progress
-from abex.randomness import stream
-
-PRECISIONS = {"auto": None, "single": np.float32, "double": np.float64}
-STEPS = 100  # a fit looks up so often: callbacks, validation, time, progress
+from abex.errors import UserError
+from abex.policies.base import Policy
 
 
 class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -108,6 +97,10 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     0.96
     """
 
+    model_: Model
+    classes_: NDArray[Any]
+    temperature_: float
+
     def __init__(
         self,
         n_estimators: int = 500,
@@ -158,159 +151,37 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostMHClassifier:
         """Boost. ``y``: classes (n,), or an indicator matrix (n, L) of labels."""
         began = time.monotonic()
-        recipe, size = self._recipe()
-        again = self.warm_start and hasattr(self, "model_")
+        recipe, size = recipe_of(self)
+        old: Model | None = self.model_ if self.warm_start and hasattr(self, "model_") else None
         X, y = validate_data(
             self, X, y, accept_sparse=["csc"], dtype="numeric", ensure_all_finite="allow-nan",
-            multi_output=True, reset=not again,
+            multi_output=True, reset=old is None,
         )  # fmt: skip
-        signs = self._read_labels(y, again)
+        classes, signs, multilabel = read_labels(y)
+        if old is not None and not np.array_equal(classes, self.classes_):
+            raise UserError("with warm_start, y must have the labels of the first fit")
+        self.classes_, self.n_classes_, self.multilabel_ = classes, classes.size, multilabel
         given = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         if not given.any():
             raise UserError("sample_weight must not be zero everywhere")
         keep = np.flatnonzero(given > 0)
-        X, signs, given = X[keep], signs[keep], given[keep]
-        old = self.model_ if again else None
-        more = size - (old.size if old is not None else 0)
-        if more < 0:
-            raise UserError(f"n_estimators must not shrink with warm_start: {size} after {size - more}")
+        data = Examples(X[keep], signs[keep], given[keep])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        held = self._hold_out(seed, X.shape[0])
-        train = np.setdiff1d(np.arange(X.shape[0]), held)
+        held = hold_out(self, seed, keep.size)
+        train = np.setdiff1d(np.arange(keep.size), held)
+        groups = None if recipe.policy is None else feature_groups(self.arms, X.shape[1])
         with self._threads() as mapper:
-            start = first_weights(signs[train], given[train])
-            if old is not None:
-                start = start * np.exp(_capped(-signs[train] * old.scores(X[train], mapper)))
-            groups = None if recipe.policy is None else feature_groups(self.arms, X.shape[1])
-            state, rng, pulled = self._policy_so_far(seed, again)
-            fit = start_fit(
-                X[train], signs[train], start, recipe, more,
-                groups=groups, rng=rng, mapper=mapper, state=state, pulled=len(pulled[0]),
-            )  # fmt: skip
-            fit.pulls.arm[: len(pulled[0])], fit.pulls.reward[: len(pulled[0])] = pulled
-            best = self._run(fit, more, X[held], signs[held], old, began)
-        model = fit.model().first(best)
-        self.model_: Model = model if old is None else old.followed_by(model)
-        self.n_iter_ = self.model_.size
-        self.pulled_arms_ = fit.pulls.arm[: fit.pulls.made[0]].copy()
-        self.pulled_rewards_ = fit.pulls.reward[: fit.pulls.made[0]].copy()
-        self.arm_features_ = [part.tolist() for part in np.split(fit.arms.features, fit.arms.start[1:-1])]
-        self._policy_state, self._rng = fit.state, fit.rng
-        self._calibrate(X, signs, given, held, recipe, groups, seed)
+            fit = begin(self, data.rows(train), recipe, size, groups, old, seed, mapper)
+            best = run(self, fit, data.rows(held), old, began)
+            found = fit.model().first(best)
+            self.model_ = found if old is None else old.followed_by(found)
+            self.n_iter_ = self.model_.size
+            self.pulled_arms_ = fit.pulls.arm[: fit.pulls.made[0]].copy()
+            self.pulled_rewards_ = fit.pulls.reward[: fit.pulls.made[0]].copy()
+            self.arm_features_ = [part.tolist() for part in np.split(fit.arms.features, fit.arms.start[1:-1])]
+            self._policy_state, self._rng = fit.state, fit.rng
+            self.temperature_ = temperature_of(self, data, held, recipe, groups, seed, mapper)
         return self
-
-    def _recipe(self) -> tuple[Recipe, int]:
-        size = whole_number("n_estimators", self.n_estimators, least=1)
-        kind = KINDS.index(one_of("base", self.base, KINDS))
-        policy = parse_policy(self.policy) if isinstance(self.policy, str) else self.policy
-        if policy is not None and not isinstance(policy, Policy):
-            raise UserError(f"policy must be a policy, its text or None, got {policy!r}")
-        if policy is not None and policy.needs_graph:
-            raise UserError(f"{policy} needs a feedback graph, which boosting does not have")
-        precision = PRECISIONS[one_of("precision", self.precision, PRECISIONS)]
-        if self.faithful is not None:
-            one_of("faithful", self.faithful, ["multiboost"])
-            if self.base != "stump":
-                raise UserError(f"faithful='multiboost' follows stumps only, got base={self.base!r}")
-            precision = np.float64
-        recipe = Recipe(
-            kind=kind,
-            terms=whole_number("n_terms", self.n_terms, least=1, most=64) if kind == PRODUCT else 1,
-            cycles=whole_number("n_cycles", self.n_cycles, least=1) if kind == PRODUCT else 1,
-            leaves=whole_number("n_leaves", self.n_leaves, least=2, most=4096) if kind == TREE else 1,
-            policy=policy,
-            per_search=whole_number("arms_per_round", self.arms_per_round, least=1),
-            dtype=precision,
-            multiboost=self.faithful is not None,
-        )
-        return recipe, size
-
-    def _read_labels(self, y: Any, again: bool) -> NDArray[np.int8]:
-        check_classification_targets(y)
-        self.multilabel_ = type_of_target(y) == "multilabel-indicator"
-        if self.multilabel_:
-            y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-            classes = np.arange(y.shape[1])
-            positive = y > 0
-        else:
-            classes, place = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-            positive = place[:, None] == np.arange(classes.size)
-        if again and not np.array_equal(classes, self.classes_):
-            raise UserError("with warm_start, y must have the labels of the first fit")
-        self.classes_ = classes
-        self.n_classes_ = classes.size
-        return np.where(positive, 1, -1).astype(np.int8)
-
-    def _hold_out(self, seed: int, n: int) -> NDArray[np.int64]:
-        if not self.early_stopping:
-            return np.zeros(0, np.int64)
-        share = real_number("validation_fraction", self.validation_fraction, above=0.0, most=0.9)
-        count = min(max(1, round(share * n)), n - 1)
-        return np.sort(stream(seed, "validation").permutation(n)[:count])
-
-    def _policy_so_far(self, seed: int, again: bool) -> tuple[Any, np.random.Generator, tuple[Any, Any]]:
-        if again:
-            return self._policy_state, self._rng, (self.pulled_arms_, self.pulled_rewards_)
-        return None, stream(seed, "policy"), (np.zeros(0, np.int32), np.zeros(0, np.float32))
-
-    def _run(
-        self, fit: Fit, size: int, X: Any, signs: NDArray[np.int8], old: Model | None, began: float
-    ) -> int:
-        """Advance the fit to its end; returns how many of its classifiers to keep."""
-        patience = whole_number("n_iter_no_change", self.n_iter_no_change, least=1)
-        budget = None if self.max_seconds is None else real_number("max_seconds", self.max_seconds, above=0.0)
-        step = max(1, size // STEPS)
-        best, least = size, np.inf
-        errors: list[float] = []
-        scores = old.scores(X) if old is not None else np.zeros(signs.shape)
-        with Progress("boosting", size, show=bool(self.verbose)) as progress:
-            while fit.done < size:
-                count = min(step, size - fit.done)
-                fit.advance(count)
-                progress.advance(count)
-                if self.early_stopping:
-                    scores += fit.model(fit.done - count).scores(X)
-                    errors.append(self._error(scores, signs))
-                    if errors[-1] < least:
-                        best, least = fit.done, errors[-1]
-                    if fit.done - best >= patience:
-                        break
-                stop = [bool(callback(fit.done, fit)) for callback in self.callbacks or ()]
-                if any(stop) or (budget is not None and time.monotonic() - began > budget):
-                    break
-        self.validation_errors_ = np.array(errors)
-        return best if self.early_stopping else fit.done
-
-    def _error(self, scores: NDArray[np.float64], signs: NDArray[np.int8]) -> float:
-        if self.multilabel_:
-            return float(np.mean((scores > 0) != (signs > 0)))
-        return float(np.mean(scores.argmax(axis=1) != signs.argmax(axis=1)))
-
-    def _calibrate(
-        self, X: Any, signs: Any, given: Any, held: Any, recipe: Recipe, groups: Any, seed: int
-    ) -> None:
-        self.temperature_ = 1.0
-        n = X.shape[0]
-        if self.early_stopping:
-            self.temperature_ = fit_temperature(self.model_.scores(X[held]), signs[held], self.multilabel_)
-        elif self.calibrate and n >= 50 and self.model_.size >= 4 and signs.shape[1] > 1:
-            aside = np.sort(stream(seed, "calibration").permutation(n)[: n // 5])
-            train = np.setdiff1d(np.arange(n), aside)
-            size = self.model_.size // 2
-            with self._threads() as mapper:
-                side = start_fit(
-                    X[train], signs[train], first_weights(signs[train], given[train]), recipe, size,
-                    groups=groups, rng=stream(seed, "calibration", "policy"), mapper=mapper,
-                )  # fmt: skip
-                side.advance(size)
-            model = side.model()
-            self.temperature_ = carried_temperature(
-                model,
-                lambda k: model.first(k).scores(X[aside]),
-                signs[aside],
-                self.multilabel_,
-                float(self.model_.coefficient.sum()),
-            )
 
     # -- answering ------------------------------------------------------------------------------------
 
@@ -349,7 +220,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise UserError("y has a class that was not there when the model was fitted")
         with self._threads() as mapper:
             wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
-        return 1.0 - wrong / X.shape[0]
+        accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
+        return accuracy
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -357,10 +229,11 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
         model = self.model_
         there = model.feature >= 0
-        gain = -0.5 * np.log1p(-np.minimum(model.edge, 1 - 1e-7) ** 2) / np.maximum(1, there.sum(axis=1))
+        gain = -0.5 * np.log1p(-(np.minimum(model.edge, 1 - 1e-7) ** 2)) / np.maximum(1, there.sum(axis=1))
         shares = np.broadcast_to(gain[:, None], there.shape)[there]
         importance = np.bincount(model.feature[there], weights=shares, minlength=model.n_features)
-        return importance / (importance.sum() or 1.0)
+        shared: NDArray[np.float64] = importance / (importance.sum() or 1.0)
+        return shared
 
     def policy_report(self, windows: int = 10) -> PolicyReport:
         """How the policy spent its pulls: entropy of the choice, share of each arm, reward over time."""
@@ -418,9 +291,3 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _capped(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of weights with the largest at 0."""
-    shifted: NDArray[np.float64] = logs - logs.max()
-    return shifted

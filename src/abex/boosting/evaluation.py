@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.boosting.stages import TREE
 from abex.kernels import compiled, kernel
+
+
+class WeightedStages(NamedTuple):
+    """Classifiers as `Model` has them, votes multiplied by coefficients."""
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_right: NDArray[np.bool_]
+    left: NDArray[np.int16]
+    right: NDArray[np.int16]
+    votes: NDArray[np.float64]
 
 
 @kernel
@@ -20,54 +32,46 @@ def goes_right(x: float, threshold: float, missing_right: bool) -> bool:
 
 
 @kernel
-def add_stage(
-    kind: int, feature: Any, threshold: Any, missing_right: Any, left: Any, right: Any, votes: Any, row: Any, out: Any
-) -> None:
-    """Add one classifier's weighted votes for one row."""
+def add_stage(kind: int, model: Any, t: int, row: Any, out: Any) -> None:
+    """Add the weighted votes of classifier t for one row."""
+    feature = model.feature[t]
     if feature[0] < 0:
         return
+    threshold, missing_right = model.threshold[t], model.missing_right[t]
     leaf = 0
     sign = 1.0
     if kind == TREE:
         node = 0
         while node >= 0:
             side = goes_right(row[feature[node]], threshold[node], missing_right[node])
-            node = right[node] if side else left[node]
+            node = model.right[t, node] if side else model.left[t, node]
         leaf = ~node
     else:
         for k in range(feature.size):
             if feature[k] >= 0 and not goes_right(row[feature[k]], threshold[k], missing_right[k]):
                 sign = -sign
+    votes = model.votes[t, leaf]
     for label in range(out.size):
-        out[label] += sign * votes[leaf, label]
+        out[label] += sign * votes[label]
 
 
 @compiled()
-def add_stages(
-    kind: int, feature: Any, threshold: Any, missing_right: Any, left: Any, right: Any, votes: Any, X: Any, out: Any
-) -> None:
+def add_stages(kind: int, model: Any, X: Any, out: Any) -> None:
     """Add the scores of all classifiers to ``out`` (n, L)."""
     for i in range(X.shape[0]):
-        for t in range(feature.shape[0]):
-            add_stage(
-                kind, feature[t], threshold[t], missing_right[t], left[t], right[t], votes[t], X[i], out[i]
-            )
+        for t in range(model.feature.shape[0]):
+            add_stage(kind, model, t, X[i], out[i])
 
 
 @compiled()
-def count_errors(
-    kind: int, feature: Any, threshold: Any, missing_right: Any, left: Any, right: Any, votes: Any, X: Any,
-    label: Any, every: int, strict: bool, wrong: Any,
-) -> None:  # fmt: skip
+def count_errors(kind: int, model: Any, X: Any, label: Any, every: int, strict: bool, wrong: Any) -> None:
     """Count into ``wrong`` the rows misclassified after every ``every`` stages; ``strict`` counts ties as errors."""
-    scores = np.zeros(votes.shape[2])
+    scores = np.zeros(model.votes.shape[2])
     for i in range(X.shape[0]):
         scores[:] = 0.0
         truth = label[i]
         for t in range(wrong.size * every):
-            add_stage(
-                kind, feature[t], threshold[t], missing_right[t], left[t], right[t], votes[t], X[i], scores
-            )
+            add_stage(kind, model, t, X[i], scores)
             if (t + 1) % every == 0:
                 for k in range(scores.size):
                     tie = scores[k] == scores[truth] and k != truth and (strict or k < truth)

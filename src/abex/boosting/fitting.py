@@ -93,7 +93,8 @@ class Fit:
         now = w.values.reshape(shape) * w.factors.reshape(-1, w.values.reshape(shape).shape[1])[w.slot]
         plain = np.zeros((self.rows.size, labels))
         plain[self.rows] = np.abs(now[:, :labels].astype(np.float64))
-        return plain / plain.sum()
+        normal: NDArray[np.float64] = plain / plain.sum()
+        return normal
 
 
 def start_fit(
@@ -169,8 +170,9 @@ def first_weights(signs: NDArray[np.int8], sample_weight: NDArray[np.float64]) -
     with np.errstate(divide="ignore"):
         mixed = np.where(signs > 0, 0.5 / there, 0.5 / absent)
     share = np.where((there == 0) | (absent == 0), 1.0 / labels, mixed)
-    weights: NDArray[np.float64] = share * sample_weight[:, None]
-    return weights / weights.sum()
+    weights = share * sample_weight[:, None]
+    normal: NDArray[np.float64] = weights / weights.sum()
+    return normal
 
 
 def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:

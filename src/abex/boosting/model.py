@@ -7,7 +7,7 @@ evaluated one by one, compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import Codes
-from abex.boosting.evaluation import add_stages, add_steps, count_errors
+from abex.boosting.evaluation import WeightedStages, add_stages, add_steps, count_errors
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
 
 KINDS = ("stump", "product", "tree")
@@ -64,7 +64,7 @@ class Model:
         return Model(self.kind, self.n_features, **parts)
 
     def followed_by(self, other: Model) -> Model:
-        """This model and another of the same kind as one."""
+        """The model made of these classifiers and then those of ``other``."""
         mine, theirs = self.arrays(), other.arrays()
         joined = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
         return Model(self.kind, self.n_features, **joined)
@@ -76,14 +76,15 @@ class Model:
     def scores(self, X: Any, mapper: Any = map) -> NDArray[np.float64]:
         """f_l(x) for each row and label, (n, L)."""
         out = np.zeros((X.shape[0], self.labels))
-        steps = self._steps if self.kind == STUMP and self.size > 32 else None
+        steps = self._steps if self.kind == STUMP else None
+        stages = self.weighted()
 
         def score(block: tuple[int, int]) -> None:
             rows, part = dense_rows(X, *block), out[block[0] : block[1]]
             if steps is not None:
                 add_steps(rows, *steps, part)
             else:
-                add_stages(self.kind, *self.stages(), rows, part)
+                add_stages(self.kind, stages, rows, part)
 
         for _ in mapper(score, blocks(X.shape[0])):
             pass
@@ -94,7 +95,7 @@ class Model:
         out = np.zeros((X.shape[0], self.labels))
         rows = dense_rows(X, 0, X.shape[0])
         for t in range(self.size):
-            add_stages(self.kind, *self.stages(t, t + 1), rows, out)
+            add_stages(self.kind, self.weighted(t, t + 1), rows, out)
             yield self.without_noise(out)
 
     def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,22 +108,30 @@ class Model:
         self, X: Any, label: NDArray[np.int64], *, strict: bool = False, every: int = 1, mapper: Any = map
     ) -> NDArray[np.int64]:
         """How many rows the first ``every``, ``2 every``, ... classifiers get wrong."""
+        stages = self.weighted()
 
         def count(block: tuple[int, int]) -> NDArray[np.int64]:
             wrong = np.zeros(self.size // every, np.int64)
             rows = dense_rows(X, *block)
-            count_errors(self.kind, *self.stages(), rows, label[block[0] : block[1]], every, strict, wrong)
+            count_errors(self.kind, stages, rows, label[block[0] : block[1]], every, strict, wrong)
             return wrong
 
-        parts: Iterable[NDArray[np.int64]] = mapper(count, blocks(X.shape[0]))
-        return np.sum(list(parts), axis=0, dtype=np.int64)
+        total = np.zeros(self.size // every, np.int64)
+        for part in mapper(count, blocks(X.shape[0])):
+            total += part
+        return total
 
-    def stages(self, first: int = 0, last: int | None = None) -> tuple[NDArray[Any], ...]:
-        """Arguments of the evaluation kernels."""
+    def weighted(self, first: int = 0, last: int | None = None) -> WeightedStages:
+        """Classifiers first..last-1 for the evaluation kernels."""
         part = slice(first, last)
-        weighted = self.votes[part] * self.coefficient[part, None, None]
-        names = ("feature", "threshold", "missing_right", "left", "right")
-        return (*(getattr(self, name)[part] for name in names), weighted)
+        return WeightedStages(
+            self.feature[part],
+            self.threshold[part],
+            self.missing_right[part],
+            self.left[part],
+            self.right[part],
+            self.votes[part] * self.coefficient[part, None, None],
+        )
 
     @cached_property
     def _steps(self) -> Steps:
@@ -188,7 +197,9 @@ def text_of(model: Model, feature_names: list[str], label_names: list[str]) -> s
             missing = "right" if model.missing_right[t, k] else "left"
             line = f"  {'node ' if model.kind == TREE else 'term '}{k}: {name} > {model.threshold[t, k]:.17g}"
             if model.kind == TREE:
-                names = [f"node {n}" if n >= 0 else f"leaf {~n}" for n in (model.left[t, k], model.right[t, k])]
+                names = [
+                    f"node {n}" if n >= 0 else f"leaf {~n}" for n in (model.left[t, k], model.right[t, k])
+                ]
                 line += f" ? {names[1]} : {names[0]}"
             else:
                 line += " ? +1 : -1"

@@ -1,4 +1,4 @@
-"""How a policy spent its pulls: did the bandit learn anything, or was it as good as a coin?"""
+"""How a policy spent its pulls: whether the bandit learned anything or was as good as a coin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class PolicyReport:
         best = np.argsort(-self.share, kind="stable")[:5]
         favourites = ", ".join(f"{arm} ({100 * self.share[arm]:.1f} %)" for arm in best)
         verdict = (
-            "chose like a coin" if self.as_good_as_a_coin else "preferred some arms: the choice is not uniform"
+            "chose like a coin"
+            if self.as_good_as_a_coin
+            else "preferred some arms: the choice is not uniform"
         )
         windows = "\n".join(
             f"  {pulls:>9,} {entropy:>9.4f} {reward:>12.6f}"

@@ -117,7 +117,9 @@ def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoost
     known = AdaBoostMHClassifier().get_params()
     estimator = AdaBoostMHClassifier(**{k: v for k, v in header["parameters"].items() if k in known})
     names = ("feature", "threshold", "missing_right", "left", "right", "votes", "coefficient", "edge")
-    model = Model(KINDS.index(header["kind"]), int(header["n_features"]), **{name: arrays[name] for name in names})
+    model = Model(
+        KINDS.index(header["kind"]), int(header["n_features"]), **{name: arrays[name] for name in names}
+    )
     check_model(model)
     estimator.model_ = model
     estimator.n_iter_ = model.size
@@ -138,7 +140,9 @@ def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoost
 def check_model(model: Model) -> None:
     """Refuse arrays that compiled code could not follow safely."""
     shape = model.feature.shape
-    fitting = all(getattr(model, name).shape == shape for name in ("threshold", "missing_right", "left", "right"))
+    fitting = all(
+        getattr(model, name).shape == shape for name in ("threshold", "missing_right", "left", "right")
+    )
     if not fitting or model.votes.shape[0] != shape[0] or model.coefficient.shape != (shape[0],):
         raise ValueError("its arrays do not fit together")
     if model.feature.min(initial=0) < -1 or model.feature.max(initial=-1) >= model.n_features:

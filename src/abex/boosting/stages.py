@@ -68,7 +68,7 @@ def reward_of(edge: float) -> float:
 
 @kernel
 def coefficient_of(edge: float, smoothing: float) -> float:
-    """a = (1/2) ln((e_plus + s) / (e_minus + s)), e_plus + e_minus = 1, e_plus - e_minus = edge."""
+    """Coefficient a = (1/2) ln((e_plus + s) / (e_minus + s)), e_plus + e_minus = 1, e_plus - e_minus = edge."""
     edge = min(edge, CERTAIN)
     return 0.5 * math.log((0.5 + 0.5 * edge + smoothing) / (0.5 - 0.5 * edge + smoothing))
 
