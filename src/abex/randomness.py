@@ -121,14 +121,15 @@ def argmax(values: Any, rng: Any) -> int:
     ties = 1
     for k in range(1, values.size):
         value = values[k]
-        if value > top:
-            best = k
-            top = value
-            ties = 1
-        elif value == top:
-            ties += 1
-            if rng.random() * ties < 1.0:
+        if value >= top:  # one comparison for most arms
+            if value > top:
                 best = k
+                top = value
+                ties = 1
+            else:
+                ties += 1
+                if rng.random() * ties < 1.0:
+                    best = k
     return best
 
 

@@ -63,7 +63,7 @@ def add_stages(kind: int, model: Any, X: Any, out: Any) -> None:
             add_stage(kind, model, t, X[i], out[i])
 
 
-@compiled()
+@compiled(allocates=True)
 def count_errors(kind: int, model: Any, X: Any, label: Any, every: int, strict: bool, wrong: Any) -> None:
     """Count into ``wrong`` the rows misclassified after every ``every`` stages; ``strict`` counts ties as errors."""
     scores = np.zeros(model.votes.shape[2])
