@@ -294,8 +294,7 @@ def mark(codes: Any, j: int, rank: int, missing_right: int, slot: Any, bit: int)
         right = codes.frequent[j] <= limit  # the side of the rows listed that lie opposite the frequent value
         flagged = 1.0 if right else -1.0
         for m in range(row.size):
-            if (code[m] > limit or code[m] == lost) == right:
-                slot[row[m]] ^= bit
+            slot[row[m]] ^= bit if (code[m] > limit or code[m] == lost) == right else 0
     else:
         for i in range(code.size):
             slot[i] ^= bit if code[i] > limit else 0

@@ -27,6 +27,7 @@ from abex.boosting.lanes import (
 from abex.kernels import compiled, kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
+PARALLEL = 4  # sums kept side by side, since each addition waits for the one before
 BLOCK = 512  # rows summed in working precision before they enter the double sums
 
 
@@ -38,7 +39,7 @@ class Weights(NamedTuple):
     factors: NDArray[Any]  # (G * stride * chunks, lanes)
     signs: NDArray[Any]  # (G * chunks, lanes): +1 label is there, -1 it is not, 0 padding
     floor: NDArray[Any]  # (chunks, lanes): the smallest weight, 0 in the padding
-    block: NDArray[Any]  # (2 * chunks, lanes), scratch
+    block: NDArray[Any]  # (PARALLEL * 2 * chunks, lanes), scratch
     sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
     total: NDArray[np.float64]  # (chunks * lanes,) sum of s, now
     mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
@@ -46,7 +47,7 @@ class Weights(NamedTuple):
     counts: NDArray[np.int64]  # [0] pending updates
     chunks: int
     depth: int  # updates that fit into a pattern
-    stride: int  # patterns of a group in the table
+    stride: int  # patterns of a group in the table, a power of two
 
 
 def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -74,7 +75,7 @@ def new_weights(
     if patterns is None:
         depth = depth or best_depth(n, len(first), chunks)
         patterns = 1 << depth
-    stride = patterns * (2 if flips else 1)
+    stride = (1 << (patterns - 1).bit_length()) * (2 if flips else 1)
     values = vectors(n * chunks, dtype)
     values.reshape(n, -1)[:, :labels] = signs * start
     table_signs = vectors(len(first) * chunks, dtype)
@@ -83,7 +84,7 @@ def new_weights(
     floor.reshape(-1)[:labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
     weights = Weights(
         values, (group * stride).astype(np.int32), vectors(len(first) * stride * chunks, dtype), table_signs,
-        floor, vectors(2 * chunks, dtype), vectors(2 * chunks, dtype), np.zeros(chunks * lanes),
+        floor, vectors(PARALLEL * 2 * chunks, dtype), vectors(2 * chunks, dtype), np.zeros(chunks * lanes),
         np.zeros(chunks * lanes), np.zeros(2), np.zeros(1, np.int64), chunks, depth or 1, stride,
     )  # fmt: skip
     weights.factors[:] = 1.0
@@ -105,6 +106,17 @@ def clear(rows: Any) -> None:
             rows[c, k] = 0.0
 
 
+@kernel
+def add_block(w: Any) -> None:
+    """Add the sums of a block of rows to the totals."""
+    chunks = w.chunks
+    lanes = w.block.shape[1]
+    for row in range(PARALLEL * chunks):
+        for k in range(lanes):
+            w.total[row % chunks * lanes + k] += w.block[row, k]
+            w.mass[row % chunks * lanes + k] += w.block[PARALLEL * chunks + row, k]
+
+
 @compiled()
 def write_back(w: Any) -> None:
     """Make ``values`` current, sum them up, and let the empty table normalise them to sum 1."""
@@ -113,6 +125,7 @@ def write_back(w: Any) -> None:
     for k in range(w.total.size):
         w.total[k] = 0.0
         w.mass[k] = 0.0
+    sums, masses = w.block[: PARALLEL * chunks], w.block[PARALLEL * chunks :]
     n = w.slot.size
     for begin in range(0, n, BLOCK):
         clear(w.block)
@@ -121,12 +134,9 @@ def write_back(w: Any) -> None:
             for c in range(chunks):
                 at = i * chunks + c
                 multiply_floored(w.values, at, w.values, at, w.factors, slot * chunks + c, w.floor, c)
-                add_with_mass(w.block[:chunks], w.block[chunks:], c, w.values, at)
-            w.slot[i] = slot - slot % w.stride
-        for c in range(chunks):
-            for k in range(lanes):
-                w.total[c * lanes + k] += w.block[c, k]
-                w.mass[c * lanes + k] += w.block[chunks + c, k]
+                add_with_mass(sums, masses, i % PARALLEL * chunks + c, w.values, at)
+            w.slot[i] = slot & -w.stride
+        add_block(w)
     everything = 0.0
     for k in range(w.mass.size):
         everything += w.mass[k]
@@ -190,10 +200,10 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
 def sum_up(w: Any) -> None:
     """Totals and masses of the current weights, signs of the table included."""
     chunks = w.chunks
-    lanes = w.values.shape[1]
     for k in range(w.total.size):
         w.total[k] = 0.0
         w.mass[k] = 0.0
+    sums, masses = w.block[: PARALLEL * chunks], w.block[PARALLEL * chunks :]
     n = w.slot.size
     for begin in range(0, n, BLOCK):
         clear(w.block)
@@ -201,10 +211,7 @@ def sum_up(w: Any) -> None:
             for c in range(chunks):
                 at = i * chunks + c
                 add_product_with_mass(
-                    w.block[:chunks], w.block[chunks:], c, w.values, at, w.factors, w.slot[i] * chunks + c
+                    sums, masses, i % PARALLEL * chunks + c, w.values, at, w.factors, w.slot[i] * chunks + c
                 )
-        for c in range(chunks):
-            for k in range(lanes):
-                w.total[c * lanes + k] += w.block[c, k]
-                w.mass[c * lanes + k] += w.block[chunks + c, k]
+        add_block(w)
     w.numbers[0] = w.mass.sum()
