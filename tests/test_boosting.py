@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import zipfile
 from dataclasses import dataclass
@@ -331,3 +332,15 @@ def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
 def test_a_mistake_is_told_in_one_sentence(parameters, said):
     with pytest.raises(UserError, match=said):
         classifier(**parameters).fit(TRAIN, Y_TRAIN)
+
+
+@pytest.mark.parametrize(("base", "least", "most"), [("stump", 4.0, 6.0), ("tree", 1.7, 2.8)])
+def test_pendigits_ends_near_the_published_error(base, least, most):
+    datasets = pytest.importorskip("abex.datasets", reason="needs the data sets")
+    if "ABEX_DATA" not in os.environ:
+        pytest.skip("set ABEX_DATA to a folder with the real data sets")
+    data = datasets.load("pendigits")
+    size = {"stump": 4000, "tree": 300}[base]
+    fitted = classifier(base=base, n_estimators=size, arms_per_round=1 if base == "stump" else 4)
+    error = 100 * (1 - fitted.fit(data.X_train, data.y_train).score(data.X_test, data.y_test))
+    assert least < error < most

@@ -140,7 +140,8 @@ def error_curves(
     if len(counts) > 1:
         axes.set_xscale("log")
         axes.set_xlim(float(counts[0]), float(counts[-1]))
-    axes.set_yscale("log")
+    if all(np.min(errors) > 0 for _, errors in lines):
+        axes.set_yscale("log")
     axes.set_xlabel(across)
     axes.set_ylabel("error (per cent)")
     axes.legend()
