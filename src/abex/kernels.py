@@ -154,3 +154,14 @@ def _numba_cache(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         config.CACHE_DIR = before
+
+
+def fast(function: Function) -> Function:
+    """A kernel compiled on its own, for work outside the simulator's loop."""
+    result: Function = _alone(function)
+    return result
+
+
+@cache
+def _alone(function: Any) -> Any:
+    return compiled(function, allocates=True)(function)

@@ -65,8 +65,13 @@ def mix(word: Any) -> Any:
 
 @kernel
 def word_at(key: Any, t: int, arm: int) -> Any:
-    """Random word of the cell (t, arm) of the table named ``key``."""
-    return mix(mix(key + np.uint64(t) * GOLDEN) + np.uint64(arm) * STEP)
+    """Random word of the cell (t, arm) of the table named ``key``.
+
+    Along the steps of one arm this is splitmix64, along the arms of one step its twin with another increment. Two arms
+    share a stretch of the sequence only if STEP times their difference is GOLDEN times a small number, modulo 2^64:
+    for a million arms and a billion steps there is no such pair (a test looks).
+    """
+    return mix(key + np.uint64(t) * GOLDEN + np.uint64(arm) * STEP)
 
 
 @kernel

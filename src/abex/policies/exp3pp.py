@@ -45,13 +45,8 @@ def gap_state(n_arms: int, first: float, second: float) -> GapState:
 
 
 @kernel
-def floored_chances(state: Any, rate: float, out: Any) -> None:
-    """(1 - sum of floors) softmax(-rate * losses) + floors; the floors are capped at min(1/(2K), rate)."""
-    cap = min(0.5 / out.size, rate)
-    given = 0.0
-    for k in range(out.size):
-        state.floors[k] = min(cap, state.floors[k])
-        given += state.floors[k]
+def floored_chances(state: Any, rate: float, given: float, out: Any) -> None:
+    """(1 - given) softmax(-rate * losses) + floors, ``given`` the sum of the floors."""
     loss_chances(state.losses, rate, out)
     for k in range(out.size):
         out[k] = (1.0 - given) * out[k] + state.floors[k]
@@ -77,10 +72,15 @@ def confident_gap_chances(state: Any, t: int, out: Any) -> None:
     for k in range(n_arms):
         state.floors[k] = math.sqrt(level / state.pulls[k])
         lowest = min(lowest, state.mean_losses[k] + state.floors[k])
+    rate = half_rate(n_arms, t)
+    cap = min(0.5 / n_arms, rate)
+    given = 0.0
     for k in range(n_arms):
         gap = max(0.0, state.mean_losses[k] - state.floors[k]) - lowest
-        state.floors[k] = math.inf if gap <= 0.0 else state.second * logarithm / (t * gap * gap)
-    floored_chances(state, half_rate(n_arms, t), out)
+        floor = cap if gap <= 0.0 else min(cap, state.second * logarithm / (t * gap * gap))
+        state.floors[k] = floor
+        given += floor
+    floored_chances(state, rate, given, out)
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,16 @@ def weighted_gap_chances(state: Any, t: int, out: Any) -> None:
     least = state.losses[0]
     for k in range(1, out.size):
         least = min(least, state.losses[k])
+    rate = half_rate(out.size, t)
+    cap = min(0.5 / out.size, rate)
+    level = state.first * math.log(t) * math.log(t) / t
+    given = 0.0
     for k in range(out.size):
         gap = min(1.0, (state.losses[k] - least) / t)
-        state.floors[k] = math.inf if gap <= 0.0 else state.first * math.log(t) ** 2 / (t * gap * gap)
-    floored_chances(state, half_rate(out.size, t), out)
+        floor = cap if gap <= 0.0 else min(cap, level / (gap * gap))
+        state.floors[k] = floor
+        given += floor
+    floored_chances(state, rate, given, out)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from abex.errors import real_number, whole_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.leader import leader, learn_leader
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.leader import FEW_ARMS, leader, learn_leader
 from abex.policies.means import learn_mean
 from abex.randomness import argmax, below
 
@@ -85,6 +85,12 @@ def leader_means(n_arms: int, rate: float, decays: bool) -> LeaderMeans:
     return LeaderMeans(np.zeros(n_arms), np.full(n_arms, np.inf), np.array([-1]), np.zeros(1), rate, decays)
 
 
+@kernel
+def greedy_scan(state: Any, t: int, rng: Any) -> int:
+    """The arm with the largest mean, found by looking at all."""
+    return argmax(state.means, rng)
+
+
 @dataclass(frozen=True)
 class FollowTheLeader(Policy[LeaderMeans]):
     r"""Every arm once, then always the arm with the largest mean.
@@ -122,6 +128,10 @@ class FollowTheLeader(Policy[LeaderMeans]):
 
     update = staticmethod(learn_leader)
 
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(greedy_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
+
 
 @kernel
 def exploration_chance(state: Any, t: int) -> float:
@@ -132,8 +142,16 @@ def exploration_chance(state: Any, t: int) -> float:
 
 
 @kernel
+def epsilon_scan(state: Any, t: int, rng: Any) -> int:
+    """A uniform arm with the chance of the step, else the leader, found by looking at all arms."""
+    if rng.random() < exploration_chance(state, t):
+        return below(state.means.size, rng)
+    return argmax(state.means, rng)
+
+
+@kernel
 def epsilon_select(state: Any, t: int, rng: Any) -> int:
-    """A uniform arm with the chance of the step, else the leader."""
+    """A uniform arm with the chance of the step, else the remembered leader."""
     if rng.random() < exploration_chance(state, t):
         return below(state.means.size, rng)
     return leader(state, rng)
@@ -200,6 +218,10 @@ class EpsilonGreedy(Policy[LeaderMeans]):
     update = staticmethod(learn_leader)
     probabilities = staticmethod(epsilon_probabilities)
 
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
+
 
 @dataclass(frozen=True)
 class DecayingEpsilonGreedy(Policy[LeaderMeans]):
@@ -244,6 +266,10 @@ class DecayingEpsilonGreedy(Policy[LeaderMeans]):
     select = staticmethod(epsilon_select)
     update = staticmethod(learn_leader)
     probabilities = staticmethod(epsilon_probabilities)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
 
 
 class Commitment(NamedTuple):
