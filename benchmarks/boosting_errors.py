@@ -12,9 +12,9 @@ import argparse
 import time
 
 import numpy as np
-from abex.datasets import load
 
 from abex.boosting import AdaBoostMHClassifier
+from abex.datasets import load
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 #: learner -> data set -> (parameters, published error with full search, with random choice)

@@ -19,6 +19,7 @@ from abex.kernels import kernel
 from abex.policies.base import Kernels, Policy, Setting
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
+MANY = 8  # features searched per update
 SMALL = 1 << 16  # weights: up to this many doubles cost no more than floats
 MULTIBOOST_SMOOTHING = 0.01  # over the number of examples
 
@@ -115,20 +116,22 @@ def start_fit(
     tree = recipe.kind == TREE
     codes = encode(X, rows, lists=not tree, exact=not tree, single=recipe.multiboost, mapper=mapper)
     dtype = recipe.dtype or (np.float64 if labels <= 8 or n * labels <= SMALL else np.float32)
+    arms = make_arms(codes, recipe, groups)
+    # with many searches between two updates it pays to have the weights at hand
+    crowded = recipe.per_search * arms.features.size > MANY * (arms.start.size - 1)
     weights = new_weights(
-        signs, group, first, start, dtype,
+        signs, group, first, start, dtype, depth=1 if crowded else None,
         patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,
     )  # fmt: skip
     write_back(weights)
     search = new_search(
-        weights.chunks, dtype, track=bool(codes.listed.any()),
+        weights.chunks, dtype, lists=bool(codes.listed.any()), track=bool(codes.listed.any()) and weights.depth > 1,
         tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
     )  # fmt: skip
     learner = new_learner(
         recipe.kind, n, weights.chunks, dtype, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,
         smoothing=MULTIBOOST_SMOOTHING / n if recipe.multiboost else 0.0,
     )  # fmt: skip
-    arms = make_arms(codes, recipe, groups)
     searches = {STUMP: 1, PRODUCT: recipe.terms * recipe.cycles, TREE: 2 * recipe.leaves}[recipe.kind]
     room = size * searches * recipe.per_search + pulled
     pulls = Pulls(np.zeros(room, np.int32), np.zeros(room, np.float32), np.array([pulled], np.int64))

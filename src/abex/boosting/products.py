@@ -26,7 +26,7 @@ def begin_product(learner: Any, search: Any, w: Any) -> float:
     learner.value[SIGN] = 1.0
     for k in range(learner.terms):
         learner.cut[k, FEATURE] = -1
-    if search.track:
+    if search.lists:
         sum_up(w)
     return float(w.numbers[0])
 
@@ -47,7 +47,7 @@ def accept_term(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: A
             w.total[m] = -flagged * search.edges[2 * w.chunks + m // lanes, m % lanes]
     elif learner.cut[k, FEATURE] >= 0:
         toggle(codes, w, learner, k)
-        if search.track:
+        if search.lists:
             sum_up(w)
     learner.at[TERM] = k + 1
     if k + 1 == learner.terms:
@@ -59,7 +59,7 @@ def accept_term(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: A
     k = learner.at[TERM]
     if learner.cut[k, FEATURE] >= 0:
         toggle(codes, w, learner, k)
-        if search.track:
+        if search.lists:
             sum_up(w)
     return float(w.numbers[0])
 

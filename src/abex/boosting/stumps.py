@@ -17,12 +17,14 @@ from abex.boosting.lanes import (
     add,
     add_product,
     add_product_with_mass,
+    add_with_mass,
     copy,
     cross,
     multiply,
     subtract,
     vectors,
 )
+from abex.boosting.weights import settled
 from abex.kernels import compiled, kernel
 
 EDGE, SCALE = 0, 1  # places in Search.best
@@ -41,16 +43,17 @@ class Search(NamedTuple):
     bounds: NDArray[np.float64]  # (bins + 1,) edges at the borders of the bins
     best: NDArray[np.float64]  # [EDGE, SCALE]: the best edge and the sum of the weights searched
     cut: NDArray[np.int64]  # [FEATURE, RANK, MISSING_RIGHT, BUFFER]
-    track: bool  # masses are needed for every feature
+    lists: bool  # some features are listed: their sums need the totals
+    track: bool  # totals are carried from one update to the next, which needs the masses of every feature
     tolerance: float  # differences of edges below this share of the weights are ties
 
 
-def new_search(chunks: int, dtype: Any, *, track: bool, tolerance: float) -> Search:
+def new_search(chunks: int, dtype: Any, *, lists: bool, track: bool, tolerance: float) -> Search:
     """A record for rows of ``chunks`` vectors."""
     size = 2 * MOST_BINS * chunks
     return Search(
         vectors(size, dtype), vectors(size, dtype), vectors(4 * chunks, dtype), vectors(chunks, dtype), np.zeros(MOST_BINS + 1),
-        np.zeros(2), np.zeros(4, np.int64), track, tolerance,
+        np.zeros(2), np.zeros(4, np.int64), lists, track, tolerance,
     )  # fmt: skip
 
 
@@ -98,37 +101,38 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
             sums[at, k] = 0.0
             masses[at, k] = 0.0
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
-    if codes.listed[j]:
-        row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
-        for m in range(row.size):
-            i = row[m]
+    row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
+    listed = codes.listed[j]
+    if settled(w):
+        for m in range(code.size):
+            i = row[m] if listed else m
+            for c in range(chunks):
+                if heavy:
+                    add_with_mass(sums, masses, base + code[m] * chunks + c, w.values, i * chunks + c)
+                else:
+                    add(sums, base + code[m] * chunks + c, w.values, i * chunks + c)
+    elif heavy:
+        for m in range(code.size):
+            i = row[m] if listed else m
             for c in range(chunks):
                 add_product_with_mass(
                     sums, masses, base + code[m] * chunks + c,
                     w.values, i * chunks + c, w.factors, w.slot[i] * chunks + c,
                 )  # fmt: skip
-        fill_frequent(codes, j, w, search, base)
-    elif heavy:
-        for i in range(code.size):
-            for c in range(chunks):
-                add_product_with_mass(
-                    sums, masses, base + code[i] * chunks + c,
-                    w.values, i * chunks + c, w.factors, w.slot[i] * chunks + c,
-                )  # fmt: skip
-    elif chunks == 1:
-        for i in range(code.size):
-            add_product(sums, base + code[i], w.values, i, w.factors, w.slot[i])
     else:
-        for i in range(code.size):
+        for m in range(code.size):
+            i = row[m] if listed else m
             for c in range(chunks):
                 add_product(
                     sums,
-                    base + code[i] * chunks + c,
+                    base + code[m] * chunks + c,
                     w.values,
                     i * chunks + c,
                     w.factors,
                     w.slot[i] * chunks + c,
                 )
+    if listed:
+        fill_frequent(codes, j, w, search, base)
 
 
 @kernel

@@ -43,7 +43,9 @@ class Weights(NamedTuple):
     sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
     total: NDArray[np.float64]  # (chunks * lanes,) sum of s, now
     mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
-    numbers: NDArray[np.float64]  # [0] sum of all weights, now; [1] their sum when last written back
+    numbers: NDArray[
+        np.float64
+    ]  # [0] sum of all weights, now; [1] their sum as written back, [2] the factor on it
     counts: NDArray[np.int64]  # [0] pending updates
     chunks: int
     depth: int  # updates that fit into a pattern
@@ -85,7 +87,7 @@ def new_weights(
     weights = Weights(
         values, (group * stride).astype(np.int32), vectors(len(first) * stride * chunks, dtype), table_signs,
         floor, vectors(PARALLEL * 2 * chunks, dtype), vectors(2 * chunks, dtype), np.zeros(chunks * lanes),
-        np.zeros(chunks * lanes), np.zeros(2), np.zeros(1, np.int64), chunks, depth or 1, stride,
+        np.zeros(chunks * lanes), np.zeros(3), np.zeros(1, np.int64), chunks, depth or 1, stride,
     )  # fmt: skip
     weights.factors[:] = 1.0
     return weights
@@ -119,7 +121,7 @@ def add_block(w: Any) -> None:
 
 @compiled()
 def write_back(w: Any) -> None:
-    """Make ``values`` current, sum them up, and let the empty table normalise them to sum 1."""
+    """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4]."""
     chunks = w.chunks
     lanes = w.values.shape[1]
     for k in range(w.total.size):
@@ -140,17 +142,25 @@ def write_back(w: Any) -> None:
     everything = 0.0
     for k in range(w.mass.size):
         everything += w.mass[k]
+    factor = 1.0 if 0.25 < everything < 4.0 else 1.0 / everything
     for k in range(w.mass.size):
-        w.total[k] /= everything
-        w.mass[k] /= everything
+        w.total[k] *= factor
+        w.mass[k] *= factor
     for slot in range(0, w.factors.shape[0], w.stride * chunks):
         for c in range(chunks):
             for k in range(lanes):
-                w.factors[slot + c, k] = 1.0 / everything
+                w.factors[slot + c, k] = factor
     negate(w, 1)
-    w.numbers[0] = 1.0
+    w.numbers[0] = everything * factor
     w.numbers[1] = everything
+    w.numbers[2] = factor
     w.counts[0] = 0
+
+
+@kernel
+def settled(w: Any) -> bool:
+    """Whether ``values`` are the current weights as they stand: nothing pending, no factor, no signs to flip."""
+    return bool(w.counts[0] == 0 and w.numbers[2] == 1.0 and w.stride == 1 << w.depth)
 
 
 @kernel
