@@ -13,6 +13,7 @@ from abex.errors import UserError, nearest
 #: command -> (module of abex.cli, one line for the overview). Each module defines a click command `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
+    "boost": ("boost", "train, evaluate, compare and use boosted classifiers"),
     "list": ("listing", "policies and environments, or one of them explained"),
     "theory": ("theory", "when ABE explores, what is proved about it, and parameters with a reason"),
     "data": ("data", "data sets: what is here, what is missing, fetch and check them"),
