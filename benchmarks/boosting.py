@@ -16,10 +16,10 @@ import tracemalloc
 
 import numba
 import numpy as np
-from abex.datasets import load
 
 from abex.boosting.fitting import Recipe, first_weights, start_fit
 from abex.boosting.stages import PRODUCT, TREE
+from abex.datasets import load
 from abex.policies import Uniform
 from abex.randomness import stream
 

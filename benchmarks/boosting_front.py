@@ -16,10 +16,10 @@ import warnings
 from typing import Any
 
 import numpy as np
-from abex.datasets import load
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
+from abex.datasets import load
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 
