@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from abex import ABE, UCB1, Bernoulli, Curves, Table, Thompson, Uniform, UserError, simulate
+from abex.graphs import complete
 from abex.policies.base import Policy
 from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
-from abex.testing.policy_contract import FullInformation
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
 QUICK = {"horizon": 300, "replications": 4, "seed": 5, "progress": False}
@@ -38,7 +38,7 @@ class Recorder(Policy[Means]):
 def test_all_policies_face_the_same_rewards():
     """Reward of arm k at step t in replication r is the same whoever asks: full feedback shows everyone the same table."""
     table = []
-    graph = FullInformation(3)
+    graph = complete(3)
     for policy in (Uniform(), UCB1(), Thompson()):
         result = play_replication(UCB1(), ARMS, graph, as_checkpoints(1, 50), 1, 0)
         table.append(result.state.means.tolist())
@@ -73,7 +73,7 @@ def test_checkpoints_do_not_change_the_play():
 
 
 def test_pseudo_regret_counts_pulls_never_observations():
-    curves = simulate(Uniform(), Bernoulli([0.0, 1.0]), graph=FullInformation(2), **QUICK)
+    curves = simulate(Uniform(), Bernoulli([0.0, 1.0]), graph=complete(2), **QUICK)
     assert np.array_equal(
         curves.regret + curves.hits, np.broadcast_to(curves.checkpoints, curves.regret.shape)
     )
@@ -110,7 +110,7 @@ def test_a_policy_from_outside_the_package_plays_like_ours():
         ({"policies": [3]}, "policies must be"),
         ({"environment": [0.5]}, "environment must be"),
         ({"environment": Table([[0.5, 0.5]])}, "ends at step 1"),
-        ({"graph": FullInformation(4)}, "4 nodes but the environment has 3 arms"),
+        ({"graph": complete(4)}, "4 nodes but the environment has 3 arms"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_sentence(change, message):
