@@ -17,10 +17,10 @@ import tracemalloc
 
 import numba
 import numpy as np
-from abex.datasets import load
 
 from abex.boosting.fitting import Recipe, first_weights, start_fit
 from abex.boosting.stages import PRODUCT, TREE
+from abex.datasets import load
 from abex.policies import Uniform
 from abex.randomness import stream
 
@@ -81,7 +81,8 @@ def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     one, every = CPP.get(name, (np.nan, np.nan))
     return (
         f"{name:<10}{us['ours']:>8.1f}{us['presorted']:>11,.0f}{us['tuned']:>8,.0f}{us['NumPy']:>9,.0f}{us['sklearn']:>9,.0f}{one:>8,}"
-        f"{us['presorted'] / us['ours']:>9.0f}{us['tuned'] / us['ours']:>9.0f}{one / us['ours']:>7.0f}{us['full']:>9,.0f}{every / us['full']:>7.0f}"
+        f"{us['presorted'] / us['ours']:>9.0f}{us['tuned'] / us['ours']:>9.0f}{one / us['ours']:>7.0f}"
+        f"{us['full']:>9,.0f}{every / us['full']:>7.0f}"
         f"{tree:>6.2f}{product:>6.2f}{peak / coded:>8.2f}"
     )
 
