@@ -103,7 +103,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(
         self,
-        n_estimators: int = 500,
+        n_estimators: int = 1000,
         policy: Policy[Any] | str | None = "Uniform",
         *,
         base: str = "tree",

@@ -24,9 +24,10 @@ from abex.boosting.lanes import (
     subtract,
     vectors,
 )
-from abex.boosting.weights import settled
+from abex.boosting.weights import clear, settled
 from abex.kernels import compiled, kernel
 
+HALF_BINS = MOST_BINS // 2
 EDGE, SCALE = 0, 1  # places in Search.best
 FEATURE, RANK, MISSING_RIGHT, BUFFER = 0, 1, 2, 3  # places in Search.cut
 
@@ -96,10 +97,15 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
     chunks = w.chunks
     sums, masses = search.sums, search.masses
     heavy = search.track or codes.wide[j]
-    for at in range(base, base + codes.bins[j] * chunks):
-        for k in range(sums.shape[1]):
-            sums[at, k] = 0.0
-            masses[at, k] = 0.0
+    size = codes.bins[j] * chunks
+    # two sums for a bin, of even and odd rows, where there is room: neighbours often share a bin, and an addition
+    # would have to wait for the one before
+    odd = HALF_BINS * chunks if codes.bins[j] <= HALF_BINS else 0
+    clear(sums[base : base + size])
+    clear(masses[base : base + size])
+    if odd:
+        clear(sums[base + odd : base + odd + size])
+        clear(masses[base + odd : base + odd + size])
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
     row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
     listed = codes.listed[j]
@@ -108,15 +114,17 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
             i = row[m] if listed else m
             for c in range(chunks):
                 if heavy:
-                    add_with_mass(sums, masses, base + code[m] * chunks + c, w.values, i * chunks + c)
+                    add_with_mass(
+                        sums, masses, base + (m & 1) * odd + code[m] * chunks + c, w.values, i * chunks + c
+                    )
                 else:
-                    add(sums, base + code[m] * chunks + c, w.values, i * chunks + c)
+                    add(sums, base + (m & 1) * odd + code[m] * chunks + c, w.values, i * chunks + c)
     elif heavy:
         for m in range(code.size):
             i = row[m] if listed else m
             for c in range(chunks):
                 add_product_with_mass(
-                    sums, masses, base + code[m] * chunks + c,
+                    sums, masses, base + (m & 1) * odd + code[m] * chunks + c,
                     w.values, i * chunks + c, w.factors, w.slot[i] * chunks + c,
                 )  # fmt: skip
     else:
@@ -125,12 +133,16 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
             for c in range(chunks):
                 add_product(
                     sums,
-                    base + code[m] * chunks + c,
+                    base + (m & 1) * odd + code[m] * chunks + c,
                     w.values,
                     i * chunks + c,
                     w.factors,
                     w.slot[i] * chunks + c,
                 )
+    if odd:
+        for at in range(base, base + size):
+            add(sums, at, sums, at + odd)
+            add(masses, at, masses, at + odd)
     if listed:
         fill_frequent(codes, j, w, search, base)
 
