@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from abex import environments, policies
 from abex.environments import *  # noqa: F403
 from abex.errors import UserError
+from abex.kernels import kernel
 from abex.policies import *  # noqa: F403
 from abex.policies.player import Decision, Player
 
@@ -28,6 +29,7 @@ __all__ = [
     "Player",
     "UserError",
     "__version__",
+    "kernel",
     "simulate",
     *environments.__all__,
     *policies.__all__,

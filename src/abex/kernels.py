@@ -30,6 +30,7 @@ PACKAGE = Path(__file__).resolve().parent
 UNUSED_DAYS = 14  # a stamp nobody has used for so long is deleted
 
 _waiting: list[Callable[..., Any]] = []
+_registered: set[Callable[..., Any]] = set()
 _lock = threading.RLock()
 
 
@@ -52,8 +53,10 @@ def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
         from numba.extending import register_jitable
 
         with _lock:
-            while _waiting:
-                register_jitable(error_model="numpy")(_waiting.pop())
+            for unknown in {*_waiting, *kernels} - _registered:
+                register_jitable(error_model="numpy")(unknown)
+                _registered.add(unknown)
+            _waiting.clear()
             folder = cache_folder() if ours else None
             with _numba_cache(folder):
                 result: Function = numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(

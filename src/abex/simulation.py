@@ -9,6 +9,7 @@ replication changes no other number, nor does the number of workers.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
@@ -245,6 +246,10 @@ def as_policies(policies: Any) -> list[Policy[Any]]:
     for policy in chosen:
         if not isinstance(policy, Policy):
             raise UserError(f"policies must be policies or their names, got {policy!r}")
+        if not dataclasses.is_dataclass(policy):
+            raise UserError(
+                f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
+            )
         if chosen.count(policy) > 1:
             raise UserError(f"policies holds {policy} twice")
     return chosen

@@ -39,7 +39,7 @@ def command(name: str | None) -> None:
     found = {key.lower(): value for key, value in everything.items()}.get(name.lower())
     if found is None:
         raise UserError(
-            f"nothing is called {name!r}{nearest(name, [*everything, *KINDS])} (`abex list` shows all)"
+            f"nothing is called {name!r}{nearest(name, [*everything, *KINDS])}; `abex list` shows all"
         )
     click.echo(f"{found.__name__}{inspect.signature(found)}\n\n{inspect.getdoc(found)}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
@@ -106,6 +107,10 @@ class Player:
         self.policy = parse_policy(policy) if isinstance(policy, str) else policy
         if not isinstance(self.policy, Policy):
             raise UserError(f"policy must be a policy or its name, got {policy!r}")
+        if not dataclasses.is_dataclass(self.policy):
+            raise UserError(
+                f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
+            )
         n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
         if horizon is not None:
             horizon = whole_number("horizon", horizon, least=1)

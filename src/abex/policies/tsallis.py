@@ -151,8 +151,8 @@ class TsallisINF(Policy[TsallisState]):
 class INF(Policy[TsallisState]):
     r"""Implicitly normalised forecaster with a polynomial potential.
 
-    With :math:`\psi(x)=(\eta/(-x))^2` as potential, :math:`p_k=(\eta/(\hat L_k-x))^2` with x such that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does
-    not decay.
+    With the potential :math:`\psi(x)=(\eta/(-x))^2`, arm k has probability :math:`p_k=(\eta/(\hat L_k-x))^2`, x such
+    that :math:`\sum_k p_k=1`: `TsallisINF` with a rate that does not decay.
 
     Parameters
     ----------

@@ -1,0 +1,39 @@
+# Two commands do everything on a machine with Python 3.11+, git and make:
+#   make run     installs into .venv and reproduces the paper's experiments at small scale
+#   make test    installs into .venv and runs all tests
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: run test lint docs clean
+
+run: $(VENV)/.installed
+	$(BIN)/abex reproduce --quick
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build -W -b html docs docs/_build/html
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "abex needs Python 3.11 or later: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+$(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -e '.[$*]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build

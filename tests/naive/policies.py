@@ -1,0 +1,365 @@
+"""The law of each policy's next pull, recomputed from the whole history by the formulas as printed.
+
+A history is a list of steps ``(arm, {seen arm: reward})``. Each function takes the policy, the history, the number of
+arms and the horizon, and returns the probability of each arm at the next step (ties of an index share it).
+"""
+
+import math
+
+import numpy as np
+
+
+def observed(history, k):
+    return [seen[k] for _, seen in history if k in seen]
+
+
+def share(scores):
+    scores = np.asarray(scores, float)
+    best = scores >= scores.max() - 1e-11
+    return best / best.sum()
+
+
+def softmax(scores):
+    scores = np.asarray(scores, float)
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum()
+
+
+def indexed(index):
+    def law(policy, history, n, horizon):
+        t = len(history) + 1
+        seen = [observed(history, k) for k in range(n)]
+        return share([math.inf if not x else index(policy, np.array(x), t, n, horizon) for x in seen])
+
+    return law
+
+
+def kl(p, q):
+    total = 0.0
+    if p > 0:
+        total += p * math.log(p / q) if q > 0 else math.inf
+    if p < 1:
+        total += (1 - p) * math.log((1 - p) / (1 - q)) if q < 1 else math.inf
+    return total
+
+
+def kl_bound(policy, x, t, n, horizon):
+    level = math.log(t) + (policy.c * math.log(math.log(t)) if t >= 3 else 0.0)
+    level = max(level, 0.0) / len(x)
+    low, high = x.mean(), 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if kl(x.mean(), middle) <= level else (low, middle)
+    return low
+
+
+def ucbv(policy, x, t, n, horizon):
+    level = policy.zeta * math.log(t)
+    return x.mean() + math.sqrt(2 * x.var() * level / len(x)) + 3 * policy.c * level / len(x)
+
+
+def moss(policy, x, t, n, horizon):
+    rounds = policy.horizon or horizon
+    return x.mean() + math.sqrt(max(math.log(rounds / (n * len(x))), 0) / len(x))
+
+
+def anytime_moss(policy, x, t, n, horizon):
+    return x.mean() + math.sqrt((1 + policy.a) / 2 * max(math.log(t / (n * len(x))), 0) / len(x))
+
+
+def means_or(history, n, initial):
+    seen = [observed(history, k) for k in range(n)]
+    return np.array([np.mean(x) if x else (math.inf if initial is None else initial) for x in seen])
+
+
+def boltzmann(policy, history, n, horizon):
+    t = len(history) + 1
+    eta = policy.eta * {"sqrt": math.sqrt(t - 1), "log": math.log(1 + t), "constant": 1.0}[policy.schedule]
+    means = means_or(history, n, policy.initial)
+    return share(means) if np.isinf(means).any() else softmax(eta * means)
+
+
+def abe_phases(policy, n):
+    """(phase, number of slots) of bandit feedback, for ever."""
+    credit = 0.0
+    for i in range(1, 60):
+        rate = policy.c * i**policy.alpha
+        if policy.rounding == "carry":
+            credit += n * rate
+            slots = math.floor(credit + 1e-9)
+            credit -= slots
+        else:
+            slots = n * (math.floor(rate + 1e-9) if policy.rounding == "floor" else math.ceil(rate - 1e-9))
+        yield "explore", slots
+        yield "boltzmann", n * 2**i
+
+
+def abe(policy, history, n, horizon):
+    """Bandit feedback: xi is the order in which the first sweep met the arms."""
+    t, met, slot, pointer = len(history) + 1, [], 0, 0
+    for phase, slots in abe_phases(policy, n):
+        for _ in range(slots):
+            slot += 1
+            if slot == t:
+                if phase == "boltzmann":
+                    means = means_or(history, n, policy.initial)
+                    return (
+                        share(means)
+                        if np.isinf(means).any()
+                        else softmax(policy.eta * math.sqrt(t - 1) * means)
+                    )
+                if len(met) < n:
+                    return np.array([0.0 if k in met else 1.0 / (n - len(met)) for k in range(n)])
+                return np.eye(n)[met[pointer % n]]
+            if phase == "explore":
+                pointer += 1
+                if len(met) < n:
+                    met.append(history[slot - 1][0])
+                    pointer = 0 if len(met) == n else pointer
+    raise AssertionError("the history is too long")
+
+
+def epsilon(policy, history, n, horizon):
+    return policy.epsilon / n + (1 - policy.epsilon) * share(means_or(history, n, None))
+
+
+def decaying(policy, history, n, horizon):
+    chance = min(1.0, policy.c * n / (policy.d**2 * (len(history) + 1)))
+    return chance / n + (1 - chance) * share(means_or(history, n, None))
+
+
+def explore_then_commit(policy, history, n, horizon):
+    due = policy.observations or max(1, math.ceil((horizon / n) ** (2 / 3) * math.log(horizon) ** (1 / 3)))
+    counts = np.zeros(n)
+    for step, (_, seen) in enumerate(history):
+        for k in seen:
+            counts[k] += 1
+        if counts.min() >= due:
+            return share(means_or(history[: step + 1], n, None))
+    return share(-counts)
+
+
+def weights(rule):
+    """Exponential-weights policies: replay the history with the law that ``rule(state)`` gives at every step."""
+
+    def law(policy, history, n, horizon):
+        state = np.zeros(n)
+        extra = {}
+        for t, (arm, seen) in enumerate(history, 1):
+            chances = rule(policy, state, t, n, horizon, extra)
+            state = LEARN[type(policy).__name__](policy, state, chances, t, n, horizon, arm, seen[arm], extra)
+        return rule(policy, state, len(history) + 1, n, horizon, extra)
+
+    return law
+
+
+def exp3_gamma(policy, n, horizon):
+    return policy.gamma or min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1) * horizon)))
+
+
+def exp3_rule(policy, state, t, n, horizon, extra):
+    gamma = exp3_gamma(policy, n, horizon)
+    return (1 - gamma) * softmax(state) + gamma / n
+
+
+def exp3_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    estimate = np.zeros(n)
+    estimate[arm] = x / chances[arm]
+    return state + exp3_gamma(policy, n, horizon) * estimate / n
+
+
+def exp3p_rates(policy, n, horizon):
+    gamma = policy.gamma or min(0.6, 2 * math.sqrt(0.6 * n * math.log(n) / horizon))
+    alpha = policy.alpha if policy.alpha is not None else 2 * math.sqrt(math.log(n * horizon / policy.delta))
+    return gamma, alpha
+
+
+def exp3p_rule(policy, state, t, n, horizon, extra):
+    gamma, _ = exp3p_rates(policy, n, horizon)
+    return (1 - gamma) * softmax(state) + gamma / n
+
+
+def exp3p_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    gamma, alpha = exp3p_rates(policy, n, horizon)
+    estimate = np.zeros(n)
+    estimate[arm] = x / chances[arm]
+    return state + gamma / (3 * n) * (estimate + alpha / (chances * math.sqrt(n * horizon)))
+
+
+def bubeck_rates(policy, n, horizon):
+    return (
+        policy.eta or 0.95 * math.sqrt(math.log(n) / (horizon * n)),
+        policy.beta or math.sqrt(math.log(n / policy.delta) / (horizon * n)),
+        policy.gamma or min(1.0, 1.05 * math.sqrt(n * math.log(n) / horizon)),
+    )
+
+
+def bubeck_rule(policy, state, t, n, horizon, extra):
+    eta, _, gamma = bubeck_rates(policy, n, horizon)
+    return (1 - gamma) * softmax(eta * state) + gamma / n
+
+
+def bubeck_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    _, beta, _ = bubeck_rates(policy, n, horizon)
+    return state + (x * (np.arange(n) == arm) + beta) / chances
+
+
+def multiboost_rule(policy, state, t, n, horizon, extra):
+    tried = extra.setdefault("tried", [])
+    if len(tried) < n:
+        return np.array([0.0 if k in tried else 1.0 / (n - len(tried)) for k in range(n)])
+    raw = (1 - policy.gamma) * softmax(state) + policy.gamma / (t - n + 1)
+    extra["raw"] = raw
+    return raw / raw.sum()
+
+
+def multiboost_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    root = math.sqrt(n * policy.horizon)
+    state = state.copy()
+    if arm not in extra["tried"]:
+        extra["tried"].append(arm)
+        start = policy.alpha * policy.gamma / 3 * math.sqrt(policy.horizon / n)
+        state[arm] = start + policy.gamma / (3 * n) * x * n + policy.alpha * n / root
+    else:
+        state[arm] += policy.gamma / (3 * n) * (x + policy.alpha / root) / extra["raw"][arm]
+    return state
+
+
+def ix_rate(policy, t, n):
+    return policy.eta or math.sqrt(math.log(n) / (n * t))
+
+
+def ix_rule(policy, state, t, n, horizon, extra):
+    return softmax(-ix_rate(policy, t, n) * state)
+
+
+def ix_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    state = state.copy()
+    state[arm] += (1 - x) / (chances[arm] + ix_rate(policy, t, n) / 2)
+    return state
+
+
+def floored(state, floors, t, n):
+    eta = 0.5 * math.sqrt(math.log(n) / (t * n))
+    floors = np.minimum(floors, min(1 / (2 * n), eta))
+    return (1 - floors.sum()) * softmax(-eta * state) + floors
+
+
+def old_rule(policy, state, t, n, horizon, extra):
+    gaps = np.minimum(1.0, (state - state.min()) / t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        floors = np.where(gaps > 0, policy.c * math.log(t) ** 2 / (t * gaps**2), math.inf)
+    return floored(state, floors, t, n)
+
+
+def old_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    state = state.copy()
+    state[arm] += (1 - x) / chances[arm]
+    return state
+
+
+def new_rule(policy, state, t, n, horizon, extra):
+    losses = extra.setdefault("losses", [[] for _ in range(n)])
+    untried = np.array([not x for x in losses])
+    if untried.any():
+        return untried / untried.sum()
+    radius = [math.sqrt(policy.a * math.log(t * n ** (1 / policy.a)) / (2 * len(x))) for x in losses]
+    upper = min(min(1.0, np.mean(x) + r) for x, r in zip(losses, radius, strict=True))
+    gaps = np.array([max(0.0, max(0.0, np.mean(x) - r) - upper) for x, r in zip(losses, radius, strict=True)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        floors = np.where(gaps > 0, policy.b * math.log(t) / (t * gaps**2), math.inf)
+    return floored(state, floors, t, n)
+
+
+def new_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    state = state.copy()
+    state[arm] += (1 - x) if not extra["losses"][arm] else (1 - x) / chances[arm]
+    extra["losses"][arm].append(1 - x)
+    return state
+
+
+def tsallis_eta(policy, t, horizon):
+    if type(policy).__name__ == "INF":
+        return 2 / (policy.eta or math.sqrt(horizon))
+    return (4 if policy.estimator == "RV" else 2) / math.sqrt(t)
+
+
+def tsallis_rule(policy, state, t, n, horizon, extra):
+    from scipy.optimize import brentq
+
+    eta = tsallis_eta(policy, t, horizon)
+    low, high = state.min() - 2 * math.sqrt(n) / eta - 1e-9, state.min() - 2 / eta
+    x = brentq(lambda x: np.sum(4 / (eta * (state - x)) ** 2) - 1, low, high + 1e-12, xtol=1e-14)
+    law = 4 / (eta * (state - x)) ** 2
+    return law / law.sum()
+
+
+def tsallis_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    loss, eta = 1 - x, tsallis_eta(policy, t, horizon)
+    if getattr(policy, "estimator", "IW") == "IW":
+        return state + (np.arange(n) == arm) * loss / chances[arm]
+    base = 0.5 * (chances >= eta**2)
+    return state + (np.arange(n) == arm) * (loss - base) / chances + base
+
+
+LEARN = {
+    "Exp3": exp3_learn,
+    "Exp3P": exp3p_learn,
+    "Exp3PBubeck": bubeck_learn,
+    "Exp3PMultiBoost": multiboost_learn,
+    "Exp3IX": ix_learn,
+    "Exp3PlusPlus": new_learn,
+    "Exp3PlusPlus2014": old_learn,
+    "TsallisINF": tsallis_learn,
+    "INF": tsallis_learn,
+}
+
+LAWS = {
+    "ABE": abe,
+    "AnytimeMOSS": indexed(anytime_moss),
+    "Boltzmann": boltzmann,
+    "DecayingEpsilonGreedy": decaying,
+    "EpsilonGreedy": epsilon,
+    "Exp3": weights(exp3_rule),
+    "Exp3IX": weights(ix_rule),
+    "Exp3P": weights(exp3p_rule),
+    "Exp3PBubeck": weights(bubeck_rule),
+    "Exp3PMultiBoost": weights(multiboost_rule),
+    "Exp3PlusPlus": weights(new_rule),
+    "Exp3PlusPlus2014": weights(old_rule),
+    "ExploreThenCommit": explore_then_commit,
+    "FollowTheLeader": indexed(lambda policy, x, t, n, horizon: x.mean()),
+    "INF": weights(tsallis_rule),
+    "KLUCB": indexed(kl_bound),
+    "MOSS": indexed(moss),
+    "TsallisINF": weights(tsallis_rule),
+    "UCB1": indexed(
+        lambda policy, x, t, n, horizon: x.mean() + math.sqrt(policy.scale * math.log(t) / len(x))
+    ),
+    "UCBV": indexed(ucbv),
+    "Uniform": lambda policy, history, n, horizon: np.full(n, 1 / n),
+}
+
+
+def gumbel_draws(policy, history, n, size, rng):
+    """Arms that Boltzmann-Gumbel exploration would play, ``size`` times."""
+    z = rng.gumbel(size=(size, 1 if policy.shared_noise else n)) * np.ones((1, n))
+    seen = [observed(history, k) for k in range(n)]
+    columns = []
+    for k, x in enumerate(seen):
+        if x:
+            columns.append(np.mean(x) + policy.scale * z[:, k] / math.sqrt(len(x)))
+        else:
+            columns.append(np.sign(z[:, k]) * 1e3 if policy.shared_noise else np.full(size, 1e3))
+    noise = rng.random((size, n)) * 1e-9  # ties at random
+    return np.argmax(np.stack(columns, axis=1) + noise, axis=1)
+
+
+def thompson_draws(policy, history, n, size, rng):
+    """Arms that Thompson sampling would play, ``size`` times (rewards of 0 and 1)."""
+    seen = [observed(history, k) for k in range(n)]
+    columns = [rng.beta(policy.successes + sum(x), policy.failures + len(x) - sum(x), size) for x in seen]
+    return np.argmax(np.stack(columns, axis=1), axis=1)
+
+
+DRAWS = {"BoltzmannGumbel": gumbel_draws, "Thompson": thompson_draws}

@@ -1,0 +1,92 @@
+"""The command line: tables, files, help with examples, one sentence and exit code 2 for a mistake."""
+
+import pytest
+
+from abex.cli import COMMANDS, main
+
+SMALL = ["--arms", "0.75,0.5x2", "--horizon", "500", "--replications", "5", "--quiet"]
+
+
+def run(arguments, capsys):
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_simulate_prints_a_table_and_writes_figure_and_numbers(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(["simulate", "--policy", "ABE(eta=1)", "--policy", "TS-N", *SMALL], capsys)
+    assert (code, err) == (0, "")
+    for word in ("ABE(eta=1)", "Thompson", "exploration slots 0", "3 bernoulli arms", "ns/step"):
+        assert word in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"abex-simulate.{end}" for end in ("csv", "npz", "png")
+    ]
+    lines = (tmp_path / "abex-simulate.csv").read_text().splitlines()
+    assert lines[0] == "policy,step,regret,low,high,best_share"
+    assert lines[-1].startswith('"Thompson",500,')
+
+
+@pytest.mark.parametrize("rewards", ["beta", "gaussian"])
+def test_other_rewards(tmp_path, capsys, rewards):
+    code, out, _ = run(
+        ["simulate", "--policy", "Uniform", "--rewards", rewards, *SMALL, "--out", str(tmp_path / "x")],
+        capsys,
+    )
+    assert code == 0
+    assert rewards in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulat"], "did you mean 'simulate'"),
+        (["simulate", "--policy", "Tompson"], "did you mean 'Thompson'"),
+        (["simulate", "--policy", "ABE(etta=1)"], "did you mean 'eta'"),
+        (["simulate", "--policy", "ABE(eta=__import__('os'))"], "cannot read the policy"),
+        (["simulate", "--horizon", "0"], "horizon must be"),
+        (["simulate", "--horizon", "1e12"], "horizon must be at most"),
+        (["simulate", "--horizon", "abc"], "--horizon must be a whole number"),
+        (["simulate", "--arms", "0.5,2"], "must be >= 0 and <= 1"),
+        (["simulate", "--arms", "nan"], "cannot read --arms"),
+        (["simulate", "--arms", "random:0"], "random"),
+        (["simulate", "--arms", ""], "cannot read --arms"),
+        (["simulate", "--seed", "-1"], "--seed must be"),
+        (["simulate", "--out", "/no/such/folder/x"], "there is no folder"),
+        (["simulate", "--polcy", "x"], "--policy"),
+        (["simulate", "--rewards", "cauchy"], "cauchy"),
+        (["list", "TSN"], "did you mean 'TS-N'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, message, capsys):
+    code, out, err = run(arguments, capsys)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err + out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    code, out, _ = run([command, "--help"], capsys)
+    assert code == 0
+    assert "Example" in out
+    assert f"abex {command}" in out
+
+
+def test_list_finds_a_policy_by_its_name_in_the_literature(capsys):
+    code, out, _ = run(["list", "ts-n"], capsys)
+    assert code == 0
+    assert out.startswith("Thompson(")
+    code, out, _ = run(["list"], capsys)
+    for name in ("TS-N", "UCB-N", "KL-UCB-N", "BGE-N", "EXP3.P", "Drifting"):
+        assert name in out
+
+
+def test_random_arms_are_seeded():
+    from abex.cli.simulate import parse_arms
+
+    assert parse_arms("random:5", 1).tolist() == parse_arms("random:5", 1).tolist()
+    assert parse_arms("random:5", 1).tolist() != parse_arms("random:5", 2).tolist()

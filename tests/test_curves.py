@@ -1,0 +1,102 @@
+"""Statistics of curves against their definitions."""
+
+import math
+
+import numpy as np
+import pytest
+
+from abex import Curves, UserError
+from abex.curves import interval_of_mean
+from abex.randomness import stream
+
+
+def some_curves(replications=50):
+    rng = stream(1, "curves")
+    shared = rng.normal(size=(1, replications, 3))
+    regret = shared * 10 + rng.normal(size=(2, replications, 3)) + np.array([0.0, 5.0])[:, None, None]
+    return Curves(
+        ("A(x=1)", "B"), np.array([1, 10, 100]), regret, np.ones_like(regret), np.ones((2, replications))
+    )
+
+
+def test_mean_error_and_quantiles_are_those_of_the_replications():
+    curves = some_curves()
+    values = curves.regret[1]
+    assert np.allclose(curves.mean("B"), values.mean(axis=0))
+    assert np.allclose(curves.standard_error("B"), values.std(axis=0, ddof=1) / math.sqrt(50))
+    assert np.allclose(curves.quantile("B", 0.5), np.median(values, axis=0))
+
+
+def test_bands_cover_the_truth_as_often_as_they_say():
+    """Coverage of nominal 90 % intervals over 400 data sets, within 4 standard errors (and a bias of small samples)."""
+    rng = stream(2, "coverage")
+    for method, slack in (("normal", 0.03), ("bootstrap", 0.04)):
+        inside = 0
+        for _ in range(400):
+            low, high = interval_of_mean(rng.normal(3.0, 2.0, size=(40, 1)), 0.9, method)
+            inside += bool(low[0] <= 3.0 <= high[0])
+        assert abs(inside / 400 - 0.9) < 4 * math.sqrt(0.09 / 400) + slack
+
+
+def test_paired_differences_are_narrower_than_the_bands():
+    curves = some_curves()
+    mean, low, high = curves.difference("A", "B")
+    assert np.allclose(mean, (curves.regret[0] - curves.regret[1]).mean(axis=0))
+    assert (high < 0).all()
+    assert (high - low < 0.5 * (curves.band("B")[1] - curves.band("B")[0])).all()
+
+
+def test_policies_are_found_by_full_name_or_by_a_unique_one():
+    curves = some_curves()
+    assert curves.index("A") == curves.index("A(x=1)") == 0
+    with pytest.raises(UserError, match="is not here"):
+        curves.index("C")
+    double = Curves(("A(x=1)", "A(x=2)"), curves.checkpoints, curves.regret, curves.hits, curves.nanoseconds)
+    with pytest.raises(UserError, match="fits several"):
+        double.index("A")
+
+
+def test_the_frame_has_a_row_for_every_number():
+    curves = some_curves(4)
+    frame = curves.to_frame()
+    assert list(frame.columns) == ["policy", "replication", "step", "regret", "hits"]
+    picked = frame[(frame.policy == "B") & (frame.replication == 2) & (frame.step == 10)]
+    assert picked.regret.item() == curves.regret[1, 2, 1]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_figures_are_written_and_the_same_every_time(tmp_path, kind):
+    curves = some_curves(5)
+    for name in ("first", "second"):
+        curves.plot(tmp_path / f"{name}.{kind}")
+    first, second = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("first", "second"))
+    assert len(first) > 1000
+    assert first == second
+
+
+def test_a_figure_of_unknown_kind_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"\.png, \.svg or \.pdf"):
+        some_curves().plot(tmp_path / "figure.bmp")
+
+
+def test_one_replication_has_no_band_but_a_figure(tmp_path):
+    curves = some_curves(1)
+    assert np.isnan(curves.standard_error("B")).all()
+    curves.plot(tmp_path / "one.png")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"\x93NUMPY", b"hello"])
+def test_damaged_curves_give_one_clear_error(tmp_path, content):
+    path = tmp_path / "curves.npz"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="damaged or not ours"):
+        Curves.load(path)
+    with pytest.raises(UserError, match="no such file"):
+        Curves.load(tmp_path / "nowhere.npz")
+
+
+def test_curves_that_would_execute_code_are_refused(tmp_path):
+    path = tmp_path / "curves.npz"
+    np.savez(path, header=np.array([{"format": "abex-curves"}], dtype=object))
+    with pytest.raises(UserError, match="damaged or not ours"):
+        Curves.load(path)

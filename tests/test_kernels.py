@@ -1,0 +1,67 @@
+"""The compiler's room: what is cached, when it is stale, and what happens where nothing can be written."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import abex.kernels
+from abex.kernels import prune, source_stamp
+
+PROGRAM = "from abex import *; print(simulate(UCB1(), Bernoulli([.4, .6]), horizon=200, replications=2).regret.sum())"
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_abex_imports_nothing_heavy():
+    heavy = ("numba", "scipy", "matplotlib", "sklearn", "pandas", "rich")
+    assert run(f"import sys, abex; print([m for m in {heavy} if m in sys.modules])") == "[]"
+
+
+def test_compiled_code_is_kept_and_used_again(tmp_path):
+    first = run(PROGRAM, ABEX_CACHE=str(tmp_path))
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+    assert files
+    assert run(PROGRAM, ABEX_CACHE=str(tmp_path)) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == files
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert run(PROGRAM, ABEX_CACHE=str(blocked)) == run(PROGRAM, ABEX_CACHE=str(tmp_path / "good"))
+
+
+def test_the_stamp_follows_the_sources(tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text("x = 1")
+    monkeypatch.setattr(abex.kernels, "PACKAGE", tmp_path)
+    stamps = []
+    for text in ("x = 1", "x = 2", "x = 1"):
+        (tmp_path / "a.py").write_text(text)
+        source_stamp.cache_clear()
+        stamps.append(source_stamp())
+    source_stamp.cache_clear()
+    assert stamps[0] == stamps[2] != stamps[1]
+
+
+def test_only_stamps_long_unused_are_pruned(tmp_path):
+    folders = {name: tmp_path / name for name in ("mine", "old", "recent")}
+    for folder in folders.values():
+        folder.mkdir()
+    long_ago = time.time() - 30 * 86_400
+    for name in ("mine", "old"):
+        os.utime(folders[name], (long_ago, long_ago))
+    prune(tmp_path, keep=folders["mine"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "recent"]
+    prune(Path(tmp_path / "nowhere"), keep=folders["mine"])

@@ -1,0 +1,349 @@
+"""The player: late rewards, batches, threads, arms that come and go, exact resume, and every wrong input."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abex import ABE, UCB1, Boltzmann, Exp3, Player, Thompson, Uniform, UserError
+from abex.policies.base import Setting
+
+
+def snapshot(player):
+    return repr(player._state), player._steps, repr(player._rng.bit_generator.state), dict(player._pending)
+
+
+def test_rewards_may_come_late_and_out_of_order():
+    player = Player(UCB1(), n_arms=4, seed=1)
+    decisions = [player.decide() for _ in range(4)]
+    assert len({d.id for d in decisions}) == 4
+    for decision in reversed(decisions):
+        assert player.update(decision.id, 0.25)
+    assert player.pending() == []
+
+
+def test_a_repeated_reward_changes_nothing():
+    player = Player(Thompson(), n_arms=2, seed=1)
+    decision = player.decide()
+    assert player.update(decision, 1.0)
+    before = snapshot(player)
+    assert not player.update(decision, 1.0)
+    assert not player.update(decision.id, 0.0)
+    assert snapshot(player) == before
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "-1", "00000000-1", "-", "ffffffff-99999999999"])
+def test_an_id_that_was_never_given_is_an_error_and_changes_nothing(wrong):
+    player = Player(Thompson(), n_arms=2, seed=1)
+    player.decide()
+    before = snapshot(player)
+    with pytest.raises(UserError, match="never made by this player"):
+        player.update(wrong, 1.0)
+    assert snapshot(player) == before
+
+
+def test_ids_of_another_player_are_unknown():
+    first, second = Player(Uniform(), 2, seed=1), Player(Uniform(), 2, seed=2)
+    first.decide()
+    with pytest.raises(UserError, match="never made"):
+        first.update(second.decide(), 1.0)
+
+
+def test_late_rewards_are_weighed_by_the_law_of_their_own_decision():
+    """Exponential weights divide by the probability at the time of the decision, not by today's."""
+    player = Player(Exp3(gamma=0.5), n_arms=2, seed=3)
+    late = player.decide()
+    for _ in range(30):
+        decision = player.decide()
+        player.update(decision, float(decision.arm == 0))
+    before = player._state.scores.copy()
+    player.update(late, 1.0)
+    gained = (player._state.scores - before)[late.arm]
+    assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
+
+
+@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0]])
+def test_a_wrong_reward_is_refused_and_changes_nothing(reward):
+    player = Player(ABE(), n_arms=3, seed=1)
+    player.update(player.select(), 0.5)
+    before = snapshot(player)
+    with pytest.raises(UserError, match="reward must be"):
+        player.update(0, reward)
+    with pytest.raises(UserError, match="reward must be"):
+        player.update(0, 0.5, also={1: reward})
+    with pytest.raises(UserError, match="reward must be"):
+        player.update_many([(0, 0.5), (1, reward)])
+    assert snapshot(player) == before
+
+
+@pytest.mark.parametrize("arm", [3, -1, 1.5, "x", None, True, 10**30])
+def test_a_wrong_arm_is_refused_and_changes_nothing(arm):
+    player = Player(UCB1(), n_arms=3, seed=1)
+    before = snapshot(player)
+    with pytest.raises(UserError, match=r"arm|decision"):
+        player.update(arm, 0.5)
+    with pytest.raises(UserError, match="arm"):
+        player.update(0, 0.5, also={arm: 0.5})
+    assert snapshot(player) == before
+
+
+def test_the_tried_arm_is_no_side_observation():
+    with pytest.raises(UserError, match="both the arm tried and a side observation"):
+        Player(UCB1(), n_arms=3, seed=1).update(0, 0.5, also={0: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_arms": 0}, "n_arms must be a whole number >= 1"),
+        ({"n_arms": 2.5}, "n_arms"),
+        ({"n_arms": 2**40}, "n_arms must be at most"),
+        ({"n_arms": 2, "seed": -1}, "seed"),
+        ({"n_arms": 2, "horizon": 0}, "horizon"),
+        ({"n_arms": 2, "policy": "Nope"}, "unknown policy"),
+        ({"n_arms": 2, "policy": 7}, "policy must be"),
+        ({"n_arms": 2, "policy": "Exp3P"}, "needs to know the horizon"),
+        ({"n_arms": 2, "max_pending": 0}, "max_pending"),
+    ],
+)
+def test_a_player_that_cannot_be_made_says_why(options, message):
+    with pytest.raises(UserError, match=message):
+        Player(**{"policy": UCB1()} | options)
+
+
+def test_side_observations_count_as_observations():
+    player = Player(UCB1(), n_arms=3, seed=1)
+    player.update(0, 0.5, also={2: 1.0})
+    assert player._state.pulls.tolist() == [1.0, 0.0, 1.0]
+    assert player.select() == 1
+
+
+def test_forgotten_decisions_do_not_pile_up():
+    player = Player(Uniform(), n_arms=2, seed=1, max_pending=10)
+    first = player.decide()
+    for _ in range(20):
+        player.decide()
+    assert len(player.pending()) == 10
+    assert not player.update(first, 1.0)
+
+
+def test_batches_prefer_what_the_policy_prefers():
+    player = Player(Boltzmann(eta=50.0, schedule="constant"), n_arms=4, seed=1)
+    player.update_many([(0, 0.0), (1, 0.4), (2, 1.0), (3, 0.7)])
+    assert player.select(3) == [2, 3, 1]
+    with pytest.raises(UserError, match="k must be at most 4"):
+        player.select(5)
+
+
+def test_probabilities_are_refused_where_there_are_none():
+    with pytest.raises(UserError, match="no closed form"):
+        Player(Thompson(), n_arms=2, seed=0).probabilities()
+
+
+def test_arms_keep_their_names():
+    player = Player(UCB1(), n_arms=3, seed=1)
+    waiting = player.decide()
+    player.remove_arm(1 if waiting.arm != 1 else 0)
+    assert player.add_arm() == 3
+    assert 3 in player.arms
+    assert len(player.arms) == 3
+    assert player.update(waiting, 1.0)
+    assert player._state.pulls[player.arms.index(waiting.arm)] == 1.0
+    with pytest.raises(UserError, match="there is no arm"):
+        player.update(1 if waiting.arm != 1 else 0, 1.0)
+
+
+def test_the_last_arm_stays():
+    player = Player(UCB1(), n_arms=2, seed=1)
+    player.remove_arm(0)
+    with pytest.raises(UserError, match="last one"):
+        player.remove_arm(1)
+    assert player.arms == [1]
+
+
+def test_a_removed_arms_waiting_decisions_are_forgotten():
+    player = Player(Uniform(), n_arms=2, seed=1)
+    decisions = [player.decide() for _ in range(10)]
+    player.remove_arm(0)
+    assert {d.arm for d in player.pending()} == {1}
+    assert [player.update(d, 1.0) for d in decisions] == [d.arm == 1 for d in decisions]
+
+
+@pytest.mark.parametrize("policy", [ABE(eta=1.0, c=1.0), Thompson()], ids=str)
+def test_threads_may_share_a_player(policy):
+    player = Player(policy, n_arms=5, seed=1)
+    errors = []
+
+    def work():
+        try:
+            for _ in range(100):
+                decision = player.decide()
+                assert player.update(decision, 0.5)
+                assert not player.update(decision, 0.5)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert player._steps == 800
+    counted = (
+        player._state.pulls
+        if hasattr(player._state, "pulls")
+        else player._state.successes + player._state.failures - 2
+    )
+    assert counted.sum() == 800.0
+    assert player.pending() == []
+
+
+def test_compiled_and_interpreted_players_decide_alike():
+    slow, fast = (Player(Thompson(), n_arms=5, seed=4, compiled=compiled) for compiled in (False, True))
+    for step in range(50):
+        arms = slow.select(), fast.select()
+        assert arms[0] == arms[1]
+        for player, arm in zip((slow, fast), arms, strict=True):
+            player.update(arm, (step % 3) / 2)
+
+
+def saved(tmp_path):
+    player = Player(ABE(eta=1.0, c=1.0), n_arms=4, seed=2)
+    for _ in range(9):
+        player.update(player.select(), 0.5)
+    player.decide()
+    path = tmp_path / "player.json"
+    player.save(path)
+    return player, path
+
+
+def test_a_saved_player_holds_everything(tmp_path):
+    player, path = saved(tmp_path)
+    twin = Player.load(path)
+    assert snapshot(twin) == snapshot(player)
+    assert twin.policy == player.policy
+    json.loads(path.read_text())  # plain JSON
+    assert list(tmp_path.iterdir()) == [path]  # no temporary file is left
+
+
+@given(st.integers(0, 10**9))
+@settings(deadline=None, max_examples=60)
+def test_a_damaged_file_gives_one_clear_error(tmp_path_factory, where):
+    folder = tmp_path_factory.mktemp("damage")
+    _, path = saved(folder)
+    content = bytearray(path.read_bytes())
+    position = where % len(content)
+    content[position] ^= 1 << (where % 7)
+    path.write_bytes(bytes(content))
+    try:
+        loaded = Player.load(path)
+    except UserError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+        assert "player.json" in str(error)  # noqa: PT017
+    else:  # only white space between the values may change unnoticed
+        assert snapshot(loaded) == snapshot(Player.load(saved(folder)[1]))
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, 1000])
+def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
+    _, path = saved(tmp_path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(UserError, match="damaged or not a saved player"):
+        Player.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"header": {"format": "other"}, "player": {}}', "format 'other'"),
+        ('{"header": {"format": "abex-player", "version": 99}, "player": {}}', "version 99"),
+        ("[]", "damaged or not a saved player"),
+        ("\x80\x04\x95", "damaged|not a text"),
+    ],
+)
+def test_a_foreign_file_gives_one_clear_error(tmp_path, content, message):
+    path = tmp_path / "player.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        Player.load(path)
+
+
+def test_a_missing_file_and_a_missing_folder_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere\.json"):
+        Player.load(tmp_path / "nowhere.json")
+    with pytest.raises(UserError, match="no_folder"):
+        Player(UCB1(), 2, seed=0).save(tmp_path / "no_folder" / "player.json")
+
+
+def forge(path, change):
+    """Change the body and give it a right checksum, as somebody who means harm would."""
+    from abex.policies.saving import checksum
+
+    file = json.loads(path.read_text())
+    change(file["player"])
+    file["header"]["sha256"] = checksum(json.dumps(file["player"]))
+    path.write_text(json.dumps(file))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body.update(policy="__import__('os').system('false')"),
+        lambda body: body["state"]["means"].update(shape=[2]),
+        lambda body: body["state"]["means"].update(dtype="object"),
+        lambda body: body["state"]["means"].update(data="!!"),
+        lambda body: body.pop("random"),
+        lambda body: body["state"].pop("clock"),
+        lambda body: body["state"].update(eta="x"),
+        lambda body: body.update(n_arms=-1),
+        lambda body: body.update(graph=["os", {}]),
+        lambda body: body["pending"].append([1]),
+    ],
+)
+def test_a_forged_file_is_refused(tmp_path, change):
+    _, path = saved(tmp_path)
+    forge(path, change)
+    with pytest.raises(UserError):
+        Player.load(path)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    player, path = saved(tmp_path)
+    before = path.read_bytes()
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("abex.files.os.fsync", full)
+    player.update(player.select(), 1.0)
+    with pytest.raises(UserError, match="No space left on device"):
+        player.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_copy_lives_its_own_life():
+    player = Player(Thompson(), n_arms=3, seed=1)
+    twin = player.copy()
+    assert [player.select() for _ in range(9)] == [twin.select() for _ in range(9)]
+    player.update(0, 1.0)
+    assert twin._state.successes[0] == 1.0
+
+
+def test_seeds_are_independent_and_repeatable():
+    arms = [Player(Uniform(), 100, seed=seed).select() for seed in (1, 1, 2, 3)]
+    assert arms[0] == arms[1]
+    assert len(set(arms)) > 1
+
+
+def test_resizing_keeps_what_was_learned():
+    policy = UCB1()
+    state = policy.start(Setting(3))
+    state.means[:] = [0.1, 0.2, 0.3]
+    state.pulls[:] = 1.0
+    smaller = policy.with_arms(state, Setting(3), np.array([2, 0]))
+    assert smaller.means.tolist() == [0.3, 0.1, np.inf]

@@ -1,0 +1,205 @@
+"""Policies against their formulas, recomputed from the whole history."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import abex
+from abex import ABE, KLUCB, Player, UserError, parse_policy
+from abex.policies import known_policies
+from abex.policies.base import Setting
+from abex.policies.exp3 import loss_chances
+from abex.policies.softmax import boltzmann_weights, pick
+from abex.policies.ucb import kl_upper_bound
+from abex.randomness import stream
+from tests.naive.policies import DRAWS, LAWS, kl
+
+PLAIN = [
+    example
+    for cls in known_policies().values()
+    if cls.__module__.startswith("abex.") and not cls.needs_graph
+    for example in cls.examples()
+]
+HORIZON = 200
+
+
+def play(policy, n_arms, steps, seed, binary=False, side=True):
+    """Yield (state, history, t) before each step of an interpreted run with some side observations."""
+    setting = Setting(n_arms, HORIZON)
+    select, update = policy.kernels(setting)
+    state, rng, chance = policy.start(setting), stream(seed, "policy"), stream(seed, "rewards")
+    history = []
+    for t in range(1, steps + 1):
+        yield state, history, t
+        arm = select(state, t, rng)
+        seen = {k: None for k in range(n_arms) if side and k != arm and chance.random() < 0.3}
+        seen[arm] = None  # the pulled arm last
+        for k in seen:
+            seen[k] = (
+                float(round(chance.random() * 0.5 + 0.2 * k))
+                if binary
+                else min(1.0, chance.random() * 0.7 + 0.1 * k)
+            )
+            update(state, t, arm, k, seen[k], rng)
+        history.append((arm, dict(seen)))
+
+
+@pytest.mark.parametrize("policy", [p for p in PLAIN if type(p).__name__ in LAWS], ids=str)
+def test_the_law_of_every_step_is_the_formula_applied_to_the_whole_history(policy):
+    law = LAWS[type(policy).__name__]
+    rng = stream(1, "probe")
+    for n_arms, seed in ((2, 1), (4, 2)):
+        side = not isinstance(policy, ABE)  # its naive version covers bandit feedback
+        for state, history, t in play(policy, n_arms, 45, seed, side=side):
+            expected = law(policy, history, n_arms, HORIZON)
+            if type(policy).probabilities is not None:
+                out = np.zeros(n_arms)
+                type(policy).probabilities(state, t, out)
+                np.testing.assert_allclose(out, expected, atol=2e-9, err_msg=f"step {t}")
+            else:
+                chosen = policy.kernels(Setting(n_arms)).select(state, t, rng)
+                assert expected[chosen] > 0.0, (t, history, expected)
+
+
+@pytest.mark.parametrize("policy", [p for p in PLAIN if type(p).__name__ in DRAWS], ids=str)
+def test_sampled_policies_play_arms_as_often_as_their_formula(policy):
+    from scipy.stats import chi2_contingency
+
+    rng = stream(2, "draws")
+    for state, history, t in play(policy, 3, 40, 3, binary=True):
+        if t in (1, 2, 5, 40):
+            select = policy.kernels(Setting(3)).select
+            ours = np.bincount([select(state, t, rng) for _ in range(8_000)], minlength=3)
+            naive = np.bincount(DRAWS[type(policy).__name__](policy, history, 3, 8_000, rng), minlength=3)
+            counts = np.stack([ours, naive])[:, (ours + naive) > 0]
+            assert counts.shape[1] == 1 or chi2_contingency(counts).pvalue > 1e-6, (t, counts)
+
+
+def test_every_policy_has_an_oracle():
+    assert {type(p).__name__ for p in PLAIN} <= {*LAWS, *DRAWS}
+
+
+@given(st.floats(0, 1), st.floats(1e-9, 50))
+@settings(deadline=None, max_examples=300)
+def test_the_divergence_bound_is_the_largest_mean_within_the_level(mean, level):
+    q = kl_upper_bound(mean, level)
+    assert mean <= q <= 1.0
+    if q - 1e-9 > mean:
+        assert kl(mean, q - 1e-9) <= level * (1 + 1e-6) + 1e-12
+    if q + 1e-9 < 1.0:
+        assert kl(mean, q + 1e-9) >= level * (1 - 1e-6) - 1e-12
+
+
+def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
+    rng = stream(3, "kl")
+    policy = KLUCB(c=3.0)
+    for _ in range(200):
+        n = int(rng.integers(2, 12))
+        state = policy.start(Setting(n))
+        state.pulls[:] = rng.integers(1, 60, n)
+        state.means[:] = np.round(rng.random(n) * state.pulls) / state.pulls
+        t = int(rng.integers(3, 10_000))
+        level = math.log(t) + 3.0 * math.log(math.log(t))
+        bounds = [kl_upper_bound(m, level / p) for m, p in zip(state.means, state.pulls, strict=True)]
+        assert bounds[KLUCB.select(state, t, rng)] >= max(bounds) - 1e-12
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.floats(0, 1e6))
+@settings(deadline=None, max_examples=200)
+def test_softmax_never_overflows(values, rate):
+    values = np.array(values)
+    out = np.zeros(values.size)
+    total = boltzmann_weights(values, rate, out)
+    assert np.isfinite(out).all()
+    assert 1.0 <= total <= values.size
+    assert 0 <= pick(out, total, stream(0, "pick")) < values.size
+    loss_chances(values, rate, out)
+    assert abs(out.sum() - 1.0) < 1e-9
+
+
+def test_pick_never_returns_an_arm_without_weight():
+    class Last:
+        def random(self):
+            return 1.0 - 2.0**-53
+
+    assert pick(np.array([0.3, 0.7, 0.0]), 1.0 + 1e-9, Last()) == 1
+
+
+def test_abe_reports_the_slots_of_its_schedule():
+    player = Player(ABE(c=1.0, alpha=1.0), n_arms=3, seed=0)
+    slots = []
+    for _ in range(60):
+        player.update(player.select(), 0.5)
+        slots.append(player.report()["exploration_slots"])
+    # i=1: 3 slots, then 6 Boltzmann; i=2: 6 slots, then 12; i=3: 9 slots, then 24
+    assert slots == [1, 2, 3] + [3] * 6 + list(range(4, 10)) + [9] * 12 + list(range(10, 19)) + [18] * 24
+
+
+def test_abe_with_the_papers_parameters_never_explores_at_feasible_horizons():
+    curves = abex.simulate(ABE(), abex.Bernoulli([0.5] * 16), horizon=100_000, replications=2)
+    assert curves.report("ABE")["exploration_slots"] == 0.0
+    plain = abex.simulate(abex.Boltzmann(), abex.Bernoulli([0.5] * 16), horizon=100_000, replications=2)
+    assert plain.regret.shape == curves.regret.shape
+
+
+def test_carry_explores_where_floor_does_not():
+    slots = {}
+    for rounding in ("floor", "carry", "ceil"):
+        policy = ABE(c=0.1, alpha=0.7, rounding=rounding)
+        curves = abex.simulate(policy, abex.Bernoulli([0.5] * 10), horizon=2_000, replications=1)
+        slots[rounding] = curves.report(policy)["exploration_slots"]
+    # up to i = 7 carry covers 10 * sum of 0.1 i^0.7 arms
+    epochs = [0.1 * i**0.7 for i in range(1, 8)]
+    assert slots == {"floor": 0.0, "carry": math.floor(10 * sum(epochs)), "ceil": 70.0}
+
+
+def test_abe_finds_its_exploration_sequence_without_the_graph():
+    """On a star every sweep after the first pull of the centre is one arm; leaves reveal themselves and the centre."""
+    for seed in range(20):
+        player = Player(ABE(c=2.0, alpha=0.0), n_arms=5, seed=seed)
+        pulls = []
+        while player.report()["epoch"] == 1.0 and len(pulls) < 14:
+            arm = player.select()
+            also = {k: 0.5 for k in range(1, 5)} if arm == 0 else {0: 0.5}
+            player.update(arm, 0.5, also)
+            pulls.append(arm)
+        cover = int(player.report()["cover"])
+        if pulls[0] == 0:
+            assert cover == 1
+            assert pulls[1] == 0
+        else:
+            assert cover == 4
+            assert sorted(pulls[:4]) == [1, 2, 3, 4]
+            assert pulls[4:8] == pulls[:4]
+        assert player.report()["exploration_slots"] == 2 * cover
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Tompson", "did you mean 'Thompson'"),
+        ("ABE(etta=1)", "did you mean 'eta'"),
+        ("ABE(eta=__import__('os'))", "cannot read the policy"),
+        ("ABE(1.0)", "cannot read the policy"),
+        ("ABE(eta=1", "cannot read the policy"),
+        ("ABE(eta='x')", "eta must be a finite number"),
+        ("ABE(eta=nan)", "cannot read the policy"),
+        ("ABE(eta=-1)", "eta must be > 0"),
+        ("ABE(rounding='flor')", "did you mean 'floor'"),
+        ("Exp3(gamma=2)", "gamma must be"),
+        ("", "unknown policy"),
+    ],
+)
+def test_a_wrong_policy_text_gets_one_sentence_that_names_the_mistake(text, message):
+    with pytest.raises(UserError, match=message.replace("(", r"\(")) as caught:
+        parse_policy(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_the_literature_are_understood():
+    assert parse_policy("ts-n") == abex.Thompson()
+    assert parse_policy("KL-UCB-N(c=3.0)") == KLUCB(c=3.0)
+    assert parse_policy("EXP3.P") == abex.Exp3P()

@@ -1,0 +1,189 @@
+"""The simulator: paired rewards, workers that change nothing, prompt stops, clear refusals."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from abex import ABE, UCB1, Bernoulli, Curves, Table, Thompson, Uniform, UserError, simulate
+from abex.policies.base import Policy
+from abex.policies.means import Means, learn_mean, new_means
+from abex.simulation import as_checkpoints, play_replication, run_in_threads
+from abex.testing.policy_contract import FullInformation
+
+ARMS = Bernoulli([0.3, 0.6, 0.5])
+QUICK = {"horizon": 300, "replications": 4, "seed": 5, "progress": False}
+
+
+@dataclass(frozen=True)
+class Recorder(Policy[Means]):
+    """Defined here, outside the package: plays round robin and keeps the last reward of each arm."""
+
+    def start(self, setting):
+        return new_means(setting.n_arms)
+
+    @staticmethod
+    def select(state, t, rng):
+        return (t - 1) % state.means.size
+
+    update = staticmethod(learn_mean)
+
+
+def test_all_policies_face_the_same_rewards():
+    """Reward of arm k at step t in replication r is the same whoever asks: full feedback shows everyone the same table."""
+    table = []
+    graph = FullInformation(3)
+    for policy in (Uniform(), UCB1(), Thompson()):
+        result = play_replication(UCB1(), ARMS, graph, as_checkpoints(1, 50), 1, 0)
+        table.append(result.state.means.tolist())
+        other = play_replication(policy, ARMS, graph, as_checkpoints(1, 50), 1, 0)
+        if policy != Uniform() and policy != UCB1():
+            successes = other.state.successes - 1.0
+            assert np.allclose(successes / 50, result.state.means)
+    assert table[0] == table[1] == table[2]
+
+
+def test_adding_a_policy_or_a_replication_changes_no_other_number():
+    alone = simulate(UCB1(), ARMS, **QUICK)
+    together = simulate([Thompson(), UCB1()], ARMS, **QUICK | {"replications": 7})
+    assert np.array_equal(alone.regret[0], together.regret[1, :4])
+
+
+def test_workers_and_pieces_change_nothing(monkeypatch):
+    reference = simulate([UCB1(), Thompson()], ARMS, workers=1, **QUICK)
+    monkeypatch.setattr("abex.simulation.FIRST_CHUNK", 7)
+    for workers in (1, 2, 8):
+        assert np.array_equal(
+            simulate([UCB1(), Thompson()], ARMS, workers=workers, **QUICK).regret, reference.regret
+        )
+
+
+def test_checkpoints_do_not_change_the_play():
+    few = simulate(UCB1(), ARMS, checkpoints=[10, 300], **QUICK)
+    many = simulate(UCB1(), ARMS, checkpoints=300, **QUICK)
+    assert few.checkpoints.tolist() == [10, 300]
+    assert np.array_equal(few.regret[..., -1], many.regret[..., -1])
+    assert np.array_equal(few.regret[..., 0], many.regret[0, :, many.checkpoints.tolist().index(10)][None])
+
+
+def test_pseudo_regret_counts_pulls_never_observations():
+    curves = simulate(Uniform(), Bernoulli([0.0, 1.0]), graph=FullInformation(2), **QUICK)
+    assert np.array_equal(
+        curves.regret + curves.hits, np.broadcast_to(curves.checkpoints, curves.regret.shape)
+    )
+
+
+def test_the_table_knows_its_regret_in_hindsight():
+    rewards = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    curves = simulate(
+        Recorder(), Table(rewards), horizon=3, replications=1, checkpoints=[1, 2, 3], progress=False
+    )
+    # plays 0, 1, 0 and gains 0, 0, 1; the best fixed arm has gained 1, 1, 2
+    assert curves.regret[0, 0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_policy_from_outside_the_package_plays_like_ours():
+    curves = simulate([Recorder(), UCB1()], ARMS, **QUICK)
+    assert curves.regret[0, 0, -1] == pytest.approx(100 * 0.3 + 100 * 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"horizon": 0}, "horizon must be a whole number >= 1"),
+        ({"horizon": 1e12}, "horizon must be at most"),
+        ({"horizon": 10.5}, "horizon"),
+        ({"replications": 0}, "replications"),
+        ({"seed": -3}, "seed must be a whole number >= 0, got -3"),
+        ({"workers": 0}, "workers"),
+        ({"checkpoints": [0]}, "checkpoints"),
+        ({"checkpoints": [301]}, "checkpoints must be at most 300"),
+        ({"policies": []}, "policies is empty"),
+        ({"policies": [UCB1(), UCB1()]}, "twice"),
+        ({"policies": ["UCB9"]}, "did you mean 'UCB'"),
+        ({"policies": [3]}, "policies must be"),
+        ({"environment": [0.5]}, "environment must be"),
+        ({"environment": Table([[0.5, 0.5]])}, "ends at step 1"),
+        ({"graph": FullInformation(4)}, "4 nodes but the environment has 3 arms"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_sentence(change, message):
+    arguments = {"policies": UCB1(), "environment": ARMS, **QUICK} | change
+    with pytest.raises(UserError, match=message) as caught:
+        simulate(arguments.pop("policies"), arguments.pop("environment"), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
+def test_wrong_means_are_refused(means):
+    with pytest.raises(UserError, match="means"):
+        Bernoulli(means)
+
+
+def test_an_error_in_a_worker_stops_the_others():
+    stop = threading.Event()
+    started = []
+
+    def one(job):
+        started.append(job)
+        if job == 3:
+            raise UserError("job 3")
+        return job
+
+    with pytest.raises(UserError, match="job 3"):
+        run_in_threads(one, range(10_000), 2, stop)
+    assert stop.is_set()
+    assert len(started) < 100
+
+
+def test_ctrl_c_stops_promptly_and_cleanly():
+    """A run of many minutes ends within seconds of SIGINT, with KeyboardInterrupt and nothing else."""
+    code = (
+        "from abex import simulate, Bernoulli, Uniform\n"
+        "print('ready', flush=True)\n"
+        "simulate(Uniform(), Bernoulli([0.5, 0.6]), horizon=10**11, replications=8, workers=2)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert process.stdout.readline().strip() == "ready"
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert error.strip().endswith("KeyboardInterrupt")
+
+
+def test_progress_appears_only_when_it_takes_long(capsys):
+    simulate(UCB1(), ARMS, **QUICK | {"progress": True})
+    assert capsys.readouterr().err == ""
+
+
+def test_ten_million_steps_leave_every_number_finite():
+    result = play_replication(
+        ABE(eta=2.0, c=1.0), Bernoulli([0.9, 0.8]), None, as_checkpoints(5, 10_000_000), 1, 0
+    )
+    assert np.isfinite(result.state.means).all()
+    assert result.state.pulls.sum() == 10_000_000
+    assert abs(result.state.means - [0.9, 0.8]).max() < 0.05
+
+
+def test_curves_come_back_from_a_file(tmp_path):
+    curves = simulate([ABE(eta=1.0), UCB1()], ARMS, **QUICK)
+    curves.save(tmp_path / "curves.npz")
+    again = Curves.load(tmp_path / "curves.npz")
+    assert again.policies == curves.policies
+    assert again.about == curves.about
+    assert again.reports == curves.reports
+    for name in ("checkpoints", "regret", "hits", "nanoseconds"):
+        assert np.array_equal(getattr(again, name), getattr(curves, name))
