@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from sweep_cells import cells
 
 from abex.errors import UserError
 from abex.executors import in_threads, on_cluster
 from abex.results import Store
 from abex.sweeps import complain, sweep
+from sweep_cells import cells
 
 pytest.importorskip("distributed", reason="the extra 'cluster' (Dask) is not installed")
 TESTS = Path(__file__).parent

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from sweep_cells import cells
 
 import abex.executors
 from abex import UCB1, Thompson
@@ -18,6 +17,7 @@ from abex.errors import UserError
 from abex.executors import in_processes, in_threads
 from abex.results import Store, key_of
 from abex.sweeps import complain, estimate, kin_of, known_seconds, sweep
+from sweep_cells import cells
 
 TESTS = Path(__file__).parent
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.7, 0.4, 0.2]}}
@@ -139,7 +139,7 @@ def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_o
             assert not store.damaged()
             assert len(store) >= before  # nothing that was there is lost
             before = len(store)
-    assert 0 < before
+    assert before > 0
     assert run_as_a_process(path, count, pause=pause).wait(120) == 0
     with Store(path) as store:
         assert store.dump() == undisturbed(tmp_path, cells(count, pause=pause))

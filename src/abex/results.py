@@ -203,6 +203,11 @@ class Store:
         with self._explained("read"):
             return int(self._base.execute("SELECT count(*) FROM cells").fetchone()[0])
 
+    def state(self) -> tuple[int, int]:
+        """Something that changes whenever the store does, also by another process."""
+        with self._explained("read"):
+            return len(self), int(self._base.execute("PRAGMA data_version").fetchone()[0])
+
     def keys(self) -> set[str]:
         """The keys of all cells, damaged ones included."""
         with self._explained("read"):
