@@ -1,0 +1,123 @@
+"""Cells of boosting: AdaBoost.MH with one stump per iteration on a feature that the policy names.
+
+The error at iteration t is the mean over the last 20 % of the iterations up to t, as in the paper. What is drawn on
+the test set is never used to choose anything: parameters are compared on a fifth of the training set (`part`
+"validation"), on a split of its own for each replication.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, one_of
+from abex.results import Cell, Payload
+
+SAMPLES = 2_000  # the error is looked at so often during a fit
+SHARE = 0.2  # of the iterations up to t over which it is averaged, and of the rows for validation
+FULL_SEARCH = "full search"
+
+
+def run_boosting(cell: Cell, stopped: Any) -> Payload:
+    """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured."""
+    from abex.boosting import AdaBoostMHClassifier
+    from abex.cells import Interrupted
+    from abex.randomness import seed_sequence
+    from abex.simulation import as_checkpoints
+
+    X, y, X_test, y_test = _split(cell["problem"], cell["seed"], cell["replication"])
+    policy = None if cell["policy"] == FULL_SEARCH else cell["policy"]
+    warm_up(policy)
+    iterations = int(cell["iterations"])
+    clock: list[tuple[int, float]] = []
+    last: list[Any] = [None]
+
+    def look(done: int, fit: Any) -> bool:
+        clock.append((done, time.thread_time() - began))
+        last[0] = fit
+        return bool(stopped())
+
+    seed = int(seed_sequence(cell["seed"], cell["replication"], "boosting").generate_state(1)[0]) % 2**31
+    model = AdaBoostMHClassifier(
+        iterations,
+        policy,
+        base="stump",
+        arms_per_round=1,
+        calibrate=False,
+        random_state=seed,
+        callbacks=[look],
+    )
+    began = time.thread_time()
+    model.fit(X, y)
+    if stopped():
+        raise Interrupted
+    every = max(1, iterations // SAMPLES)
+    errors = 1.0 - model.staged_score(X_test, y_test, every=every)
+    steps = np.unique(np.maximum(1, as_checkpoints(cell["checkpoints"], iterations) // every)) * every
+    done, seconds = np.array(clock, dtype=float).T
+    if done.size > 1:  # what the fit took before its first iteration
+        begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
+        done, seconds = np.append(0.0, done), np.append(begin, seconds)
+    features = len(model.arm_features_[0]) if policy is None else 1
+    report = {} if policy is None else {**last[0].recipe.policy.report(last[0].state)}
+    if policy is not None:
+        report["entropy"] = model.policy_report().entropy
+    return Payload(
+        arrays={
+            "step": steps,
+            "error": smoothed(errors, steps // every),
+            "evaluations": steps.astype(np.int64) * features,
+        },
+        numbers={str(name): float(value) for name, value in report.items()},
+        measured={"curve": np.interp(steps, done, seconds).round(6).tolist()},
+    )
+
+
+def smoothed(errors: NDArray[np.float64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean of the last fifth of the errors up to each of ``ends`` (counted from 1).
+
+    >>> smoothed(np.array([5.0, 4.0, 3.0, 2.0, 1.0]), np.array([1, 5])).tolist()
+    [5.0, 1.0]
+    """
+    sums = np.concatenate([[0.0], np.cumsum(errors)])
+    begins = np.minimum(ends - 1, np.floor((1.0 - SHARE) * ends + 1e-9).astype(np.int64))
+    means: NDArray[np.float64] = (sums[ends] - sums[begins]) / (ends - begins)
+    return means
+
+
+@lru_cache(maxsize=64)
+def warm_up(policy: str | None) -> None:
+    """Compile before the clock runs."""
+    from abex.boosting import AdaBoostMHClassifier
+
+    X = np.arange(40.0).reshape(20, 2) % 7
+    model = AdaBoostMHClassifier(2, policy, base="stump", arms_per_round=1, calibrate=False, random_state=0)
+    model.fit(X, np.arange(20) % 3)
+
+
+def _split(problem: dict[str, Any], seed: int, replication: int) -> tuple[Any, Any, Any, Any]:
+    """Rows to learn from and rows to be judged by."""
+    from abex.randomness import stream
+
+    data = _loaded(problem["data"])
+    if problem.get("checksum") not in (None, data.checksum):
+        raise UserError(
+            f"the data set {problem['data']!r} here is not the one the cell was made for: `abex data check` tells why"
+        )
+    if one_of("part", problem.get("part", "test"), ("test", "validation")) == "test":
+        return data.X_train, data.y_train, data.X_test, data.y_test
+    order = stream(seed, replication, "validation split").permutation(data.y_train.size)
+    held = int(SHARE * order.size)
+    rest, aside = np.sort(order[held:]), np.sort(order[:held])
+    return data.X_train[rest], data.y_train[rest], data.X_train[aside], data.y_train[aside]
+
+
+@lru_cache(maxsize=2)
+def _loaded(name: str) -> Any:
+    from abex.datasets import load
+
+    return load(name)
