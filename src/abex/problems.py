@@ -22,6 +22,10 @@ from abex.results import canonical
 Spec = dict[str, Any]
 
 
+class MissingData(UserError):
+    """The data of a problem are not on this machine and could not be fetched."""
+
+
 def bandit_problem(problem: Spec) -> tuple[Any, Any]:
     """Environment and graph of a problem; data must have the checksum the problem names.
 
@@ -107,7 +111,16 @@ def _completed(text: str) -> Any:
 
 def with_checksums(problem: Spec) -> Spec:
     """The problem with the checksum of the data it uses; this loads them."""
-    problem = dict(problem)
+    try:
+        return _with_checksums(dict(problem))
+    except UserError as error:
+        name = data_of(problem)
+        if name is None:
+            raise
+        raise MissingData(f"{name}: {error}") from error
+
+
+def _with_checksums(problem: Spec) -> Spec:
     if "recommendation" in problem:
         spec = dict(problem["recommendation"])
         plain = {k: v for k, v in spec.items() if k not in ("part", "direction", "checksum")}

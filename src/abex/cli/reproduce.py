@@ -27,6 +27,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
     """
     from abex.experiments import known_experiments
     from abex.panels import draw
+    from abex.problems import MissingData
     from abex.report import write_report
 
     builders = {
@@ -43,7 +44,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
         for name, build in builders.items():
             try:
                 experiment = build()
-            except UserError as error:  # its data are not here
+            except MissingData as error:
                 skipped.append(name)
                 click.echo(f"abex: {name} is left out: {error}", err=True)
                 continue

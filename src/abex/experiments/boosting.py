@@ -36,14 +36,14 @@ def comparison_lines(best: tuple[float, float], search: int, quick: bool) -> tup
     lines = [
         line("ABE", f"ABE(eta=0.4, c={c}, alpha={alpha})", group="paper"),
         line("EXP3.P", "Exp3P(gamma=0.15, alpha=0.3)", group="paper"),
-        line("BGE", "BoltzmannGumbel(C=0.25)", group="paper"),
+        line("BGE", "BoltzmannGumbel(scale=0.25)", group="paper"),
         line("EXP3.P, authors' code", "Exp3PMultiBoost", group="authors"),
-        line("BGE, authors' code", "BoltzmannGumbel(C=0.25, shared_noise=True)", group="authors"),
+        line("BGE, authors' code", "BoltzmannGumbel(scale=0.25, shared_noise=True)", group="authors"),
         line("uniform", "Uniform", group="baseline"),
         line("Boltzmann", "Boltzmann(eta=0.4)", group="baseline"),
         line("full search", FULL_SEARCH, group="baseline", length=search, seeds=1),
         line("ABE, tuned", *(f"ABE(eta={eta}, c={c}, alpha={alpha})" for eta in (0.4, 2.0, 10.0, 50.0))),
-        line("BGE, tuned", *(f"BoltzmannGumbel(C={scale})" for scale in (0.25, 0.025, 0.0025))),
+        line("BGE, tuned", *(f"BoltzmannGumbel(scale={scale})" for scale in (0.25, 0.025, 0.0025))),
     ]
     return tuple(one for one in lines if not quick or one.label not in ("Boltzmann", "BGE, tuned"))
 

@@ -17,7 +17,7 @@ DEVIATIONS = (
     "Section 5: eta is not given; 0.4 stands in the authors' code, and 'ABE, tuned' chooses it on the tuning products.",
     "Supplement: 'fewer than 30' reads as 'more than 30 rating rows'; only so do the paper's 4,711 users, 3,530 products and "
     "48,350 edges (one self-loop per user included) come out.",
-    "Supplement: ratings that were observed are kept, the missing ones come from SocialMF; the threshold is the mean of the completed table.",
+    "Supplement: observed ratings are kept, missing ones come from SocialMF; the threshold is the mean of the completed table.",
     "Section 5: pulling a user shows the reactions of those whom the user trusts; several users may tie for the best.",
     "Theorem 2 does not cover directed graphs, as the paper says itself.",
 )
@@ -38,14 +38,14 @@ def comparison_lines(quick: bool) -> tuple[Line, ...]:
     ]
     lines = [
         line("ABE", "ABE(eta=0.4, c=0.1, alpha=0.7)", group="paper"),
-        line("BGE", "BoltzmannGumbel(C=0.25)", group="paper"),
+        line("BGE", "BoltzmannGumbel(scale=0.25)", group="paper"),
         line("TS-U", "TSU", group="paper"),
         line(
             "ELP",
             *(f"ELP(independence={estimate})" for estimate in ((1000.0, 100.0) if not quick else (50.0,))),
             group="paper",
         ),
-        line("BGE, authors' code", "BoltzmannGumbel(C=0.25, shared_noise=True)", group="authors"),
+        line("BGE, authors' code", "BoltzmannGumbel(scale=0.25, shared_noise=True)", group="authors"),
         line("Boltzmann", "Boltzmann(eta=0.4)", group="baseline"),
         line("uniform", "Uniform", group="baseline"),
         line("ABE, tuned", *tuned),

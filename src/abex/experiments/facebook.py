@@ -16,8 +16,8 @@ DEVIATIONS = (
     "Section 5: the horizon is not stated; it is 50,000 here.",
     "Section 5: eta is not given; 0.4 stands in the authors' code, and 'ABE, tuned' chooses it on realisations of its own.",
     "Section 5: the network has 2,519 undirected edges; the paper's 5,038 counts both directions.",
-    "Section 5: ELP's estimate of the independence number (120 in truth) is chosen on realisations of its own; the paper kept the "
-    "one that was best in the figure.",
+    "Section 5: ELP's estimate of the independence number (120 in truth) is chosen on realisations of its own; the paper "
+    "kept the one that was best in the figure.",
     "Section 5: 10 realisations there, 20 here; all policies meet the same special arms and rewards.",
     "Section 5: a graph version of BGE is not defined; N counts observations.",
 )
@@ -38,14 +38,14 @@ def comparison_lines(quick: bool) -> tuple[Line, ...]:
     ]
     lines = [
         line("ABE", "ABE(eta=0.4, c=0.1, alpha=0.7)", group="paper"),
-        line("BGE", "BoltzmannGumbel(C=0.25)", group="paper"),
+        line("BGE", "BoltzmannGumbel(scale=0.25)", group="paper"),
         line("TS-N", "Thompson", group="paper"),
         line(
             "ELP",
             *(f"ELP(independence={estimate})" for estimate in ((120.0, 45.0, 10.0)[: 2 if quick else 3])),
             group="paper",
         ),
-        line("BGE, authors' code", "BoltzmannGumbel(C=0.25, shared_noise=True)", group="authors"),
+        line("BGE, authors' code", "BoltzmannGumbel(scale=0.25, shared_noise=True)", group="authors"),
         line("Boltzmann", "Boltzmann(eta=0.4)", group="baseline"),
         line("uniform", "Uniform", group="baseline"),
         line("UCB-N", "UCB1(scale=0.5)", group="baseline"),

@@ -94,7 +94,8 @@ def _answer(claim: Claim, intervals: list[tuple[float, float, float]]) -> str:
 
 RULES_IN_WORDS = {
     "better": "holds if every paired 95 % interval lies below 0; does not hold if one lies wholly above -margin",
-    "as good": "holds if every paired 95 % interval lies below the margin; does not hold if one lies above 0 and its mean beyond the margin",
+    "as good": "holds if every paired 95 % interval lies below the margin; does not hold if one lies above 0 and its mean "
+    "beyond the margin",
     "best": "holds if every paired 95 % interval lies below 0; does not hold if one lies wholly above 0",
     "explores": "holds if any slot was pure exploration",
     "flat": "holds if every paired 95 % interval lies within the margin; does not hold if one lies wholly outside",
