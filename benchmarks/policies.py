@@ -1,6 +1,6 @@
 """Nanoseconds of CPU per step of every policy, against a hand-written Numba loop of the same policy in the same run.
 
-    python benchmarks/policies.py [--arms 10 100] [--steps 200000]
+    python benchmarks/policies.py [--arms 10 100] [--milliseconds 50]
 
 The baseline is what an expert writes in an afternoon: one njit function with policy, Bernoulli rewards and regret fused,
 arrays as arguments, NumPy's generator. Rounds are interleaved, the median of several is shown. A ratio of 1 or more means
@@ -56,7 +56,7 @@ def theirs(loop, means, steps, seed):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arms", type=int, nargs="+", default=[10, 100])
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--milliseconds", type=float, default=50.0, help="length of each baseline run")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="*", default=list(POLICIES))
     options = parser.parse_args()
@@ -67,10 +67,9 @@ def main() -> None:
             means = np.array([0.75] + [0.5] * (arms - 1))
             environment = Bernoulli(means)
             environment.open(counter_key(0), 1)
-            slow = name in ("KLUCB", "TsallisINF", "Thompson")
-            steps = max(1000, options.steps // (5 if slow else 1) // max(arms // 50, 1))
             ours(policy, environment, 1000, 0)
             theirs(loop, means, 1000, 0)
+            steps = int(options.milliseconds * 1e6 / theirs(loop, means, 20_000, 0))
             pairs = [
                 (theirs(loop, means, steps, r), ours(policy, environment, steps, r))
                 for r in range(options.rounds)

@@ -65,3 +65,31 @@ def test_only_stamps_long_unused_are_pruned(tmp_path):
     prune(tmp_path, keep=folders["mine"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "recent"]
     prune(Path(tmp_path / "nowhere"), keep=folders["mine"])
+
+
+def test_a_foreign_policy_that_allocates_is_compiled_all_the_same(tmp_path):
+    module = tmp_path / "greedy_module.py"
+    module.write_text(
+        "from dataclasses import dataclass\n"
+        "import numpy as np\n"
+        "from abex import Policy\n"
+        "from abex.policies.means import learn_mean, new_means\n"
+        "@dataclass(frozen=True)\n"
+        "class Allocating(Policy):\n"
+        "    def start(self, setting):\n"
+        "        return new_means(setting.n_arms)\n"
+        "    @staticmethod\n"
+        "    def select(state, t, rng):\n"
+        "        scores = np.zeros(state.means.size)\n"
+        "        for k in range(scores.size):\n"
+        "            scores[k] = state.means[k]\n"
+        "        return int(np.argmax(scores))\n"
+        "    update = staticmethod(learn_mean)\n"
+    )
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from greedy_module import Allocating\n"
+        "from abex import simulate, Bernoulli\n"
+        "print(simulate(Allocating(), Bernoulli([0.0, 1.0]), horizon=100, replications=2).regret[0, :, -1].tolist())\n"
+    )
+    assert run(code) == "[1.0, 1.0]"

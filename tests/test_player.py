@@ -104,7 +104,7 @@ def test_the_tried_arm_is_no_side_observation():
         ({"n_arms": 2, "seed": -1}, "seed"),
         ({"n_arms": 2, "horizon": 0}, "horizon"),
         ({"n_arms": 2, "policy": "Nope"}, "unknown policy"),
-        ({"n_arms": 2, "policy": 7}, "policy must be"),
+        ({"n_arms": 2, "policy": 7}, "policies must be"),
         ({"n_arms": 2, "policy": "Exp3P"}, "needs to know the horizon"),
         ({"n_arms": 2, "max_pending": 0}, "max_pending"),
     ],

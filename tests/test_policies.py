@@ -203,3 +203,15 @@ def test_names_of_the_literature_are_understood():
     assert parse_policy("ts-n") == abex.Thompson()
     assert parse_policy("KL-UCB-N(c=3.0)") == KLUCB(c=3.0)
     assert parse_policy("EXP3.P") == abex.Exp3P()
+
+
+@pytest.mark.parametrize(
+    "policy", [abex.FollowTheLeader(), abex.EpsilonGreedy(), abex.DecayingEpsilonGreedy()], ids=str
+)
+def test_the_remembered_leader_is_the_leader(policy):
+    n_arms = 40  # more than are simply looked at
+    for state, history, t in play(policy, n_arms, 300, 8):
+        leaders = LAWS["FollowTheLeader"](policy, history, n_arms, HORIZON) > 0
+        if state.lead[0] >= 0:
+            assert leaders.nonzero()[0].tolist() == [state.lead[0]], t
+    assert t == 300

@@ -7,7 +7,17 @@ import pytest
 from scipy import stats
 
 from abex import Bernoulli, Beta, ClippedGaussian, UserError
-from abex.randomness import argmax, counter_key, gamma_from, normal_from, stream, uniform_at, word_at
+from abex.randomness import (
+    GOLDEN,
+    STEP,
+    argmax,
+    counter_key,
+    gamma_from,
+    normal_from,
+    stream,
+    uniform_at,
+    word_at,
+)
 
 LEVEL = 1e-6
 
@@ -91,3 +101,12 @@ def test_ties_are_broken_evenly():
     )
     assert counts[0] == counts[3] == 0
     assert stats.chisquare(counts[[1, 2, 4]]).pvalue > LEVEL
+
+
+def test_no_two_arms_share_a_stretch_of_the_reward_sequence():
+    """STEP * difference = GOLDEN * distance (mod 2^64) has no solution with a small distance."""
+    inverse = pow(int(GOLDEN), -1, 2**64)
+    factor = np.uint64(int(STEP) * inverse % 2**64)
+    distances = np.arange(1, 1_000_001, dtype=np.uint64) * factor  # in steps, modulo 2^64
+    nearest = np.minimum(distances, np.uint64(0) - distances)
+    assert int(nearest.min()) > 10**9

@@ -57,7 +57,7 @@ def test_adding_a_policy_or_a_replication_changes_no_other_number():
 
 def test_workers_and_pieces_change_nothing(monkeypatch):
     reference = simulate([UCB1(), Thompson()], ARMS, workers=1, **QUICK)
-    monkeypatch.setattr("abex.simulation.FIRST_CHUNK", 7)
+    monkeypatch.setattr("abex.simulation.FIRST_CHUNK", 21)
     for workers in (1, 2, 8):
         assert np.array_equal(
             simulate([UCB1(), Thompson()], ARMS, workers=workers, **QUICK).regret, reference.regret

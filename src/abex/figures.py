@@ -89,6 +89,37 @@ def regret_curves(
     return save(figure, path)
 
 
+def schedule_and_bounds(
+    steps: Any,
+    regret: tuple[Any, Any, Any],
+    bounds: dict[str, Any],
+    phases: Sequence[tuple[int, int]],
+    *,
+    title: str,
+    subtitle: str = "",
+    path: str | Path | None = None,
+) -> Any:
+    """Simulated regret (mean, low, high) and bounds on it over steps, both logarithmic; exploration ``phases`` in grey."""
+    figure, axes = canvas()
+    for first, last in phases:
+        axes.axvspan(first - 0.5, last + 0.5, color="#BBBBBB", alpha=0.5, linewidth=0)
+    mean, low, high = (np.maximum(values, 1e-3) for values in regret)
+    axes.plot(steps, mean, linewidth=1.8, label="simulated regret", **style_of(0))
+    axes.fill_between(steps, low, high, color=style_of(0)["color"], alpha=0.18, linewidth=0)
+    for position, (label, values) in enumerate(bounds.items(), start=1):
+        axes.plot(
+            steps, values, linewidth=1.3, label=label, color=style_of(position)["color"], linestyle="--"
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(float(steps[0]), float(steps[-1]))
+    axes.set_xlabel("step")
+    axes.set_ylabel("regret (sum of lost mean rewards)")
+    axes.legend(loc="upper left", fontsize=9)
+    entitle(axes, title, subtitle)
+    return save(figure, path)
+
+
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     """Name each line at its right end, moved apart where they would overlap."""
     end = float(steps[-1])

@@ -65,8 +65,13 @@ def mix(word: Any) -> Any:
 
 @kernel
 def word_at(key: Any, t: int, arm: int) -> Any:
-    """Random word of the cell (t, arm) of the table named ``key``."""
-    return mix(mix(key + np.uint64(t) * GOLDEN) + np.uint64(arm) * STEP)
+    """Random word of the cell (t, arm) of the table named ``key``.
+
+    Along the steps of one arm this is splitmix64, along the arms of one step its twin with another increment. Two arms
+    share a stretch of the sequence only if STEP times their difference is GOLDEN times a small number, modulo 2^64:
+    for a million arms and a billion steps there is no such pair (a test looks).
+    """
+    return mix(key + np.uint64(t) * GOLDEN + np.uint64(arm) * STEP)
 
 
 @kernel
@@ -121,14 +126,15 @@ def argmax(values: Any, rng: Any) -> int:
     ties = 1
     for k in range(1, values.size):
         value = values[k]
-        if value > top:
-            best = k
-            top = value
-            ties = 1
-        elif value == top:
-            ties += 1
-            if rng.random() * ties < 1.0:
+        if value >= top:  # one comparison for most arms
+            if value > top:
                 best = k
+                top = value
+                ties = 1
+            else:
+                ties += 1
+                if rng.random() * ties < 1.0:
+                    best = k
     return best
 
 

@@ -9,7 +9,6 @@ replication changes no other number, nor does the number of workers.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 import time
@@ -26,13 +25,13 @@ from abex.environments.base import Environment, Rules
 from abex.errors import UserError, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.kernels import compiled
-from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, parse_policy
+from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
 
 LONGEST_HORIZON = 10**11  # at 10 ns a step that is a quarter of an hour
-FIRST_CHUNK = 1_000  # steps of the first kernel call; later calls grow until they last about CHUNK_SECONDS
-CHUNK_SECONDS = 0.1
+FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
+CHUNK_SECONDS = 0.05
 
 
 def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
@@ -121,7 +120,7 @@ def play_replication(
     regret, hits = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
     cursor, totals, seen = np.zeros(1, np.int64), np.zeros(2), np.zeros(widest, np.int64)
     tail = (checkpoints, regret, hits, cursor, totals, seen, rng)
-    first, chunk, spent, timed = 1, FIRST_CHUNK, 0, 0
+    first, chunk, spent, timed = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0, 0
     while first <= horizon and not stopped():
         last = min(horizon, first + chunk - 1)
         began = time.thread_time_ns()
@@ -131,7 +130,7 @@ def play_replication(
         if first > 1 or last == horizon:  # the first piece may have compiled
             spent, timed = spent + took, timed + last - first + 1
         if took < CHUNK_SECONDS * 1e9 / 2:
-            chunk *= 2
+            chunk *= 2 if took > CHUNK_SECONDS * 1e9 / 8 else 8
         advance(last - first + 1)
         first = last + 1
     return Replication(regret, hits, policy.report(state), spent / max(timed, 1), state)
@@ -248,16 +247,10 @@ def run_in_threads(
 def as_policies(policies: Any) -> list[Policy[Any]]:
     """A list of distinct policies from what a person passes."""
     several = [policies] if isinstance(policies, Policy | str) else list(policies)
-    chosen = [parse_policy(policy) if isinstance(policy, str) else policy for policy in several]
-    if not chosen:
+    if not several:
         raise UserError("policies is empty: name at least one")
+    chosen = [as_policy(policy) for policy in several]
     for policy in chosen:
-        if not isinstance(policy, Policy):
-            raise UserError(f"policies must be policies or their names, got {policy!r}")
-        if not dataclasses.is_dataclass(policy):
-            raise UserError(
-                f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
-            )
         if chosen.count(policy) > 1:
             raise UserError(f"policies holds {policy} twice")
     return chosen

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "results": ("results", "what the store holds: list, export, prune"),
     "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
     "list": ("listing", "policies and environments, or one of them explained"),
+    "theory": ("theory", "when ABE explores, what is proved about it, and parameters with a reason"),
 }
 
 

@@ -17,9 +17,7 @@ from abex.policies.boltzmann import initial_mean
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.randomness import below
-from abex.theory.schedule import boltzmann_slots, exploration_rate, whole_sweeps
-
-ROUNDINGS = ("floor", "carry", "ceil")
+from abex.theory.schedule import ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
 
 # The counters of `AbeState.clock`.
 EPOCH = 0  # outer iteration i of the paper
@@ -51,7 +49,7 @@ class AbeState(NamedTuple):
 @kernel
 def is_exploring(state: Any) -> bool:
     """Whether the next slot belongs to pure exploration."""
-    return bool(state.due[0] > 1.0 - 1e-9)  # sums of c i^alpha K may end a hair below a whole arm
+    return is_paid(state.due[0])
 
 
 @kernel
@@ -61,12 +59,7 @@ def next_epoch(state: Any) -> None:
     state.clock[EPOCH] += 1
     epoch = state.clock[EPOCH]
     rate = exploration_rate(state.c, state.alpha, epoch)
-    if state.rounding == 0:
-        state.due[0] = n_arms * whole_sweeps(rate)
-    elif state.rounding == 1:
-        state.due[0] += n_arms * rate  # what is left of one arm waits for the next iteration
-    else:
-        state.due[0] = n_arms * -whole_sweeps(-rate)
+    state.due[0] = arms_due(state.rounding, rate, n_arms, state.due[0])
     state.clock[SLOTS] = boltzmann_slots(n_arms, epoch)
 
 

@@ -98,7 +98,10 @@ class Policy(ABC, Generic[State]):
     # -- arms that come and go ------------------------------------------------------------------------
 
     def with_arms(self, state: State, setting: Setting, keep: NDArray[np.int64]) -> State:
-        """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen."""
+        """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen.
+
+        Per-arm fields go along, all others start afresh; a policy for which that is wrong does it itself.
+        """
         if not self.resizable:
             raise UserError(f"{type(self).__name__} cannot add or remove arms while it plays")
         fresh = self.start(setting)
@@ -107,9 +110,7 @@ class Policy(ABC, Generic[State]):
         for name, old, new in zip(hints, state, fresh, strict=True):
             if hints[name] == PerArm:
                 new[: keep.size] = old[keep]
-                carried[name] = new
-            else:
-                carried[name] = old.copy() if isinstance(old, np.ndarray) else new
+            carried[name] = new
         return type(state)(**carried)
 
     # -- policies are values --------------------------------------------------------------------------
@@ -149,6 +150,19 @@ _registry: dict[str, type[Policy[Any]]] = {}
 def known_policies() -> dict[str, type[Policy[Any]]]:
     """Every concrete policy defined so far, ours and the user's, by name."""
     return {name: cls for name, cls in sorted(_registry.items()) if not inspect.isabstract(cls)}
+
+
+def as_policy(policy: Any) -> Policy[Any]:
+    """A policy from a value or from its name."""
+    if isinstance(policy, str):
+        return parse_policy(policy)
+    if not isinstance(policy, Policy):
+        raise UserError(f"policies must be values such as UCB1() or their names, got {policy!r}")
+    if not dataclasses.is_dataclass(type(policy)):
+        raise UserError(
+            f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
+        )
+    return policy
 
 
 def parse_policy(text: str) -> Policy[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.errors import real_number
 from abex.kernels import kernel
@@ -23,6 +24,7 @@ class GapState(NamedTuple):
     mean_losses: PerArm  # float64 (K,), unweighted
     chances: PerArm  # float64 (K,)
     floors: PerArm  # float64 (K,), scratch: exploration rate of each arm
+    untried: NDArray[np.int64]  # (1,), arms never pulled
     first: float
     second: float
 
@@ -31,18 +33,20 @@ def gap_state(n_arms: int, first: float, second: float) -> GapState:
     """No loss yet."""
     even = np.full(n_arms, 1.0 / n_arms)
     return GapState(
-        np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms), even, np.zeros(n_arms), first, second
+        np.zeros(n_arms),
+        np.zeros(n_arms),
+        np.zeros(n_arms),
+        even,
+        np.zeros(n_arms),
+        np.array([n_arms]),
+        first,
+        second,
     )
 
 
 @kernel
-def floored_chances(state: Any, rate: float, out: Any) -> None:
-    """(1 - sum of floors) softmax(-rate * losses) + floors; the floors are capped at min(1/(2K), rate)."""
-    cap = min(0.5 / out.size, rate)
-    given = 0.0
-    for k in range(out.size):
-        state.floors[k] = min(cap, state.floors[k])
-        given += state.floors[k]
+def floored_chances(state: Any, rate: float, given: float, out: Any) -> None:
+    """(1 - given) softmax(-rate * losses) + floors, ``given`` the sum of the floors."""
     loss_chances(state.losses, rate, out)
     for k in range(out.size):
         out[k] = (1.0 - given) * out[k] + state.floors[k]
@@ -58,22 +62,25 @@ def half_rate(n_arms: int, t: int) -> float:
 def confident_gap_chances(state: Any, t: int, out: Any) -> None:
     """Uniform over unplayed arms while there are any, then the floored softmax."""
     n_arms = out.size
-    untried = 0
-    for k in range(n_arms):
-        if state.pulls[k] == 0.0:
-            untried += 1
-    if untried > 0:
+    if state.untried[0] > 0:
         for k in range(n_arms):
-            out[k] = 1.0 / untried if state.pulls[k] == 0.0 else 0.0
+            out[k] = 1.0 / state.untried[0] if state.pulls[k] == 0.0 else 0.0
         return
-    level = 0.5 * (state.first * math.log(t) + math.log(n_arms))
+    logarithm = math.log(t)
+    level = 0.5 * (state.first * logarithm + math.log(n_arms))
     lowest = 1.0
     for k in range(n_arms):
-        lowest = min(lowest, state.mean_losses[k] + math.sqrt(level / state.pulls[k]))
+        state.floors[k] = math.sqrt(level / state.pulls[k])
+        lowest = min(lowest, state.mean_losses[k] + state.floors[k])
+    rate = half_rate(n_arms, t)
+    cap = min(0.5 / n_arms, rate)
+    given = 0.0
     for k in range(n_arms):
-        gap = max(0.0, state.mean_losses[k] - math.sqrt(level / state.pulls[k])) - lowest
-        state.floors[k] = math.inf if gap <= 0.0 else state.second * math.log(t) / (t * gap * gap)
-    floored_chances(state, half_rate(n_arms, t), out)
+        gap = max(0.0, state.mean_losses[k] - state.floors[k]) - lowest
+        floor = cap if gap <= 0.0 else min(cap, state.second * logarithm / (t * gap * gap))
+        state.floors[k] = floor
+        given += floor
+    floored_chances(state, rate, given, out)
 
 
 @dataclass(frozen=True)
@@ -140,6 +147,8 @@ class Exp3PlusPlus(Policy[GapState]):
         if seen == arm:
             loss = 1.0 - reward
             first_pull = state.pulls[arm] == 0.0
+            if first_pull:
+                state.untried[0] -= 1
             state.pulls[arm] += 1.0
             state.mean_losses[arm] += (loss - state.mean_losses[arm]) / state.pulls[arm]
             state.losses[arm] += loss if first_pull else loss / state.chances[arm]
@@ -151,10 +160,16 @@ def weighted_gap_chances(state: Any, t: int, out: Any) -> None:
     least = state.losses[0]
     for k in range(1, out.size):
         least = min(least, state.losses[k])
+    rate = half_rate(out.size, t)
+    cap = min(0.5 / out.size, rate)
+    level = state.first * math.log(t) * math.log(t) / t
+    given = 0.0
     for k in range(out.size):
         gap = min(1.0, (state.losses[k] - least) / t)
-        state.floors[k] = math.inf if gap <= 0.0 else state.first * math.log(t) ** 2 / (t * gap * gap)
-    floored_chances(state, half_rate(out.size, t), out)
+        floor = cap if gap <= 0.0 else min(cap, level / (gap * gap))
+        state.floors[k] = floor
+        given += floor
+    floored_chances(state, rate, given, out)
 
 
 @dataclass(frozen=True)

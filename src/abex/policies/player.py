@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, real_number, whole_number
 from abex.kernels import compiled
-from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, parse_policy
+from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, as_policy
 from abex.policies.softmax import pick
 from abex.randomness import stream
 
@@ -104,13 +103,7 @@ class Player:
         compiled: bool = False,
         max_pending: int = MOST_PENDING,
     ) -> None:
-        self.policy = parse_policy(policy) if isinstance(policy, str) else policy
-        if not isinstance(self.policy, Policy):
-            raise UserError(f"policy must be a policy or its name, got {policy!r}")
-        if not dataclasses.is_dataclass(self.policy):
-            raise UserError(
-                f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
-            )
+        self.policy = as_policy(policy)
         n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
         if horizon is not None:
             horizon = whole_number("horizon", horizon, least=1)

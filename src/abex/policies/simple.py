@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from abex.errors import real_number, whole_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.means import Means, learn_mean, new_means
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.leader import FEW_ARMS, leader, learn_leader
+from abex.policies.means import learn_mean
 from abex.randomness import argmax, below
 
 
@@ -68,15 +69,38 @@ class Uniform(Policy[ArmCount]):
             out[k] = 1.0 / out.size
 
 
+class LeaderMeans(NamedTuple):
+    """Means with a remembered leader (see `leader`), and the exploration rate with whether it decays."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,), +inf before the first observation
+    lead: NDArray[np.int64]  # (1,)
+    runner_up: NDArray[np.float64]  # (1,)
+    rate: float
+    decays: bool
+
+
+def leader_means(n_arms: int, rate: float, decays: bool) -> LeaderMeans:
+    """A fresh record."""
+    return LeaderMeans(np.zeros(n_arms), np.full(n_arms, np.inf), np.array([-1]), np.zeros(1), rate, decays)
+
+
+@kernel
+def greedy_scan(state: Any, t: int, rng: Any) -> int:
+    """The arm with the largest mean, found by looking at all."""
+    return argmax(state.means, rng)
+
+
 @dataclass(frozen=True)
-class FollowTheLeader(Policy[Means]):
+class FollowTheLeader(Policy[LeaderMeans]):
     r"""Every arm once, then always the arm with the largest mean.
 
     Play :math:`\arg\max_k \hat\mu_k`.
 
     Notes
     -----
-    Cost O(K) per step. Linear regret in general: one bad first reward can end an arm for ever.
+    Cost O(1) per step while the leader is clear, O(K) when it is not. Linear regret in general: one bad first reward
+    can end an arm for ever.
 
     References
     ----------
@@ -92,26 +116,21 @@ class FollowTheLeader(Policy[Means]):
 
     also_known_as = ("FTL", "Greedy")
 
-    def start(self, setting: Setting) -> Means:
+    def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
-        return new_means(setting.n_arms)
+        return leader_means(setting.n_arms, 0.0, False)
 
     @staticmethod
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """The leader."""
-        return argmax(state.means, rng)
+        return leader(state, rng)
 
-    update = staticmethod(learn_mean)
+    update = staticmethod(learn_leader)
 
-
-class EpsilonMeans(NamedTuple):
-    """Means, and the numerator and exponent of the exploration rate."""
-
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    rate: float
-    decays: bool
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(greedy_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
 
 
 @kernel
@@ -123,11 +142,19 @@ def exploration_chance(state: Any, t: int) -> float:
 
 
 @kernel
-def epsilon_select(state: Any, t: int, rng: Any) -> int:
-    """A uniform arm with the chance of the step, else the leader."""
+def epsilon_scan(state: Any, t: int, rng: Any) -> int:
+    """A uniform arm with the chance of the step, else the leader, found by looking at all arms."""
     if rng.random() < exploration_chance(state, t):
         return below(state.means.size, rng)
     return argmax(state.means, rng)
+
+
+@kernel
+def epsilon_select(state: Any, t: int, rng: Any) -> int:
+    """A uniform arm with the chance of the step, else the remembered leader."""
+    if rng.random() < exploration_chance(state, t):
+        return below(state.means.size, rng)
+    return leader(state, rng)
 
 
 @kernel
@@ -148,13 +175,8 @@ def epsilon_probabilities(state: Any, t: int, out: Any) -> None:
             out[k] += (1.0 - chance) / leaders
 
 
-def epsilon_means(n_arms: int, rate: float, decays: bool) -> EpsilonMeans:
-    """A fresh record."""
-    return EpsilonMeans(np.zeros(n_arms), np.full(n_arms, np.inf), rate, decays)
-
-
 @dataclass(frozen=True)
-class EpsilonGreedy(Policy[EpsilonMeans]):
+class EpsilonGreedy(Policy[LeaderMeans]):
     r"""The leader, but for a fixed chance of any arm.
 
     With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
@@ -171,7 +193,7 @@ class EpsilonGreedy(Policy[EpsilonMeans]):
 
     Notes
     -----
-    Cost O(K) per greedy step.
+    Cost O(1) per step while the leader is clear, O(K) when it is not.
 
     Examples
     --------
@@ -188,17 +210,21 @@ class EpsilonGreedy(Policy[EpsilonMeans]):
     def __post_init__(self) -> None:
         real_number("epsilon", self.epsilon, least=0.0, most=1.0)
 
-    def start(self, setting: Setting) -> EpsilonMeans:
+    def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
-        return epsilon_means(setting.n_arms, self.epsilon, False)
+        return leader_means(setting.n_arms, self.epsilon, False)
 
     select = staticmethod(epsilon_select)
-    update = staticmethod(learn_mean)
+    update = staticmethod(learn_leader)
     probabilities = staticmethod(epsilon_probabilities)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
 
 
 @dataclass(frozen=True)
-class DecayingEpsilonGreedy(Policy[EpsilonMeans]):
+class DecayingEpsilonGreedy(Policy[LeaderMeans]):
     r"""The leader, but for a chance of any arm that falls like 1/t.
 
     Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
@@ -217,7 +243,7 @@ class DecayingEpsilonGreedy(Policy[EpsilonMeans]):
 
     Notes
     -----
-    Cost O(K) per greedy step.
+    Cost O(1) per step while the leader is clear, O(K) when it is not.
 
     Examples
     --------
@@ -233,13 +259,17 @@ class DecayingEpsilonGreedy(Policy[EpsilonMeans]):
         real_number("c", self.c, above=0.0)
         real_number("d", self.d, above=0.0, most=1.0)
 
-    def start(self, setting: Setting) -> EpsilonMeans:
+    def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
-        return epsilon_means(setting.n_arms, self.c / self.d**2, True)
+        return leader_means(setting.n_arms, self.c / self.d**2, True)
 
     select = staticmethod(epsilon_select)
-    update = staticmethod(learn_mean)
+    update = staticmethod(learn_leader)
     probabilities = staticmethod(epsilon_probabilities)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
 
 
 class Commitment(NamedTuple):

@@ -16,9 +16,13 @@ def boltzmann_weights(values: Any, rate: float, out: Any) -> float:
         if values[k] > top:
             top = values[k]
     total = 0.0
+    if top == math.inf:
+        for k in range(values.size):
+            out[k] = 1.0 if values[k] == top else 0.0
+            total += out[k]
+        return total
     for k in range(values.size):
-        # the branch also keeps inf - inf and 0 * inf out
-        weight = 1.0 if values[k] == top else math.exp(rate * (values[k] - top))
+        weight = math.exp(rate * (values[k] - top))
         out[k] = weight
         total += weight
     return total

@@ -1,0 +1,105 @@
+"""What no consistent policy can beat as the horizon grows: Lai and Robbins, and its linear program on graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError
+
+
+def bernoulli_kl(p: float, q: float) -> float:
+    r"""Kullback-Leibler divergence of Bernoulli laws, :math:`p\ln\frac pq + (1-p)\ln\frac{1-p}{1-q}`.
+
+    >>> bernoulli_kl(0.5, 0.75)
+    0.143...
+    >>> bernoulli_kl(0.5, 1.0)
+    inf
+    """
+    total = 0.0
+    for x, y in ((p, q), (1.0 - p, 1.0 - q)):
+        if x > 0.0:
+            total += x * math.log(x / y) if y > 0.0 else math.inf
+    return total
+
+
+def lai_robbins(means: Iterable[float]) -> float:
+    r"""The constant C of :math:`\liminf R(T)/\ln T \ge C = \sum_k\Delta_k/\mathrm{kl}(\mu_k,\mu^*)`.
+
+    Lai and Robbins 1985, for Bernoulli arms under bandit feedback; asymptotic, not a floor at finite T.
+
+    >>> round(lai_robbins([0.75] + [0.5] * 332))
+    577
+    """
+    mu = _means(means)
+    top = float(mu.max())
+    return math.fsum((top - m) / bernoulli_kl(m, top) for m in mu[mu < top].tolist())
+
+
+def graph_lower_bound(means: Iterable[float], graph: Any) -> float:
+    r"""The constant of the lower bound with side observations, a linear program.
+
+    .. math:: \min_{c\ge0}\sum_j c_j\Delta_j\quad\text{such that}\quad
+              \sum_{j\in\mathrm{in}(i)}c_j \ge \frac{1}{\mathrm{kl}(\mu_i,\mu^*)}\ \text{for every sub-optimal } i
+
+    Arms that a best arm reveals are free. Buccapatnam, Eryilmaz, Shroff 2014. ``graph`` is an `abex.Graph`, or
+    a (K, K) matrix whose entry (j, i) says that pulling j reveals i (self-loops are always there).
+
+    >>> import numpy as np
+    >>> means = [0.75] + [0.5] * 9
+    >>> round(graph_lower_bound(means, np.eye(10)), 6) == round(lai_robbins(means), 6)
+    True
+    >>> graph_lower_bound(means, np.ones((10, 10)))
+    0.0
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    mu = _means(means)
+    top = float(mu.max())
+    start, arms = _observers(graph, mu.size)
+    rows: list[int] = []
+    columns: list[int] = []
+    demands: list[float] = []
+    for i in np.flatnonzero(mu < top).tolist():
+        seen_by = arms[start[i] : start[i + 1]]
+        if not bool(np.any(mu[seen_by] == top)):
+            rows += [len(demands)] * seen_by.size
+            columns += seen_by.tolist()
+            demands.append(1.0 / bernoulli_kl(float(mu[i]), top))
+    if not demands or all(demand == 0.0 for demand in demands):
+        return 0.0
+    matrix: Any = csr_array((np.full(len(rows), -1.0), (rows, columns)), shape=(len(demands), mu.size))
+    answer: Any = linprog(top - mu, A_ub=matrix, b_ub=-np.array(demands), bounds=(0.0, None), method="highs")
+    if not answer.success:
+        raise RuntimeError(f"the linear program of the lower bound was not solved: {answer.message}")
+    return float(answer.fun)
+
+
+def _means(means: Iterable[float]) -> NDArray[np.float64]:
+    mu = np.asarray(list(means), dtype=np.float64)
+    if mu.ndim != 1 or mu.size == 0 or not bool(np.all((mu >= 0.0) & (mu <= 1.0))):
+        raise UserError("means must be a non-empty list of numbers in [0, 1]")
+    return mu
+
+
+def _observers(graph: Any, n_arms: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """In-neighbourhoods in compressed rows: of an abex graph (told by its record) or of a matrix."""
+    links = getattr(graph, "links", graph)
+    if hasattr(links, "in_start"):
+        start, arms = np.asarray(links.in_start), np.asarray(links.in_arms)
+    else:
+        from scipy.sparse import csc_array, eye_array
+
+        matrix = csc_array(graph)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise UserError(f"the graph's matrix must be square, got shape {matrix.shape}")
+        matrix = csc_array(matrix + eye_array(matrix.shape[0]))
+        start, arms = matrix.indptr, matrix.indices
+    if start.size != n_arms + 1:
+        raise UserError(f"the graph has {start.size - 1} arms but there are {n_arms} means")
+    return start, arms
