@@ -22,7 +22,7 @@ from abex.results import canonical
 Spec = dict[str, Any]
 
 
-class MissingData(UserError):
+class MissingData(UserError):  # noqa: N818 - said to a person, in a sentence
     """The data of a problem are not on this machine and could not be fetched."""
 
 
