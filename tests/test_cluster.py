@@ -102,7 +102,7 @@ def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, clus
             cluster.scheduler.kill()
 
     with Store(tmp_path / "cells.sqlite") as store:
-        with pytest.raises(UserError, match="lost the scheduler at tcp://.*what was finished is stored"):
+        with pytest.raises(UserError, match=r"lost the scheduler at tcp://.*what was finished is stored"):
             sweep(wanted, store, on_cluster(cluster.address), tell)
         assert 5 <= len(store) < 60
         state = sweep(wanted, store, in_threads(2))

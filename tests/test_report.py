@@ -65,6 +65,7 @@ def page(browser, path):
         lambda request: opened.trouble.append(request.url) if request.url.startswith("http") else None,
     )
     opened.goto(path.as_uri())
+    opened.locator("#one-v1 .figure").scroll_into_view_if_needed()
     opened.wait_for_selector("#one-v1 .plot[data-drawn='1'] svg")
     yield opened
     assert opened.trouble == []
@@ -140,6 +141,7 @@ def test_the_page_is_dark_when_asked_and_fits_a_phone(browser, path):
     context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark", offline=True)
     page = context.new_page()
     page.goto(path.as_uri())
+    page.locator("#one-v1 .figure").scroll_into_view_if_needed()
     page.wait_for_selector("#one-v1 .plot[data-drawn='1'] svg")
     background = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(background)
