@@ -21,5 +21,7 @@ def test_example(block, tmp_path):
     smaller = block.replace("horizon=100_000", "horizon=2_000").replace("replications=100", "replications=4")
     script = tmp_path / "example.py"
     script.write_text(smaller)
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr

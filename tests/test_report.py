@@ -111,15 +111,15 @@ def test_a_line_is_hidden_and_shown_by_its_button(page):
 
 def test_axes_switch_between_log_and_linear_and_between_quantities(page):
     ticks = "#one-v1 .plot .role-axis-label text"
-    logarithmic = page.locator(ticks).all_inner_texts()
+    logarithmic = page.locator(ticks).all_text_contents()
     page.locator("#one-v1 [data-control='log-x']").click()
     page.locator("#one-v1 [data-control='log-y']").click()
     page.wait_for_selector("#one-v1 .plot[data-drawn='3'] svg")
-    assert page.locator(ticks).all_inner_texts() != logarithmic
+    assert page.locator(ticks).all_text_contents() != logarithmic
     page.locator("#one-v1 select[data-control='y']").select_option("gap")
     page.wait_for_selector("#one-v1 .plot[data-drawn='4'] svg")
     assert "paired difference to UCB1" in " ".join(
-        page.locator("#one-v1 .plot .role-axis-title text").all_inner_texts()
+        page.locator("#one-v1 .plot .role-axis-title text").all_text_contents()
     )
     page.locator("#one-v1 select[data-control='x']").select_option("seconds")
     page.wait_for_selector("#one-v1 .plot[data-drawn='5'] svg")
