@@ -150,7 +150,12 @@ for (const element of document.querySelectorAll("[data-figure]")) {
   controls(figure);
   seen.observe(element);
 }
-window.addEventListener("beforeprint", () => { for (const figure of drawn.values()) if (!figure.visible && figure.data.lines.length) draw(figure); });
+function drawRest() {  // one after the other while nothing else is to do, so that a print shows all of them
+  const next = [...drawn.values()].find((figure) => !figure.visible && figure.data.lines.length);
+  if (next) draw(next).then(() => idle(drawRest));
+}
+const idle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
+window.addEventListener("load", () => idle(drawRest));
 
 // -- tables --------------------------------------------------------------------------------------------------
 function valueOf(row, column) {
