@@ -326,6 +326,15 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_saved_file_has_the_mode_of_any_other_file(tmp_path):
+    (tmp_path / "other").write_text("x")
+    player, path = saved(tmp_path)
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    path.chmod(0o600)
+    player.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_copy_lives_its_own_life():
     player = Player(Thompson(), n_arms=3, seed=1)
     twin = player.copy()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from abex import environments, policies
 from abex.environments import *  # noqa: F403
 from abex.errors import UserError
+from abex.graphs import DropOut, ErdosRenyiEachStep, FeedbackGraph, Graph, GraphSequence
 from abex.kernels import kernel
 from abex.policies import *  # noqa: F403
 from abex.policies.player import Decision, Player
@@ -26,6 +27,11 @@ _LAZY = {"simulate": "abex.simulation", "Curves": "abex.curves"}
 __all__ = [
     "Curves",
     "Decision",
+    "DropOut",
+    "ErdosRenyiEachStep",
+    "FeedbackGraph",
+    "Graph",
+    "GraphSequence",
     "Player",
     "UserError",
     "__version__",

@@ -171,3 +171,75 @@ def save(figure: Any, path: str | Path | None) -> Any:
         figure.savefig(buffer, format=kind, metadata=metadata)
     write_atomically(path, buffer.getvalue())
     return figure
+
+
+def error_curves(
+    counts: Any,
+    lines: Sequence[tuple[str, Any]],
+    *,
+    title: str = "Error",
+    subtitle: str = "",
+    across: str = "classifiers",
+    path: str | Path | None = None,
+) -> Any:
+    """Error in per cent over the number of classifiers, labels at the line's end."""
+    figure, axes = canvas()
+    for position, (label, errors) in enumerate(lines):
+        axes.plot(counts, errors, label=label, linewidth=1.6, **style_of(position))
+    if len(counts) > 1:
+        axes.set_xscale("log")
+        axes.set_xlim(float(counts[0]), float(counts[-1]))
+    if all(np.min(errors) > 0 for _, errors in lines):
+        axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel("error (per cent)")
+    axes.legend()
+    entitle(axes, title, subtitle)
+    return save(figure, path)
+
+
+def confusion(
+    counts: Any, names: Sequence[str], *, title: str = "Confusion", path: str | Path | None = None
+) -> Any:
+    """How often each class (row) was taken for each other (column); colours leave the diagonal out."""
+    figure, axes = canvas(figsize=(6.4, 5.6))
+    table = np.asarray(counts)
+    wrong = table.astype(float)
+    np.fill_diagonal(wrong, 0.0)
+    axes.imshow(wrong, cmap="Blues")
+    axes.grid(visible=False)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true class")
+    for i in range(table.shape[0]) if len(names) <= 30 else ():
+        for j in range(table.shape[1]):
+            if table[i, j]:
+                dark = i != j and wrong[i, j] > wrong.max() / 2
+                axes.text(
+                    j,
+                    i,
+                    str(table[i, j]),
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if dark else "black",
+                )
+    entitle(axes, title)
+    return save(figure, path)
+
+
+def error_against_time(
+    points: Sequence[tuple[str, Any, Any]], *, title: str, subtitle: str = "", path: str | Path | None = None
+) -> Any:
+    """Series ``(label, seconds, errors in per cent)``: lower left is better."""
+    figure, axes = canvas()
+    for position, (label, seconds, errors) in enumerate(points):
+        axes.plot(seconds, errors, marker="o", markersize=4, linewidth=1.2, label=label, **style_of(position))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("CPU seconds of fit")
+    axes.set_ylabel("test error (per cent)")
+    axes.legend(fontsize=8)
+    entitle(axes, title, subtitle)
+    return save(figure, path)

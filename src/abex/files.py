@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,22 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, _usual_mode(target))
         os.replace(temporary, target)
     except OSError as error:
         raise UserError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def _usual_mode(target: Path) -> int:
+    """The mode of the file to be replaced, else what a newly opened file would have (temporary files are private)."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:

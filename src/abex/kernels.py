@@ -31,6 +31,7 @@ UNUSED_DAYS = 14  # a stamp nobody has used for so long is deleted
 
 _waiting: list[Callable[..., Any]] = []
 _registered: set[Callable[..., Any]] = set()
+_lessons: list[Callable[[], None]] = []
 _lock = threading.RLock()
 
 
@@ -38,6 +39,12 @@ def kernel(function: Function) -> Function:
     """Mark ``function`` as usable inside compiled code. It stays a plain Python function."""
     _waiting.append(function)
     return function
+
+
+def before_compiling(lesson: Callable[[], None]) -> Callable[[], None]:
+    """Run ``lesson`` once, before the first compilation: it may teach Numba a function of its own."""
+    _lessons.append(lesson)
+    return lesson
 
 
 def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[[Function], Function]:
@@ -57,6 +64,8 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
         from numba.extending import register_jitable
 
         with _lock:
+            while _lessons:
+                _lessons.pop()()
             for unknown in {*_waiting, *kernels} - _registered:
                 register_jitable(error_model="numpy")(unknown)
                 _registered.add(unknown)
@@ -145,3 +154,14 @@ def _numba_cache(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         config.CACHE_DIR = before
+
+
+def fast(function: Function) -> Function:
+    """A kernel compiled on its own, for work outside the simulator's loop."""
+    result: Function = _alone(function)
+    return result
+
+
+@cache
+def _alone(function: Any) -> Any:
+    return compiled(function, allocates=True)(function)

@@ -24,6 +24,7 @@ from abex.curves import Curves
 from abex.environments.base import Environment, Rules
 from abex.errors import UserError, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
+from abex.graphs.graph import as_graph
 from abex.kernels import compiled
 from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, as_policy
 from abex.progress import Progress
@@ -284,7 +285,7 @@ def check_setting(
     longest = environment.longest_horizon
     if longest is not None and horizon > longest:
         raise UserError(f"horizon {horizon} is longer than the environment, which ends at step {longest}")
-    if graph is not None and graph.n_arms != environment.n_arms:
+    if graph is not None and as_graph(graph).n_arms != environment.n_arms:
         raise UserError(
             f"the graph has {graph.n_arms} nodes but the environment has {environment.n_arms} arms"
         )

@@ -11,8 +11,9 @@ import click
 import numpy as np
 
 from abex.cli.output import console, table
-from abex.environments import Bernoulli, Beta, ClippedGaussian
+from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm
 from abex.errors import UserError, real_number, whole_number
+from abex.graphs import Graph
 from abex.policies.base import MOST_ARMS
 from abex.randomness import stream
 
@@ -40,6 +41,12 @@ DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
     show_default=True,
     help="Law of the rewards.",
 )
+@click.option(
+    "--graph",
+    "edges",
+    help="File of edges (SNAP, .gz): what a pull shows; --arms special hides one better arm in it.",
+)
+@click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
 @click.option("--horizon", default="10000", show_default=True, help="Steps; 1e5 is understood.")
 @click.option("--replications", default="100", show_default=True, help="Independent repetitions.")
 @click.option("--seed", default="0", show_default=True, help="Names all random numbers.")
@@ -55,7 +62,8 @@ DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def command(
-    policies: tuple[str, ...], arms: str, rewards: str, horizon: str, replications: str, seed: str,
+    policies: tuple[str, ...], arms: str, rewards: str, edges: str | None, directed: bool,
+    horizon: str, replications: str, seed: str,
     workers: str | None, level: float, out: str, quiet: bool,
 ) -> None:  # fmt: skip
     """Compare policies on arms with the given means: a table, a figure and the numbers.
@@ -64,20 +72,30 @@ def command(
     """
     from abex.simulation import simulate
 
-    numbers = {
+    numbers: dict[str, Any] = {
         "horizon": _whole("--horizon", horizon),
         "replications": _whole("--replications", replications),
         "seed": _whole("--seed", seed),
         "workers": None if workers is None else _whole("--workers", workers),
     }
-    environment = LAWS[rewards](parse_arms(arms, numbers["seed"] or 0))
+    graph = None if edges is None else Graph.read(edges, directed=directed)
+    if arms == "special":
+        if graph is None:
+            raise UserError(
+                "--arms special hides one better arm among the nodes of a graph: pass --graph FILE"
+            )
+        environment: Any = SpecialArm(graph.n_arms)
+    else:
+        environment = LAWS[rewards](parse_arms(arms, numbers["seed"] or 0))
     target = Path(out)
     if not target.parent.is_dir():
         raise UserError(f"cannot write {out!r}: there is no folder {str(target.parent)!r}")
     began = time.monotonic()
-    curves = simulate(policies or DEFAULT, environment, progress=False if quiet else None, **numbers)  # type: ignore[arg-type]
+    curves = simulate(
+        policies or DEFAULT, environment, graph=graph, progress=False if quiet else None, **numbers
+    )
     rows = summary_rows(curves, level)
-    where = f"{environment.n_arms} {rewards} arms"
+    where = f"{environment.n_arms} {rewards} arms" + ("" if graph is None else f", {graph.n_edges} edges")
     title = f"{where}, horizon {numbers['horizon']}, {numbers['replications']} replications, {time.monotonic() - began:.1f} s"
     console().print(
         table(

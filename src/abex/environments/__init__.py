@@ -2,6 +2,18 @@
 
 from abex.environments.base import Environment
 from abex.environments.changing import Drifting, Switching, Table
+from abex.environments.ratings import RatingTable
+from abex.environments.special import SpecialArm
 from abex.environments.stochastic import Bernoulli, Beta, ClippedGaussian
 
-__all__ = ["Bernoulli", "Beta", "ClippedGaussian", "Drifting", "Environment", "Switching", "Table"]
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "ClippedGaussian",
+    "Drifting",
+    "Environment",
+    "RatingTable",
+    "SpecialArm",
+    "Switching",
+    "Table",
+]

@@ -3,8 +3,16 @@
 from abex.policies.abe import ABE
 from abex.policies.base import Policy, Setting, known_policies, parse_policy
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
+from abex.policies.elimination import EliminationAlphaSample
 from abex.policies.exp3 import Exp3, Exp3IX, Exp3P, Exp3PBubeck
 from abex.policies.exp3pp import Exp3PlusPlus, Exp3PlusPlus2014
+from abex.policies.graph_exp3 import ELP, Exp3G, Exp3SET
+from abex.policies.graph_exp3dom import Exp3DOM
+from abex.policies.graph_exp3gpp import Exp3GPlusPlus
+from abex.policies.graph_exp3ix import Exp3IXGraph
+from abex.policies.graph_index import TSU, TSMaxN, UCBMaxN
+from abex.policies.graph_lp import UCBLP, EpsilonGreedyLP
+from abex.policies.ids import IDSN
 from abex.policies.multiboost import Exp3PMultiBoost
 from abex.policies.simple import (
     DecayingEpsilonGreedy,
@@ -19,29 +27,42 @@ from abex.policies.ucb import KLUCB, MOSS, UCB1, UCBV, AnytimeMOSS
 
 __all__ = [
     "ABE",
+    "ELP",
+    "IDSN",
     "INF",
     "KLUCB",
     "MOSS",
+    "TSU",
     "UCB1",
+    "UCBLP",
     "UCBV",
     "AnytimeMOSS",
     "Boltzmann",
     "BoltzmannGumbel",
     "DecayingEpsilonGreedy",
+    "EliminationAlphaSample",
     "EpsilonGreedy",
+    "EpsilonGreedyLP",
     "Exp3",
+    "Exp3DOM",
+    "Exp3G",
+    "Exp3GPlusPlus",
     "Exp3IX",
+    "Exp3IXGraph",
     "Exp3P",
     "Exp3PBubeck",
     "Exp3PMultiBoost",
     "Exp3PlusPlus",
     "Exp3PlusPlus2014",
+    "Exp3SET",
     "ExploreThenCommit",
     "FollowTheLeader",
     "Policy",
     "Setting",
+    "TSMaxN",
     "Thompson",
     "TsallisINF",
+    "UCBMaxN",
     "Uniform",
     "known_policies",
     "parse_policy",

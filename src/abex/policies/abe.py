@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import one_of, real_number
+from abex.graphs.feedback import as_changing, changes
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.boltzmann import initial_mean
+from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.randomness import below
 from abex.theory.schedule import ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
+
+COVERS = ("alpha-sample", "dominating", "lp")
 
 # The counters of `AbeState.clock`.
 EPOCH = 0  # outer iteration i of the paper
@@ -40,6 +44,9 @@ class AbeState(NamedTuple):
     place: NDArray[np.int64]  # (K,), where an arm stands in `missing`, -1 once revealed
     clock: NDArray[np.int64]  # (6,)
     due: NDArray[np.float64]  # (1,), arms still to be covered before Boltzmann slots begin
+    spread: NDArray[np.float64]  # (K,), law of the exploration pulls under cover="lp", else empty
+    covered: float  # arms that such a pull covers on average
+    afresh: bool  # the graph changes: find a new xi in every sweep
     eta: float
     c: float
     alpha: float
@@ -87,6 +94,9 @@ def end_of_slot(state: Any, arm: int) -> None:
             next_epoch(state)
         return
     clock[EXPLORED] += 1
+    if state.spread.size > 0:
+        state.due[0] -= state.covered
+        return
     covered = state.covers[clock[NEXT]]
     if clock[NEXT] == clock[FOUND]:
         if covered == 0:
@@ -97,6 +107,19 @@ def end_of_slot(state: Any, arm: int) -> None:
     clock[NEXT] += 1
     if clock[MISSING] == 0 and clock[NEXT] == clock[FOUND]:
         clock[NEXT] = 0
+        if state.afresh:
+            forget_sequence(state)
+
+
+@kernel
+def forget_sequence(state: Any) -> None:
+    """Start the search for xi again."""
+    for k in range(state.means.size):
+        state.covers[k] = 0
+        state.missing[k] = k
+        state.place[k] = k
+    state.clock[FOUND] = 0
+    state.clock[MISSING] = state.means.size
 
 
 @dataclass(frozen=True)
@@ -120,6 +143,11 @@ class ABE(Policy[AbeState]):
     rounding : {"floor", "carry", "ceil"}
         ``floor`` is the paper's. ``carry`` counts :math:`c\,i^\alpha K` arms to cover and keeps the fraction
         for the next iteration, so that a small c explores too. ``ceil`` explores in every iteration.
+    cover : {"alpha-sample", "dominating", "lp"}
+        Where the sweeps go. ``alpha-sample`` is the paper's :math:`\xi`, which needs no knowledge of the graph; on a graph
+        that changes it is found anew in every sweep. ``dominating`` sweeps over a greedy dominating set, about half as
+        long on social networks; ``lp`` draws from the best fractional one. Both must know the graph, which
+        must not change.
     initial : float or None
         :math:`r_k` before the first observation. The paper's 0 lets an unseen arm starve; 1 is optimistic;
         None plays every arm once before all else.
@@ -149,8 +177,14 @@ class ABE(Policy[AbeState]):
     alpha: float = 0.7
     rounding: str = "floor"
     initial: float | None = 0.0
+    cover: str = "alpha-sample"
 
     def __post_init__(self) -> None:
+        one_of("cover", self.cover, COVERS)
+        if self.cover != "alpha-sample":  # of this policy, not of the class
+            object.__setattr__(self, "needs_graph", True)
+            object.__setattr__(self, "changing_graphs", "none")
+            object.__setattr__(self, "names_matter", True)
         real_number("eta", self.eta, above=0.0)
         real_number("c", self.c, least=0.0)
         real_number("alpha", self.alpha, least=0.0)
@@ -170,19 +204,40 @@ class ABE(Policy[AbeState]):
             place=np.arange(n),
             clock=np.array([0, 0, 0, n, 0, 0]),
             due=np.zeros(1),
+            spread=np.zeros(0),
+            covered=0.0,
+            afresh=setting.graph is not None and changes(as_changing(setting.graph)),
             eta=float(self.eta),
             c=float(self.c),
             alpha=float(self.alpha),
             rounding=ROUNDINGS.index(self.rounding),
         )
+        if self.cover == "dominating":
+            self._sweep_over(state, dominating_arms(only_graph(self, known_graph(self, setting))), setting)
+        elif self.cover == "lp":
+            law, value = best_spread(only_graph(self, known_graph(self, setting)))
+            state = state._replace(spread=law, covered=n * value)
         next_epoch(state)
         return state
+
+    def _sweep_over(self, state: AbeState, arms: NDArray[np.int64], setting: Setting) -> None:
+        """Make ``arms`` the exploration sequence, with the arms that each is the first to reveal."""
+        links = as_changing(setting.graph)
+        for position, arm in enumerate(arms):
+            shown = links.out_arms[links.out_start[arm] : links.out_start[arm + 1]]
+            new = shown[state.place[shown] >= 0]
+            state.sequence[position] = arm
+            state.covers[position] = new.size
+            state.place[new] = -1
+        state.clock[FOUND], state.clock[MISSING] = arms.size, 0
 
     @staticmethod
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """The next arm of the sweep, or a draw from the Boltzmann distribution."""
         if is_exploring(state):
+            if state.spread.size > 0:
+                return pick(state.spread, 1.0, rng)
             if state.clock[NEXT] < state.clock[FOUND]:
                 return int(state.sequence[state.clock[NEXT]])
             return int(state.missing[below(state.clock[MISSING], rng)])
@@ -194,7 +249,7 @@ class ABE(Policy[AbeState]):
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean; a discovery pull of xi covers what it reveals."""
         learn_mean(state, t, arm, seen, reward, rng)
-        if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND]:
+        if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND] and state.spread.size == 0:
             reveal_arm(state, seen)
         if seen == arm:
             end_of_slot(state, arm)
@@ -208,7 +263,9 @@ class ABE(Policy[AbeState]):
             normalised(out, boltzmann_weights(state.means, rate, out))
             return
         for k in range(out.size):
-            out[k] = 0.0
+            out[k] = state.spread[k] if state.spread.size > 0 else 0.0
+        if state.spread.size > 0:
+            return
         if state.clock[NEXT] < state.clock[FOUND]:
             out[state.sequence[state.clock[NEXT]]] = 1.0
         else:
@@ -216,11 +273,11 @@ class ABE(Policy[AbeState]):
                 out[state.missing[j]] = 1.0 / state.clock[MISSING]
 
     def report(self, state: AbeState) -> dict[str, float]:
-        """Exploration slots used, outer iteration, and arms of the exploration sequence found so far."""
+        """Exploration slots used, outer iteration, and pulls of a sweep (of what is found of it so far)."""
         return {
             "exploration_slots": float(state.clock[EXPLORED]),
             "epoch": float(state.clock[EPOCH]),
-            "cover": float(state.clock[FOUND]),
+            "cover": float(state.means.size / state.covered if state.spread.size else state.clock[FOUND]),
         }
 
     def with_arms(self, state: AbeState, setting: Setting, keep: NDArray[np.int64]) -> AbeState:
@@ -240,3 +297,5 @@ class ABE(Policy[AbeState]):
         yield cls(eta=1.0, c=1.0, alpha=0.5)
         yield cls(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0)
         yield cls(eta=2.0, rounding="ceil", initial=None)
+        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="dominating")
+        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="lp")

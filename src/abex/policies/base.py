@@ -56,6 +56,10 @@ class Policy(ABC, Generic[State]):
     """A rule that chooses which arm to pull next; see the module's text for what it promises."""
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
+    changing_graphs: ClassVar[str] = (
+        "any"  # which it plays: "any", "repeating" (a list that repeats) or "none"
+    )
+    names_matter: ClassVar[bool] = False  # among equal plans the numbers of the arms decide
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`

@@ -6,6 +6,7 @@ import copy
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from os import PathLike
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, real_number, whole_number
+from abex.graphs.graph import as_graph
 from abex.kernels import compiled
 from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, as_policy
 from abex.policies.softmax import pick
@@ -107,7 +109,7 @@ class Player:
         n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
         if horizon is not None:
             horizon = whole_number("horizon", horizon, least=1)
-        if graph is not None and graph.n_arms != n_arms:
+        if graph is not None and as_graph(graph).n_arms != n_arms:
             raise UserError(f"the graph has {graph.n_arms} nodes but the player has {n_arms} arms")
         self._setting = Setting(n_arms, horizon, None if graph is None else graph.feedback(np.uint64(0)))
         self._state: Any = self.policy.start(self._setting)
@@ -133,7 +135,8 @@ class Player:
     def decide(self) -> Decision:
         """The arm to try next, with an id under which its reward can be reported later."""
         with self._lock:
-            arm = int(self._kernels().select(self._state, self._steps + 1, self._rng))
+            with self._quiet():
+                arm = int(self._kernels().select(self._state, self._steps + 1, self._rng))
             return self._record(arm)
 
     def decide_many(self, k: int) -> list[Decision]:
@@ -181,7 +184,8 @@ class Player:
 
     def _chances(self, t: int) -> NDArray[np.float64]:
         out = np.zeros(self.n_arms)
-        type(self.policy).probabilities(self._state, t, out)
+        with self._quiet():
+            type(self.policy).probabilities(self._state, t, out)
         return out
 
     # -- learning -------------------------------------------------------------------------------------
@@ -260,9 +264,10 @@ class Player:
             for name, value in zip(self.policy.remembers, pending.memory, strict=True):
                 getattr(self._state, name)[:] = value
         update = self._kernels().update
-        for other, seen in also.items():
-            update(self._state, t, arm, other, seen, self._rng)
-        update(self._state, t, arm, arm, reward, self._rng)
+        with self._quiet():
+            for other, seen in also.items():
+                update(self._state, t, arm, other, seen, self._rng)
+            update(self._state, t, arm, arm, reward, self._rng)
 
     def _inner(self, arm: Any) -> int:
         name = whole_number("arm", arm, least=0)
@@ -352,6 +357,10 @@ class Player:
         from abex.policies.saving import load_player
 
         return load_player(path, compiled)
+
+    def _quiet(self) -> AbstractContextManager[Any]:
+        """The 64-bit words that draw a random graph wrap around; interpreted NumPy would warn."""
+        return nullcontext() if self._setting.graph is None else np.errstate(over="ignore")
 
     def _kernels(self) -> Kernels:
         kernels = self.policy.kernels(self._setting)

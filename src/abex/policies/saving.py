@@ -96,16 +96,17 @@ class SavedGraph:
         if not isinstance(record, type) or set(fields) != set(getattr(record, "_fields", ())):
             raise ValueError(f"there is no feedback graph of kind {name!r}")
         self.n_arms = n_arms
-        self._record: Any = record(
-            **{
-                key: decode_array(value) if isinstance(value, dict) else value
-                for key, value in fields.items()
-            }
-        )
+        self._record: Any = record(**{key: _part(value) for key, value in fields.items()})
 
     def feedback(self, key: Any) -> Any:
         """The saved record."""
         return self._record
+
+
+def _part(value: Any) -> Any:
+    """An array, or a number that may have been written as an array without dimensions."""
+    array = decode_array(value) if isinstance(value, dict) else value
+    return array[()] if isinstance(array, np.ndarray) and array.ndim == 0 else array
 
 
 def checksum(text: str) -> str:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.kernels import kernel
 
 
+@kernel
 def bernoulli_kl(p: float, q: float) -> float:
     r"""Kullback-Leibler divergence of Bernoulli laws, :math:`p\ln\frac pq + (1-p)\ln\frac{1-p}{1-q}`.
 

@@ -1,0 +1,293 @@
+"""AdaBoost.MH as a scikit-learn classifier whose features are chosen by a bandit policy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from abex.boosting.calibration import probabilities
+from abex.boosting.fitting import feature_groups
+from abex.boosting.learning import Examples, begin, hold_out, read_labels, recipe_of, run, temperature_of
+from abex.boosting.model import Model, text_of
+from abex.boosting.reporting import PolicyReport, policy_report
+from abex.errors import UserError
+from abex.policies.base import Policy
+
+
+class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Boosted stumps, trees or products of stumps over many labels, their features chosen by a policy.
+
+    AdaBoost.MH minimises :math:`\sum_{i,l} w_{il}\,e^{-Y_{il} f_l(x_i)}` by a sum
+    :math:`f = \sum_t a_t\,v_t\,\varphi_t` of classifiers with votes :math:`v_t\in\{-1,+1\}^L`. Each inner stump asks
+    the policy for a feature and pays it :math:`\min(1, -\frac12\ln(1-\gamma^2))`, :math:`\gamma` the stump's
+    edge.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Number of classifiers.
+    policy : abex policy, str or None
+        Who chooses the features: a policy, its text such as ``"ABE(eta=10)"``, or None for full search.
+    base : {"tree", "product", "stump"}
+        The base learner.
+    n_leaves, n_terms, n_cycles : int
+        Leaves of a tree; terms of a product and how often each is fitted.
+    arms : "features", "groups" or lists of features
+        What an arm is: a feature, a run of about sqrt(d) neighbouring features, or the lists given.
+    arms_per_round : int
+        How many arms the policy names for one inner stump; the best feature among them is taken.
+    precision : {"auto", "single", "double"}
+        Of the weights; auto takes doubles where they cost nothing.
+    faithful : {None, "multiboost"}
+        Follow the C++ package MultiBoost step by step: its smoothing, cuts in float32, no tie rule,
+        constant features as arms. Stumps only.
+    early_stopping : bool
+        Stop when the error on ``validation_fraction`` of the rows has not improved for ``n_iter_no_change``
+        iterations, and keep the best.
+    max_seconds : float or None
+        Stop when the fit has lasted so long.
+    calibrate : bool
+        Fit the temperature of `predict_proba` on rows set aside, by a second, half as long fit on four fifths of
+        the rows (with early stopping, on the validation rows and at no cost). Without, the temperature is 1.
+    warm_start : bool
+        Whether `fit` goes on from the last one when ``n_estimators`` has grown.
+    n_jobs : int or None
+        Threads for coding the features and for prediction. Results do not depend on it.
+    random_state : int, RandomState or None
+    callbacks : list of callables
+        Each is called as ``callback(done, fit)`` about a hundred times; a true answer stops the fit.
+    verbose : int
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    classes_, n_classes_ : labels
+    model_ : Model
+        The classifiers, see `abex.boosting.model.Model`.
+    n_iter_ : int
+        How many there are.
+    validation_errors_ : array
+        With early stopping, the error after each hundredth of the iterations.
+    feature_importances_ : (d,) array
+        Share of the fall of the error bound that came from each feature.
+
+    References
+    ----------
+    Schapire and Singer 1999, Section 3; Busa-Fekete and Kégl 2010; Kégl and Busa-Fekete 2009 (products).
+
+    Notes
+    -----
+    Missing values (NaN) are a value of their own: a cut sends them to the side that is better for it. Categorical
+    columns are to be coded as numbers first; one column per category is cut best.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> AdaBoostMHClassifier(n_estimators=20, base="stump", random_state=0).fit(X, y).score(X, y)
+    0.96
+    """
+
+    model_: Model
+    classes_: NDArray[Any]
+    temperature_: float
+
+    def __init__(
+        self,
+        n_estimators: int = 500,
+        policy: Policy[Any] | str | None = "Uniform",
+        *,
+        base: str = "tree",
+        n_leaves: int = 20,
+        n_terms: int = 3,
+        n_cycles: int = 1,
+        arms: Any = "features",
+        arms_per_round: int = 4,
+        precision: str = "auto",
+        faithful: str | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 50,
+        max_seconds: float | None = None,
+        calibrate: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        callbacks: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.policy = policy
+        self.base = base
+        self.n_leaves = n_leaves
+        self.n_terms = n_terms
+        self.n_cycles = n_cycles
+        self.arms = arms
+        self.arms_per_round = arms_per_round
+        self.precision = precision
+        self.faithful = faithful
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.max_seconds = max_seconds
+        self.calibrate = calibrate
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    # -- learning -------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostMHClassifier:
+        """Boost. ``y``: classes (n,), or an indicator matrix (n, L) of labels."""
+        began = time.monotonic()
+        recipe, size = recipe_of(self)
+        old: Model | None = self.model_ if self.warm_start and hasattr(self, "model_") else None
+        X, y = validate_data(
+            self, X, y, accept_sparse=["csc"], dtype="numeric", ensure_all_finite="allow-nan",
+            multi_output=True, reset=old is None,
+        )  # fmt: skip
+        classes, signs, multilabel = read_labels(y)
+        if old is not None and not np.array_equal(classes, self.classes_):
+            raise UserError("with warm_start, y must have the labels of the first fit")
+        self.classes_, self.n_classes_, self.multilabel_ = classes, classes.size, multilabel
+        given = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        if not given.any():
+            raise UserError("sample_weight must not be zero everywhere")
+        keep = np.flatnonzero(given > 0)
+        data = Examples(X[keep], signs[keep], given[keep])
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        held = hold_out(self, seed, keep.size)
+        train = np.setdiff1d(np.arange(keep.size), held)
+        groups = None if recipe.policy is None else feature_groups(self.arms, X.shape[1])
+        with self._threads() as mapper:
+            fit = begin(self, data.rows(train), recipe, size, groups, old, seed, mapper)
+            best = run(self, fit, data.rows(held), old, began)
+            found = fit.model().first(best)
+            self.model_ = found if old is None else old.followed_by(found)
+            self.n_iter_ = self.model_.size
+            self.pulled_arms_ = fit.pulls.arm[: fit.pulls.made[0]].copy()
+            self.pulled_rewards_ = fit.pulls.reward[: fit.pulls.made[0]].copy()
+            self.arm_features_ = [part.tolist() for part in np.split(fit.arms.features, fit.arms.start[1:-1])]
+            self._policy_state, self._rng = fit.state, fit.rng
+            self.temperature_ = temperature_of(self, data, held, recipe, groups, seed, mapper)
+        return self
+
+    # -- answering ------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores f_l(x), (n, L); for two classes their difference, (n,)."""
+        return self._shaped(self._scores(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes (n,), or an indicator matrix (n, L)."""
+        return self._decided(self._scores(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Calibrated probabilities, (n, L)."""
+        return probabilities(self._scores(X), self.temperature_, self.multilabel_)
+
+    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """`decision_function` after each classifier."""
+        return (self._shaped(scores) for scores in self.model_.staged_scores(self._checked(X)))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """`predict` after each classifier."""
+        return (self._decided(scores) for scores in self.model_.staged_scores(self._checked(X)))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """`predict_proba` after each classifier, at the temperature of the whole model."""
+        return (
+            probabilities(scores, self.temperature_, self.multilabel_)
+            for scores in self.model_.staged_scores(self._checked(X))
+        )
+
+    def staged_score(self, X: Any, y: Any, every: int = 1) -> NDArray[np.float64]:
+        """Accuracy after ``every``, ``2 every``, ... classifiers: compiled, for learning curves of classes."""
+        X = self._checked(X)
+        place = np.searchsorted(self.classes_, y).clip(max=self.n_classes_ - 1)
+        if not np.array_equal(self.classes_[place], y):
+            raise UserError("y has a class that was not there when the model was fitted")
+        with self._threads() as mapper:
+            wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
+        accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
+        return accuracy
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of the fall of the error bound, -ln sqrt(1 - edge^2), that came from each feature."""
+        check_is_fitted(self)
+        model = self.model_
+        there = model.feature >= 0
+        gain = -0.5 * np.log1p(-(np.minimum(model.edge, 1 - 1e-7) ** 2)) / np.maximum(1, there.sum(axis=1))
+        shares = np.broadcast_to(gain[:, None], there.shape)[there]
+        importance = np.bincount(model.feature[there], weights=shares, minlength=model.n_features)
+        shared: NDArray[np.float64] = importance / (importance.sum() or 1.0)
+        return shared
+
+    def policy_report(self, windows: int = 10) -> PolicyReport:
+        """How the policy spent its pulls: entropy of the choice, share of each arm, reward over time."""
+        check_is_fitted(self)
+        return policy_report(self.pulled_arms_, self.pulled_rewards_, len(self.arm_features_), windows)
+
+    def export_text(self) -> str:
+        """The model as readable text."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return text_of(self.model_, [str(name) for name in names], [str(name) for name in self.classes_])
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file of plain arrays and JSON, see `abex.boosting.load`."""
+        from abex.boosting.saving import save
+
+        save(self, path)
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
+        )
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        X = self._checked(X)
+        with self._threads() as mapper:
+            return self.model_.scores(X, mapper)
+
+    def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.n_classes_ == 2 and not self.multilabel_:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def _decided(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        if self.multilabel_:
+            return (scores > 0).astype(np.int64)
+        chosen: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
+        return chosen
+
+    @contextmanager
+    def _threads(self) -> Iterator[Callable[..., Any]]:
+        from joblib import effective_n_jobs
+
+        count = effective_n_jobs(self.n_jobs)
+        if count == 1:
+            yield map
+        else:
+            with ThreadPoolExecutor(count) as pool:
+                yield pool.map
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

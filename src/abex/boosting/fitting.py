@@ -1,0 +1,196 @@
+"""From examples to a running fit: initial weights, arms, records, and the loop that advances them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.encoding import Codes, encode
+from abex.boosting.model import Model, model_from
+from abex.boosting.stages import PRODUCT, STUMP, TREE, Arms, Pulls, Stages, new_stages
+from abex.boosting.stumps import Search, new_search
+from abex.boosting.training import Learner, boosting_loop, new_learner
+from abex.boosting.weights import Weights, label_groups, new_weights, write_back
+from abex.errors import UserError
+from abex.kernels import kernel
+from abex.policies.base import Kernels, Policy, Setting
+
+TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
+MANY = 8  # features searched per update
+SMALL = 1 << 16  # weights: up to this many doubles cost no more than floats
+MULTIBOOST_SMOOTHING = 0.01  # over the number of examples
+
+
+class Recipe(NamedTuple):
+    """What is boosted, and how."""
+
+    kind: int = STUMP
+    terms: int = 1
+    cycles: int = 1
+    leaves: int = 1
+    policy: Policy[Any] | None = None
+    per_search: int = 1
+    dtype: Any = None
+    multiboost: bool = False
+
+
+class NoChoice(NamedTuple):
+    """State of full search: its only arm holds every feature."""
+
+    n_arms: int
+
+
+@kernel
+def only_arm(state: Any, t: int, rng: Any) -> int:
+    """The arm with all features."""
+    return 0
+
+
+@kernel
+def learn_nothing(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Full search has nothing to learn."""
+
+
+@dataclass
+class Fit:
+    """A fit under way. `advance` is the only thing that happens to it."""
+
+    recipe: Recipe
+    rows: NDArray[np.int64]  # the order of the examples inside
+    codes: Codes
+    weights: Weights
+    search: Search
+    learner: Learner
+    arms: Arms
+    pulls: Pulls
+    stages: Stages
+    state: Any
+    rng: np.random.Generator
+    loop: Any
+    done: int = 0
+
+    def advance(self, count: int) -> None:
+        """Find ``count`` more classifiers."""
+        votes = np.zeros(self.weights.total.size)
+        self.loop(
+            self.done, self.done + count, self.codes, self.weights, self.search, self.learner, self.arms,
+            self.pulls, self.stages, self.state, self.rng, votes,
+        )  # fmt: skip
+        self.done += count
+
+    def model(self, first: int = 0) -> Model:
+        """The classifiers found so far, from ``first`` on."""
+        whole = model_from(self.recipe.kind, self.stages, self.codes, self.done)
+        parts = {name: value[first:] for name, value in whole.arrays().items()}
+        return Model(whole.kind, whole.n_features, **parts)
+
+    def current_weights(self) -> NDArray[np.float64]:
+        """Weights of the examples as given, (n, L), summing to 1."""
+        w, labels = self.weights, self.stages.votes.shape[2]
+        shape = (self.rows.size, -1)
+        now = w.values.reshape(shape) * w.factors.reshape(-1, w.values.reshape(shape).shape[1])[w.slot]
+        plain = np.zeros((self.rows.size, labels))
+        plain[self.rows] = np.abs(now[:, :labels].astype(np.float64))
+        normal: NDArray[np.float64] = plain / plain.sum()
+        return normal
+
+
+def start_fit(
+    X: Any, signs: NDArray[np.int8], start: NDArray[np.float64], recipe: Recipe, size: int, *,
+    groups: list[list[int]] | None = None, rng: np.random.Generator, mapper: Any = map,
+    state: Any = None, pulled: int = 0,
+) -> Fit:  # fmt: skip
+    """Prepare a fit of ``size`` classifiers to labels ``signs`` and initial weights ``start``, both (n, L).
+
+    ``groups`` are the features of each arm (None: one arm for each feature that is not constant);
+    ``state`` and ``pulled`` carry a policy on from an earlier fit.
+    """
+    n, labels = signs.shape
+    first, group = label_groups(signs)
+    rows = np.argsort(group, kind="stable")
+    signs, start, group = signs[rows], start[rows], group[rows]
+    first = np.searchsorted(group, np.arange(first.size))
+    tree = recipe.kind == TREE
+    codes = encode(X, rows, lists=not tree, exact=not tree, single=recipe.multiboost, mapper=mapper)
+    dtype = recipe.dtype or (np.float64 if labels <= 8 or n * labels <= SMALL else np.float32)
+    arms = make_arms(codes, recipe, groups)
+    # with many searches between two updates it pays to have the weights at hand
+    crowded = recipe.per_search * arms.features.size > MANY * (arms.start.size - 1)
+    weights = new_weights(
+        signs, group, first, start, dtype, depth=1 if crowded else None,
+        patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,
+    )  # fmt: skip
+    write_back(weights)
+    search = new_search(
+        weights.chunks, dtype, lists=bool(codes.listed.any()), track=bool(codes.listed.any()) and weights.depth > 1,
+        tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
+    )  # fmt: skip
+    learner = new_learner(
+        recipe.kind, n, weights.chunks, dtype, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,
+        smoothing=MULTIBOOST_SMOOTHING / n if recipe.multiboost else 0.0,
+    )  # fmt: skip
+    searches = {STUMP: 1, PRODUCT: recipe.terms * recipe.cycles, TREE: 2 * recipe.leaves}[recipe.kind]
+    room = size * searches * recipe.per_search + pulled
+    pulls = Pulls(np.zeros(room, np.int32), np.zeros(room, np.float32), np.array([pulled], np.int64))
+    nodes = {STUMP: 1, PRODUCT: recipe.terms, TREE: recipe.leaves - 1}[recipe.kind]
+    stages = new_stages(size, nodes, recipe.leaves if tree else 1, labels)
+    setting = Setting(arms.start.size - 1, horizon=max(room, 2))
+    if recipe.policy is None:
+        kernels, state = Kernels(only_arm, learn_nothing), NoChoice(1)
+    else:
+        kernels = recipe.policy.kernels(setting)
+        state = recipe.policy.start(setting) if state is None else state
+    loop = boosting_loop(kernels, recipe.kind)
+    return Fit(recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, loop)
+
+
+def make_arms(codes: Codes, recipe: Recipe, groups: list[list[int]] | None) -> Arms:
+    """The features of each arm; constant features are left out, except where MultiBoost is followed."""
+    useful = np.ones(codes.bins.size, bool) if recipe.multiboost else codes.bins > 1
+    if recipe.policy is None:
+        groups = [list(range(codes.bins.size))]
+    elif groups is None:
+        groups = [[j] for j in range(codes.bins.size) if useful[j]] or [[0]]
+    kept = [[j for j in group if useful[j]] for group in groups]
+    sizes = [len(group) for group in kept]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    features = np.array([j for group in kept for j in group], np.int64)
+    return Arms(start, features, 1 if recipe.policy is None else recipe.per_search)
+
+
+def first_weights(signs: NDArray[np.int8], sample_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Half of an example's weight on its labels, half on the others, summing to 1.
+
+    With one label per example these are MultiBoost's 1/(2n) and 1/(2n(L - 1)); an example with no label, or
+    with all, spreads its weight evenly.
+    """
+    labels = signs.shape[1]
+    there = (signs > 0).sum(axis=1, keepdims=True).astype(np.float64)
+    absent = labels - there
+    with np.errstate(divide="ignore"):
+        mixed = np.where(signs > 0, 0.5 / there, 0.5 / absent)
+    share = np.where((there == 0) | (absent == 0), 1.0 / labels, mixed)
+    weights = share * sample_weight[:, None]
+    normal: NDArray[np.float64] = weights / weights.sum()
+    return normal
+
+
+def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:
+    """The parameter ``arms`` of the estimator as lists of features."""
+    if isinstance(arms, str):
+        if arms == "features":
+            return None
+        if arms == "groups":
+            count = max(1, round(n_features**0.5))
+            return [part.tolist() for part in np.array_split(np.arange(n_features), count)]
+        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {arms!r}")
+    try:
+        groups = [[int(j) for j in group] for group in arms]
+    except (TypeError, ValueError):
+        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {arms!r}") from None
+    if not groups or not all(groups) or not all(0 <= j < n_features for group in groups for j in group):
+        raise UserError(f"arms must be non-empty lists of features between 0 and {n_features - 1}")
+    return groups

@@ -1,0 +1,216 @@
+"""What boosting leaves behind: a sum of voting classifiers, and how it scores examples.
+
+A model of stumps is additive: all stumps on a feature together are one step function of its value. So
+scores cost one table look-up per feature, however many stumps there are. Products and trees are
+evaluated one by one, compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.encoding import Codes
+from abex.boosting.evaluation import WeightedStages, add_stages, add_steps, count_errors
+from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
+
+KINDS = ("stump", "product", "tree")
+GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
+ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
+
+
+class Steps(NamedTuple):
+    """The step function of every feature: scores ``values[value_start[j] + k]``, k the cuts below x."""
+
+    used: NDArray[np.int64]  # features with a stump
+    start: NDArray[np.int64]  # (d + 1,) into cuts; values of feature j start at start[j] + 2 j
+    cuts: NDArray[np.float64]
+    values: NDArray[np.float64]  # (cuts + 2 d, L): the last row of a feature is for a missing value
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """T classifiers over L labels. Arrays as in `Stages`, with thresholds in place of ranks."""
+
+    kind: int
+    n_features: int
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_right: NDArray[np.bool_]
+    left: NDArray[np.int16]
+    right: NDArray[np.int16]
+    votes: NDArray[np.int8]
+    coefficient: NDArray[np.float64]
+    edge: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        """Number of classifiers."""
+        return int(self.coefficient.size)
+
+    @property
+    def labels(self) -> int:
+        """Number of labels."""
+        return int(self.votes.shape[2])
+
+    def first(self, count: int) -> Model:
+        """The model made of the first ``count`` classifiers."""
+        parts = {name: value[:count] for name, value in self.arrays().items()}
+        return Model(self.kind, self.n_features, **parts)
+
+    def followed_by(self, other: Model) -> Model:
+        """The model made of these classifiers and then those of ``other``."""
+        mine, theirs = self.arrays(), other.arrays()
+        joined = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
+        return Model(self.kind, self.n_features, **joined)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)[2:]}
+
+    def scores(self, X: Any, mapper: Any = map) -> NDArray[np.float64]:
+        """f_l(x) for each row and label, (n, L)."""
+        out = np.zeros((X.shape[0], self.labels))
+        steps = self._steps if self.kind == STUMP else None
+        stages = self.weighted()
+
+        def score(block: tuple[int, int]) -> None:
+            rows, part = dense_rows(X, *block), out[block[0] : block[1]]
+            if steps is not None:
+                add_steps(rows, *steps, part)
+            else:
+                add_stages(self.kind, stages, rows, part)
+
+        for _ in mapper(score, blocks(X.shape[0])):
+            pass
+        return self.without_noise(out)
+
+    def staged_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Scores after each classifier; the array is a new one each time."""
+        out = np.zeros((X.shape[0], self.labels))
+        rows = dense_rows(X, 0, X.shape[0])
+        for t in range(self.size):
+            add_stages(self.kind, self.weighted(t, t + 1), rows, out)
+            yield self.without_noise(out)
+
+    def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores rounded to a fine grid: labels whose votes are equal but for the order of addition tie."""
+        grain = 2.0 ** (np.ceil(np.log2(max(self.coefficient.sum(), 1e-300))) - GRID_BITS)
+        rounded: NDArray[np.float64] = np.rint(scores / grain) * grain
+        return rounded
+
+    def error_counts(
+        self, X: Any, label: NDArray[np.int64], *, strict: bool = False, every: int = 1, mapper: Any = map
+    ) -> NDArray[np.int64]:
+        """How many rows the first ``every``, ``2 every``, ... classifiers get wrong."""
+        stages = self.weighted()
+
+        def count(block: tuple[int, int]) -> NDArray[np.int64]:
+            wrong = np.zeros(self.size // every, np.int64)
+            rows = dense_rows(X, *block)
+            count_errors(self.kind, stages, rows, label[block[0] : block[1]], every, strict, wrong)
+            return wrong
+
+        total = np.zeros(self.size // every, np.int64)
+        for part in mapper(count, blocks(X.shape[0])):
+            total += part
+        return total
+
+    def weighted(self, first: int = 0, last: int | None = None) -> WeightedStages:
+        """Classifiers first..last-1 for the evaluation kernels."""
+        part = slice(first, last)
+        return WeightedStages(
+            self.feature[part],
+            self.threshold[part],
+            self.missing_right[part],
+            self.left[part],
+            self.right[part],
+            self.votes[part] * self.coefficient[part, None, None],
+        )
+
+    @cached_property
+    def _steps(self) -> Steps:
+        live = np.flatnonzero(self.feature[:, 0] >= 0)
+        feature, threshold = self.feature[live, 0], self.threshold[live, 0]
+        order = np.lexsort((threshold, feature))
+        live, feature, threshold = live[order], feature[order].astype(np.int64), threshold[order]
+        vote = self.votes[live, 0] * self.coefficient[live, None]
+        start = np.searchsorted(feature, np.arange(self.n_features + 1))
+        values = np.zeros((live.size + 2 * self.n_features, self.labels))
+        used = np.unique(feature)
+        for j in used:
+            mine = slice(start[j], start[j + 1])
+            at, count = start[j] + 2 * j, start[j + 1] - start[j]
+            values[at] = -vote[mine].sum(axis=0)
+            values[at + 1 : at + 1 + count] = values[at] + 2 * np.cumsum(vote[mine], axis=0)
+            side = np.where(self.missing_right[live[mine], 0], 1.0, -1.0)
+            values[at + 1 + count] = side @ vote[mine]
+        return Steps(used, start.astype(np.int64), threshold, values)
+
+
+def model_from(kind: int, stages: Stages, codes: Codes, count: int) -> Model:
+    """The first ``count`` stages as a model: ranks become thresholds."""
+    feature, rank = stages.feature[:count], stages.rank[:count]
+    there = feature >= 0
+    threshold = np.full(feature.shape, np.inf)
+    threshold[there & (rank < 0)] = -np.inf
+    cut = there & (rank >= 0)
+    threshold[cut] = codes.cuts[codes.cut_start[feature[cut]] + rank[cut]]
+    return Model(
+        kind,
+        codes.bins.size,
+        feature.copy(),
+        threshold,
+        stages.missing_right[:count].copy(),
+        stages.left[:count].copy(),
+        stages.right[:count].copy(),
+        stages.votes[:count].copy(),
+        stages.coefficient[:count].copy(),
+        stages.edge[:count].copy(),
+    )
+
+
+def blocks(n: int) -> list[tuple[int, int]]:
+    """Ranges of rows that are scored at a time."""
+    return [(first, min(first + ROWS_AT_ONCE, n)) for first in range(0, n, ROWS_AT_ONCE)]
+
+
+def dense_rows(X: Any, first: int, last: int) -> NDArray[np.float64]:
+    """Rows first..last-1 as a contiguous array of doubles."""
+    part = X[first:last]
+    part = part.toarray() if hasattr(part, "toarray") else part
+    return np.ascontiguousarray(part, dtype=np.float64)
+
+
+def text_of(model: Model, feature_names: list[str], label_names: list[str]) -> str:
+    """The model as text a person can read, one classifier a paragraph."""
+    lines = []
+    for t in range(model.size):
+        lines.append(f"classifier {t + 1}: {KINDS[model.kind]}, coefficient {model.coefficient[t]:.6g}")
+        for k in np.flatnonzero(model.feature[t] >= 0):
+            name = feature_names[model.feature[t, k]]
+            missing = "right" if model.missing_right[t, k] else "left"
+            line = f"  {'node ' if model.kind == TREE else 'term '}{k}: {name} > {model.threshold[t, k]:.17g}"
+            if model.kind == TREE:
+                names = [
+                    f"node {n}" if n >= 0 else f"leaf {~n}" for n in (model.left[t, k], model.right[t, k])
+                ]
+                line += f" ? {names[1]} : {names[0]}"
+            else:
+                line += " ? +1 : -1"
+            lines.append(f"{line} (missing: {missing})")
+        for leaf in range(model.votes.shape[1]):
+            votes = model.votes[t, leaf]
+            if votes.any():
+                agreed = [label_names[label] for label in np.flatnonzero(votes > 0)]
+                where = f"leaf {leaf}: " if model.kind == TREE else "" if model.kind == STUMP else "product: "
+                lines.append(f"  {where}votes for {', '.join(agreed) or 'nothing'}")
+    return "\n".join(lines) + "\n"
+
+
+__all__ = ["KINDS", "PRODUCT", "STUMP", "TREE", "Model", "model_from", "text_of"]

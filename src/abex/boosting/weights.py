@@ -1,0 +1,227 @@
+"""Lazy weights: an iteration of boosting touches one number per example, not one per example and label.
+
+A base classifier multiplies the weights of example i by one of two rows of factors, which depend on the example's
+labels (its *group*) and on its side. So the update is put off: each example keeps its *slot*, the bit
+pattern of the sides it took since weights were last written back, and each group keeps one row of pending factors
+per pattern. The current weights of example i are ``values[i] * factors[slot[i]]``.
+
+Weights carry the sign of their label, s = w y: sums of them are edges, sums of |s| are masses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.lanes import (
+    add_product_with_mass,
+    add_with_mass,
+    lanes_of,
+    multiply,
+    multiply_floored,
+    vectors,
+)
+from abex.kernels import compiled, kernel
+
+TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
+PARALLEL = 4  # sums kept side by side, since each addition waits for the one before
+BLOCK = 512  # rows summed in working precision before they enter the double sums
+
+
+class Weights(NamedTuple):
+    """Signed weights of n examples in G groups; a row of labels is ``chunks`` vectors."""
+
+    values: NDArray[Any]  # (n * chunks, lanes), as last written back
+    slot: NDArray[np.int32]  # (n,) group * stride + pattern
+    factors: NDArray[Any]  # (G * stride * chunks, lanes)
+    signs: NDArray[Any]  # (G * chunks, lanes): +1 label is there, -1 it is not, 0 padding
+    floor: NDArray[Any]  # (chunks, lanes): the smallest weight, 0 in the padding
+    block: NDArray[Any]  # (PARALLEL * 2 * chunks, lanes), scratch
+    sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
+    total: NDArray[np.float64]  # (chunks * lanes,) sum of s, now
+    mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
+    numbers: NDArray[
+        np.float64
+    ]  # [0] sum of all weights, now; [1] their sum as written back, [2] the factor on it
+    counts: NDArray[np.int64]  # [0] pending updates
+    chunks: int
+    depth: int  # updates that fit into a pattern
+    stride: int  # patterns of a group in the table, a power of two
+
+
+def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct rows of labels: (index of a representative of each group, group of each example)."""
+    _, first, group = np.unique(
+        np.ascontiguousarray(signs).view(np.dtype((np.void, signs.shape[1]))).ravel(),
+        return_index=True,
+        return_inverse=True,
+    )
+    return first, group.astype(np.int64)
+
+
+def new_weights(
+    signs: NDArray[np.int8], group: NDArray[np.int64], first: NDArray[np.int64], start: NDArray[np.float64],
+    dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
+) -> Weights:  # fmt: skip
+    """A record for examples with labels ``signs`` and initial weights ``start``, both (n, L).
+
+    ``patterns`` reserves a table of that size for learners with that many leaves, which are written back at once;
+    ``flips`` doubles the table by its negative.
+    """
+    n, labels = signs.shape
+    lanes = lanes_of(dtype)
+    chunks = -(-labels // lanes)
+    if patterns is None:
+        depth = depth or best_depth(n, len(first), chunks)
+        patterns = 1 << depth
+    stride = (1 << (patterns - 1).bit_length()) * (2 if flips else 1)
+    values = vectors(n * chunks, dtype)
+    values.reshape(n, -1)[:, :labels] = signs * start
+    table_signs = vectors(len(first) * chunks, dtype)
+    table_signs.reshape(len(first), -1)[:, :labels] = signs[first]
+    floor = vectors(chunks, dtype)
+    floor.reshape(-1)[:labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
+    weights = Weights(
+        values, (group * stride).astype(np.int32), vectors(len(first) * stride * chunks, dtype), table_signs,
+        floor, vectors(PARALLEL * 2 * chunks, dtype), vectors(2 * chunks, dtype), np.zeros(chunks * lanes),
+        np.zeros(chunks * lanes), np.zeros(3), np.zeros(1, np.int64), chunks, depth or 1, stride,
+    )  # fmt: skip
+    weights.factors[:] = 1.0
+    return weights
+
+
+def best_depth(n: int, groups: int, chunks: int) -> int:
+    """How many updates to put off: as long as tables cost less than writing back, and fit the cache."""
+    cost = {k: (groups * 2 ** (k + 1) + 2 * n) / k for k in range(1, 9)}
+    fitting = [k for k in cost if 2**k * chunks * 64 <= TABLE_BYTES]
+    return min(fitting or [1], key=cost.__getitem__)
+
+
+@kernel
+def clear(rows: Any) -> None:
+    """Set all vectors to zero."""
+    for c in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            rows[c, k] = 0.0
+
+
+@kernel
+def add_block(w: Any) -> None:
+    """Add the sums of a block of rows to the totals."""
+    chunks = w.chunks
+    lanes = w.block.shape[1]
+    for row in range(PARALLEL * chunks):
+        for k in range(lanes):
+            w.total[row % chunks * lanes + k] += w.block[row, k]
+            w.mass[row % chunks * lanes + k] += w.block[PARALLEL * chunks + row, k]
+
+
+@compiled()
+def write_back(w: Any) -> None:
+    """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4]."""
+    chunks = w.chunks
+    lanes = w.values.shape[1]
+    for k in range(w.total.size):
+        w.total[k] = 0.0
+        w.mass[k] = 0.0
+    sums, masses = w.block[: PARALLEL * chunks], w.block[PARALLEL * chunks :]
+    n = w.slot.size
+    for begin in range(0, n, BLOCK):
+        clear(w.block)
+        for i in range(begin, min(n, begin + BLOCK)):
+            slot = w.slot[i]
+            for c in range(chunks):
+                at = i * chunks + c
+                multiply_floored(w.values, at, w.values, at, w.factors, slot * chunks + c, w.floor, c)
+                add_with_mass(sums, masses, i % PARALLEL * chunks + c, w.values, at)
+            w.slot[i] = slot & -w.stride
+        add_block(w)
+    everything = 0.0
+    for k in range(w.mass.size):
+        everything += w.mass[k]
+    factor = 1.0 if 0.25 < everything < 4.0 else 1.0 / everything
+    for k in range(w.mass.size):
+        w.total[k] *= factor
+        w.mass[k] *= factor
+    for slot in range(0, w.factors.shape[0], w.stride * chunks):
+        for c in range(chunks):
+            for k in range(lanes):
+                w.factors[slot + c, k] = factor
+    negate(w, 1)
+    w.numbers[0] = everything * factor
+    w.numbers[1] = everything
+    w.numbers[2] = factor
+    w.counts[0] = 0
+
+
+@kernel
+def settled(w: Any) -> bool:
+    """Whether ``values`` are the current weights as they stand: nothing pending, no factor, no signs to flip."""
+    return bool(w.counts[0] == 0 and w.numbers[2] == 1.0 and w.stride == 1 << w.depth)
+
+
+@kernel
+def negate(w: Any, patterns: int) -> None:
+    """Keep the second half of each group's table, if there is one, the negative of the first."""
+    half = w.stride // 2
+    if half < (1 << w.depth):
+        return
+    size = half * w.chunks
+    for start in range(0, w.factors.shape[0], 2 * size):
+        for at in range(start, start + patterns * w.chunks):
+            for k in range(w.factors.shape[1]):
+                w.factors[at + size, k] = -w.factors[at, k]
+
+
+@kernel
+def side_factors(w: Any, group: int, votes: Any, coefficient: float, flagged: float) -> None:
+    """Rows exp(-a v_l phi y_l) of a group: first for examples off the flag, then for those on it."""
+    up = math.exp(coefficient)
+    down = math.exp(-coefficient)
+    lanes = w.values.shape[1]
+    for c in range(w.chunks):
+        for k in range(lanes):
+            agreement = votes[c * lanes + k] * flagged * w.signs[group * w.chunks + c, k]
+            w.sides[c, k] = up if agreement > 0.0 else down
+            w.sides[w.chunks + c, k] = down if agreement > 0.0 else up
+
+
+@compiled()
+def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
+    """Enter an update into the table. Examples with side phi = ``flagged`` have the bit 1 << pending set."""
+    chunks = w.chunks
+    known = 1 << w.counts[0]
+    for group in range(w.signs.shape[0] // chunks):
+        side_factors(w, group, votes, coefficient, flagged)
+        start = group * w.stride * chunks
+        for p in range(known):
+            for c in range(chunks):
+                old = start + p * chunks + c
+                multiply(w.factors, old + known * chunks, w.factors, old, w.sides, chunks + c)
+                multiply(w.factors, old, w.factors, old, w.sides, c)
+    w.counts[0] += 1
+    negate(w, 2 * known)
+
+
+@compiled()
+def sum_up(w: Any) -> None:
+    """Totals and masses of the current weights, signs of the table included."""
+    chunks = w.chunks
+    for k in range(w.total.size):
+        w.total[k] = 0.0
+        w.mass[k] = 0.0
+    sums, masses = w.block[: PARALLEL * chunks], w.block[PARALLEL * chunks :]
+    n = w.slot.size
+    for begin in range(0, n, BLOCK):
+        clear(w.block)
+        for i in range(begin, min(n, begin + BLOCK)):
+            for c in range(chunks):
+                at = i * chunks + c
+                add_product_with_mass(
+                    sums, masses, i % PARALLEL * chunks + c, w.values, at, w.factors, w.slot[i] * chunks + c
+                )
+        add_block(w)
+    w.numbers[0] = w.mass.sum()

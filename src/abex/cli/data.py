@@ -1,0 +1,199 @@
+"""`abex data`: what data sets are there, what is missing, where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from abex.cli.output import console, table
+from abex.datasets.catalogue import Entry
+from abex.datasets.files import cache
+from abex.datasets.inventory import State, check, look, quick_check
+from abex.datasets.records import Ratings
+from abex.datasets.registry import entries, entry_of
+from abex.errors import UserError, whole_number
+
+COLOURS = {
+    "verified": "green",
+    "bundled": "green",
+    "damaged": "red",
+    "incomplete": "red",
+    "missing": "yellow",
+}
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    r"""Show the data sets: size, checksum state, where they are, licence and citation.
+
+    \b
+    Examples:
+      abex data                            the table
+      abex data fetch mnist                download, check and parse
+      abex data fetch all --from ~/files   import files you already have
+      abex data check                      verify every file that is here
+    """
+    if context.invoked_subcommand is None:
+        show_table()
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...|all")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Import files from this folder, do not download.",
+)
+def fetch(names: tuple[str, ...], folder: Path | None) -> None:
+    r"""Download data sets into the cache, or import files you already have.
+
+    \b
+    Examples:
+      abex data fetch mnist usps
+      abex data fetch all
+      abex data fetch epinions --from ~/Downloads
+    """
+    wanted = chosen(names)
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"--from {folder} is not a folder")
+    failures = []
+    for entry in wanted:
+        try:
+            fetch_one(entry, folder)
+        except UserError as error:
+            failures.append(str(error))
+            if len(wanted) > 1:
+                click.echo(f"{entry.name}: {error}", err=True)
+    if failures:
+        raise UserError(
+            failures[0] if len(wanted) == 1 else f"{len(failures)} of {len(wanted)} could not be fetched"
+        )
+
+
+@command.command(name="check")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+def check_command(names: tuple[str, ...]) -> None:
+    r"""Read every file that is here and compare its checksum with the registered one.
+
+    \b
+    Example:
+      abex data check mnist
+    """
+    wrong = []
+    for entry in chosen(names or ("all",)):
+        state = check(entry)
+        status = click.style(state.status, fg=COLOURS.get(state.status))
+        click.echo(f"{entry.name:<18} {status}  {state.detail}".rstrip())
+        if not state.usable:
+            wrong.append(entry.name)
+    if wrong:
+        raise UserError(
+            f"{', '.join(wrong)}: delete the files named above and run `abex data fetch {wrong[0]}`"
+        )
+
+
+@command.command()
+@click.argument("name")
+def show(name: str) -> None:
+    r"""Show all about one data set: description, files and addresses, checksums, licence, full citation.
+
+    \b
+    Example:
+      abex data show isolet
+    """
+    entry = entry_of(name)
+    click.echo(describe(entry, quick_check(entry)))
+
+
+@command.command()
+@click.argument("ratings", default="epinions")
+@click.option(
+    "--trust", type=click.Path(path_type=Path), help="Trust or friend list that belongs to a file of ratings."
+)
+@click.option(
+    "--more-than", default=30, show_default=True, help="Keep users and items with more ratings than this."
+)
+@click.option("--seeds", default=5, show_default=True, help="Random splits to average over.")
+def rmse(ratings: str, trust: Path | None, more_than: int, seeds: int) -> None:
+    r"""Show how well ratings are foretold: means, matrix factorisation and SocialMF on held-out ratings.
+
+    \b
+    Examples:
+      abex data rmse
+      abex data rmse stars.csv --trust friends.csv --more-than 5
+    """
+    from abex.datasets import load, rating_errors, read_ratings
+    from abex.datasets.fitting import active
+
+    seeds = whole_number("--seeds", seeds, least=1)
+    raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust)
+    if not isinstance(raw, Ratings):
+        raise UserError(f"{ratings} holds no ratings: name epinions, or a file with user, item and rating")
+    kept = active(raw, more_than)
+    click.echo(repr(kept))
+    click.echo(f"{'root mean squared error':<30}{'validation':>12}{'test':>10}{'std. error':>12}")
+    for row in rating_errors(kept, seeds=range(seeds)):
+        click.echo(f"{row.method:<30}{row.validation:>12.4f}{row.test:>10.4f}{row.test_error:>12.4f}")
+
+
+def chosen(names: tuple[str, ...]) -> list[Entry]:
+    """The entries that ``names`` mean; ``all`` is every one."""
+    if "all" in names:
+        return list(entries().values())
+    return [entry_of(name) for name in dict.fromkeys(names)]
+
+
+def fetch_one(entry: Entry, folder: Path | None) -> None:
+    """Fetch or import one data set and say so."""
+    from abex.datasets.download import import_from, obtain
+
+    if not entry.parts:
+        click.echo(f"{entry.name}: comes with scikit-learn")
+    elif folder is not None:
+        copied = import_from(entry, folder)
+        click.echo(f"{entry.name}: {len(copied)} files checked and copied to {copied[0].parent}")
+    elif look(entry).status == "there":
+        click.echo(f"{entry.name}: already in {look(entry).place}")
+    else:
+        obtain(entry)
+        click.echo(f"{entry.name}: fetched and checked, in {look(entry).place}")
+
+
+def show_table() -> None:
+    """The table, as wide as the terminal."""
+    columns = ("name", "rows", "features", "classes", "state", "where", "licence", "cite")
+    rows = []
+    for name, entry in entries().items():
+        state = quick_check(entry)
+        where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
+        sizes = (entry.rows, entry.features, entry.classes)
+        rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
+    console().print(table("Data sets", columns, rows, right=(2, 3)))
+    click.echo(
+        f"Searched: $ABEX_DATA, then {cache()}. "
+        "`abex data fetch NAME` gets what is missing, `abex data show NAME` tells more."
+    )
+
+
+def describe(entry: Entry, state: State) -> str:
+    """All that is known about a data set."""
+    sizes = [
+        entry.rows,
+        entry.features and f"{entry.features} features",
+        entry.classes and f"{entry.classes} classes",
+    ]
+    lines = [
+        f"{entry.name}: {entry.description}",
+        f"size      {', '.join(size for size in sizes if size)}",
+        f"state     {state.status}{f' in {state.place}' if state.place else ''} {state.detail}".rstrip(),
+        f"licence   {entry.licence}",
+        f"cite      {entry.citation}",
+        f"checksum  {entry.checksum or 'not registered'} (SHA-256 of the parsed values)",
+    ]
+    for part in entry.parts:
+        lines.append(f"file      {part.name}{f'  sha256 {part.sha256}' if part.sha256 else ''}")
+        lines += [f"          {url}" for remote in part.remotes for url in remote.urls]
+    return "\n".join(lines)

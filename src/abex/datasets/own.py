@@ -1,0 +1,202 @@
+"""A person's own classification data: CSV, Parquet, ARFF, LIBSVM and NumPy files through one function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.datasets.own_files import Columns, kind_of, read_columns, read_matrix
+from abex.datasets.records import Dataset, smallest
+from abex.errors import UserError, nearest, real_number
+from abex.randomness import stream
+
+MOST_CLASSES = 1000
+MOST_LEVELS = 1000  # distinct words in one column that become columns of their own
+
+
+class Rows(NamedTuple):
+    """Numbers, labels as they are in the file, names of the columns."""
+
+    X: NDArray[Any]
+    labels: NDArray[Any]
+    feature_names: tuple[str, ...]
+
+
+def read(
+    path: str | Path,
+    *,
+    target: str | int | None = None,
+    test: str | Path | None = None,
+    test_share: float = 0.25,
+    seed: int = 0,
+    name: str | None = None,
+) -> Dataset:
+    r"""A classification problem from a file, told by its ending.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.tsv`` (both also ``.gz``), ``.parquet``, ``.arff``, ``.svm``/``.libsvm``/``.svmlight``, ``.npz``
+        (arrays X and y, or X_train, y_train, X_test and y_test) or ``.npy`` (a matrix).
+    target : str or int, optional
+        The column with the classes, by name or position; default the last. (LIBSVM and .npz say it themselves.)
+    test : path, optional
+        A second file with the test rows; without it a share of each class is set aside.
+    test_share, seed : float, int
+        That share, and the seed of the choice.
+
+    Columns of words become one 0/1 column for each word. Missing values are an error.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "fruit.csv"
+    >>> _ = file.write_text("weight,colour,fruit\n" + "150,red,apple\n120,yellow,lemon\n" * 8)
+    >>> data = read(file)
+    >>> data.feature_names, data.class_names, data.X_train.shape, data.X_test.shape
+    (('weight', 'colour=red', 'colour=yellow'), ('apple', 'lemon'), (12, 3), (4, 3))
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    title = name or path.name.split(".")[0]
+    if kind in ("libsvm", "numpy"):
+        blocks = read_matrix(path, kind, target, None if test is None else Path(test))
+        halves = [Rows(X, labels, tuple(f"f{k}" for k in range(X.shape[1]))) for X, labels in blocks]
+    else:
+        halves = _from_columns(path, None if test is None else Path(test), target)
+    for half, file in zip(halves, (path, test or path), strict=False):
+        _check(half, file)
+    train, held = halves if len(halves) == 2 else _set_aside(halves[0], test_share, seed, path)
+    if held.X.shape[1] != train.X.shape[1]:
+        n_held, n_train = held.X.shape[1], train.X.shape[1]
+        raise UserError(f"{test or path} has {n_held} features for the test, {n_train} for training")
+    class_names, y_train, y_test = _classes(train.labels, held.labels, path)
+    X = smallest(np.concatenate([train.X, held.X]))
+    n_train = train.X.shape[0]
+    return Dataset(
+        name=title,
+        X_train=X[:n_train],
+        y_train=y_train,
+        X_test=X[n_train:],
+        y_test=y_test,
+        feature_names=train.feature_names,
+        class_names=class_names,
+        description=f"read from {path.name}",
+    )
+
+
+def _from_columns(path: Path, test: Path | None, target: str | int | None) -> list[Rows]:
+    train = read_columns(path)
+    label = _target_name(train, target, path)
+    levels = _levels(train, label, path)
+    halves = [_encode(train, label, levels)]
+    if test is not None:
+        held = read_columns(test)
+        if set(held) != set(train):
+            odd = sorted(set(held) ^ set(train))[0]
+            raise UserError(f"{test} and {path} must have the same columns, only one has {odd!r}")
+        halves.append(_encode({column: held[column] for column in train}, label, levels))
+    return halves
+
+
+def _target_name(columns: Columns, target: str | int | None, path: Path) -> str:
+    names = list(columns)
+    if target is None or isinstance(target, int):
+        position = -1 if target is None else target
+        if not -len(names) <= position < len(names):
+            raise UserError(f"target {target} is not a column of {path}, which has {len(names)}")
+        return names[position]
+    if target not in columns:
+        raise UserError(
+            f"{path} has no column {target!r}{nearest(target, names)}; it has: {', '.join(names[:20])}"
+        )
+    return target
+
+
+def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]:
+    """The words of each column of words, in order."""
+    levels = {}
+    for name, values in columns.items():
+        if name != label and values.dtype.kind not in "biuf":
+            if any(value is None or value != value or value == "" for value in values.tolist()):
+                raise UserError(f"{path} has a missing value in column {name!r}: fill or drop such rows")
+            levels[name] = np.unique(values.astype(str))
+            if levels[name].size > MOST_LEVELS:
+                raise UserError(
+                    f"column {name!r} of {path} has {levels[name].size} different words: remove it"
+                )
+    return levels
+
+
+def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]]) -> Rows:
+    parts: list[NDArray[Any]] = []
+    names: list[str] = []
+    for name, values in columns.items():
+        if name == label:
+            continue
+        if name in levels:
+            words = values.astype(str)
+            parts += [(words == word).astype(np.float64) for word in levels[name]]
+            names += [f"{name}={word}" for word in levels[name]]
+        elif values.dtype.kind not in "biuf":
+            raise UserError(f"column {name!r} holds words in the test file but numbers in the training file")
+        else:
+            parts.append(values.astype(np.float64))
+            names.append(name)
+    if not parts:
+        raise UserError(f"there is no column beside the target {label!r}")
+    return Rows(np.stack(parts, axis=1), columns[label], tuple(names))
+
+
+def _check(rows: Rows, path: str | Path) -> None:
+    """Refuse missing values and targets that are no classes."""
+    finite = np.isfinite(rows.X).all(axis=0)
+    if not finite.all():
+        column = rows.feature_names[int(np.argmin(finite))]
+        raise UserError(
+            f"{path} has a missing or infinite value in column {column!r}: fill or drop such rows"
+        )
+    labels = rows.labels
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.tolist()):
+        raise UserError(f"the target of {path} has a missing value: drop such rows")
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
+        raise UserError(f"the target of {path} must be classes: it has fractions or missing values")
+
+
+def _classes(train: NDArray[Any], test: NDArray[Any], path: Path) -> tuple[tuple[str, ...], Any, Any]:
+    """Names of the classes in order and the positions of the labels among them."""
+    plain = [
+        array.astype(np.int64) if array.dtype.kind in "biuf" else array.astype(str) for array in (train, test)
+    ]
+    names = np.unique(plain[0])
+    if not 2 <= names.size <= MOST_CLASSES:
+        raise UserError(f"the target of {path} must have 2 to {MOST_CLASSES} classes, it has {names.size}")
+    places = [np.searchsorted(names, half).clip(max=names.size - 1) for half in plain]
+    unknown = names[places[1]] != plain[1]
+    if unknown.any():
+        raise UserError(
+            f"class {plain[1][unknown][0]} of the test rows does not occur in the training rows of {path}"
+        )
+    return tuple(str(value) for value in names), smallest(places[0]), smallest(places[1])
+
+
+def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, Rows]:
+    """A random ``share`` of the rows of each class as test rows; the order of the file is kept."""
+    share = real_number("test_share", share, above=0.0, most=0.9)
+    rng = stream(seed, "rows", "set aside")
+    held = np.zeros(rows.labels.shape[0], dtype=bool)
+    _, which = np.unique(rows.labels.astype(str), return_inverse=True)
+    for k in range(int(which.max()) + 1 if which.size else 0):
+        members = rng.permutation(np.flatnonzero(which == k))
+        held[members[: round(share * members.size)]] = True  # a class of one row stays in training
+    if held.all() or not held.any():
+        raise UserError(
+            f"{path} has too few rows ({held.size}) to set {share:g} of them aside: pass test=..."
+        )
+    return (
+        Rows(rows.X[~held], rows.labels[~held], rows.feature_names),
+        Rows(rows.X[held], rows.labels[held], rows.feature_names),
+    )

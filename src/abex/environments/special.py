@@ -1,0 +1,88 @@
+"""One arm pays more than all others, and each replication hides it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from abex.environments.base import Environment, Rules
+from abex.errors import UserError, real_number, whole_number
+from abex.kernels import kernel
+from abex.randomness import uniform_at
+
+
+class SpecialWorld(NamedTuple):
+    """The special arm, the two means, and the key of the rewards."""
+
+    key: np.uint64
+    special: int
+    top: float
+    other: float
+
+
+@kernel
+def is_special(world: Any, t: int, arm: int) -> bool:
+    """The special arm is the best; all are, if they are alike."""
+    return bool(arm == world.special or world.other == world.top)
+
+
+@dataclass(frozen=True)
+class SpecialArm(Environment):
+    """K Bernoulli arms of mean ``other`` but for one of mean ``best``, drawn uniformly in each replication.
+
+    The Facebook experiment of "Almost Boltzmann Exploration" (Section 5).
+
+    Examples
+    --------
+    >>> SpecialArm(333).n_arms
+    333
+    """
+
+    K: int
+    best: float = 0.75  # type: ignore[assignment]  # the field's name; the kernel is in `rules`
+    other: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", whole_number("K", self.K, least=1))
+        real_number("best", self.best, least=0.0, most=1.0)
+        real_number("other", self.other, least=0.0, most=1.0)
+        if self.other > self.best:
+            raise UserError(f"other must be at most best = {self.best:g}, got {self.other!r}")
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.K
+
+    def open(self, key: np.uint64, horizon: int) -> SpecialWorld:
+        """Draw the special arm."""
+        with np.errstate(over="ignore"):
+            special = int(uniform_at(key, 0, 0) * self.K)  # steps begin at 1: no reward uses this word
+        return SpecialWorld(key, special, float(self.best), float(self.other))
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """1 with the arm's probability."""
+        mean = world.top if arm == world.special else world.other
+        return 1.0 if uniform_at(world.key, t, arm) < mean else 0.0
+
+    @staticmethod
+    @kernel
+    def gap(world: Any, t: int, arm: int) -> float:
+        """Pseudo-regret."""
+        return 0.0 if arm == world.special else world.top - world.other
+
+    def rules(self) -> Rules:
+        """The kernels."""
+        return Rules(self.draw, self.gap, is_special)
+
+    @classmethod
+    def examples(cls) -> Iterator[Environment]:
+        """The paper's means, a single arm, and arms that are all alike."""
+        yield cls(5)
+        yield cls(1)
+        yield cls(3, best=0.4, other=0.4)

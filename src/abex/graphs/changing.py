@@ -1,0 +1,184 @@
+"""Feedback graphs that change with time: a list that repeats, or one drawn at each step.
+
+A drawn graph is a function of the replication's key and the step alone: all policies face the same graphs, and a
+policy that is shown the graph before its pull sees the very edges by which it will be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from abex.errors import UserError, real_number, whole_number
+from abex.graphs.feedback import Changing, Links, as_changing, reveal_changing
+from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph
+from abex.graphs.rows import MOST_ARMS
+from abex.kernels import fast, kernel
+
+
+class _Changing(FeedbackGraph):
+    varies = True
+    reveal = staticmethod(reveal_changing)
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
+        return graph_at(self.feedback(key), whole_number("t", t, least=1))
+
+
+def graph_at(feedback: Any, t: int) -> Graph:
+    """The graph that a feedback record stands for at step t."""
+    record = as_changing(feedback)
+    if record.keep >= 1.0 and not record.dense:
+        rows = slice(first := (t - 1) % record.period * (record.n_arms + 1), first + record.n_arms + 1)
+        out, into = record.out_start[rows], record.in_start[rows]
+        out_arms, in_arms = record.out_arms[out[0] : out[-1]], record.in_arms[into[0] : into[-1]]
+        return Graph(Links(out - out[0], out_arms, into - into[0], in_arms))
+    n = record.n_arms
+    seen = np.empty(n, dtype=np.int32)
+    count = fast(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
+    sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    fast(collect)(record, t, seen, sources, targets)
+    return Graph.from_edges((sources, targets), n, directed=True)
+
+
+@kernel
+def collect(feedback: Any, t: int, seen: Any, sources: Any, targets: Any) -> int:
+    """All edges of step t into the two arrays if they have room; returns their number."""
+    total = 0
+    for arm in range(feedback.n_arms):
+        count = reveal_changing(feedback, t, arm, seen) - 1
+        if sources.size > 0:
+            for j in range(count):
+                sources[total + j] = arm
+                targets[total + j] = seen[j]
+        total += count
+    return total
+
+
+@dataclass(frozen=True)
+class GraphSequence(_Changing):
+    """Graphs that take turns: step t = 1, 2, ... has the graph ``graphs[(t - 1) % len(graphs)]``.
+
+    >>> GraphSequence([Graph.from_edges([(0, 1)]), Graph.from_edges([], n_arms=2)]).n_arms
+    2
+    """
+
+    graphs: Sequence[Graph]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "graphs", tuple(self.graphs))
+        if not self.graphs or not all(isinstance(graph, Graph) for graph in self.graphs):
+            raise UserError("graphs must be a non-empty list of Graph")
+        sizes = sorted({graph.n_arms for graph in self.graphs})
+        if len(sizes) > 1:
+            raise UserError(f"graphs must have the same number of arms, got {sizes[0]} and {sizes[-1]}")
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.graphs[0].n_arms
+
+    @property
+    def widest(self) -> int:
+        """Largest closed out-neighbourhood of all graphs."""
+        return max(graph.widest for graph in self.graphs)
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether one of the graphs is directed."""
+        return any(graph.is_directed for graph in self.graphs)
+
+    def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
+        """The rows of all graphs, one after the other."""
+        ends = np.cumsum([0] + [graph.links.out_arms.size for graph in self.graphs])
+        return Changing(
+            np.concatenate([graph.links.out_start + end for graph, end in zip(self.graphs, ends, strict=False)]),
+            np.concatenate([graph.links.out_arms for graph in self.graphs]),
+            np.concatenate([graph.links.in_start + end for graph, end in zip(self.graphs, ends, strict=False)]),
+            np.concatenate([graph.links.in_arms for graph in self.graphs]),
+            self.n_arms, len(self.graphs), 1.0, np.uint64(0), not self.is_directed, False,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DropOut(_Changing):
+    """The graph ``base`` of which each edge is there with probability ``keep`` at a step, independently.
+
+    An edge of an undirected graph is there in both directions or in none.
+
+    >>> DropOut(Graph.from_edges([(0, 1), (1, 2)]), keep=0.9).widest
+    3
+    """
+
+    base: Graph
+    keep: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Graph):
+            raise UserError(f"base must be a Graph, got {type(self.base).__name__}")
+        object.__setattr__(self, "keep", real_number("keep", self.keep, least=0.0, most=1.0))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.base.n_arms
+
+    @property
+    def widest(self) -> int:
+        """Nothing dropped."""
+        return self.base.widest
+
+    @property
+    def is_directed(self) -> bool:
+        """As the base."""
+        return self.base.is_directed
+
+    def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
+        """The rows of the base and the key of the draws."""
+        return Changing(
+            *self.base.links, self.n_arms, 1, self.keep, np.uint64(key), not self.is_directed, False
+        )
+
+
+@dataclass(frozen=True)
+class ErdosRenyiEachStep(_Changing):
+    """A fresh random graph at each step: each pair is joined with probability ``q``, independently.
+
+    No edge is stored; a pull costs O(K), as does the question who would have revealed an arm.
+
+    >>> ErdosRenyiEachStep(100, q=0.1).widest
+    100
+    """
+
+    n: int
+    q: float
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", whole_number("n", self.n, least=1, most=MOST_ARMS))
+        object.__setattr__(self, "q", real_number("q", self.q, least=0.0, most=1.0))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.n
+
+    @property
+    def widest(self) -> int:
+        """All arms."""
+        return self.n
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether the two directions of a pair are drawn apart."""
+        return self.directed
+
+    def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
+        """No rows, and the key of the draws."""
+        start = np.zeros(1, dtype=np.int64)
+        arms = np.zeros(0, dtype=np.int32)
+        key = np.uint64(key)
+        return Changing(start, arms, start, arms, self.n, 1, self.q, key, not self.directed, True)

@@ -1,0 +1,181 @@
+r"""The numbers of a graph that govern regret, each as an interval with what proves it.
+
+:math:`\alpha` (independence), :math:`\gamma` (domination) and its fractional relaxation :math:`\gamma^*`, the clique-cover
+number :math:`\bar\chi` and the largest acyclic set. Undirected: :math:`\gamma^* \le \gamma \le \alpha \le \bar\chi`;
+directed: :math:`\alpha \le \text{acyclic} \le \bar\chi`. Searches end at their time limit with the interval proven so far.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, real_number
+from abex.graphs.covers import (
+    greedy_acyclic_set,
+    greedy_clique_cover,
+    greedy_dominating_set,
+    greedy_independent_set,
+)
+from abex.graphs.graph import Graph
+from abex.graphs.programs import TIME_LIMIT, Cover, solve_covering
+from abex.theory.lower_bounds import bernoulli_kl
+
+LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
+
+
+class Bounds(NamedTuple):
+    """The number lies in [lower, upper]; ``witness`` is a set of arms of the size it attains."""
+
+    lower: int
+    upper: int
+    witness: NDArray[np.int64]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the interval is a single number."""
+        return self.lower == self.upper
+
+    def __str__(self) -> str:
+        return str(self.lower) if self.is_exact else f"{self.lower}..{self.upper}"
+
+
+def independence_number(graph: Graph, time_limit: float = TIME_LIMIT) -> Bounds:
+    """Size of the largest set of arms no two of which are joined (in either direction).
+
+    An integer program with one row for each clique of a cover of the edges; ``time_limit=0`` gives the greedy bounds.
+
+    >>> from abex.graphs import star
+    >>> str(independence_number(star(10)))
+    '9'
+    """
+    time_limit = real_number("time_limit", time_limit, least=0.0)
+    plain = graph.undirected()
+    witness = greedy_independent_set(plain)
+    lower, upper = witness.size, int(greedy_clique_cover(plain).max()) + 1
+    if lower < upper and time_limit > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
+        found, bound = _search(
+            _clique_rows(plain), -np.ones(graph.n_arms), upper_row=1.0, time_limit=time_limit
+        )
+        if found is not None and found.size > lower:
+            witness, lower = found, found.size
+        upper = min(upper, math.floor(-bound + 1e-6))
+    return Bounds(lower, max(upper, lower), witness)
+
+
+def domination_number(graph: Graph, time_limit: float = TIME_LIMIT) -> Bounds:
+    """Size of the smallest set of arms whose pulls show every arm.
+
+    >>> from abex.graphs import cliques
+    >>> str(domination_number(cliques(4, 3)))
+    '4'
+    """
+    time_limit = real_number("time_limit", time_limit, least=0.0)
+    witness = greedy_dominating_set(graph)
+    lower, upper = math.ceil(graph.n_arms / graph.widest), witness.size
+    if lower < upper and time_limit > 0.0 and graph.links.out_arms.size <= LARGEST_SEARCH:
+        found, bound = _search(
+            graph.to_scipy().T, np.ones(graph.n_arms), lower_row=1.0, time_limit=time_limit
+        )
+        if found is not None and found.size < upper:
+            witness, upper = found, found.size
+        lower = max(lower, math.ceil(bound - 1e-6))
+    return Bounds(min(lower, upper), upper, witness)
+
+
+def acyclic_number(graph: Graph) -> Bounds:
+    """Size of the largest set of arms that induces no directed cycle: greedy set below, clique cover above."""
+    witness = greedy_acyclic_set(graph)
+    upper = int(greedy_clique_cover(graph).max()) + 1
+    if graph.is_directed and witness.size < graph.n_arms:
+        upper = min(upper, graph.n_arms - 1 if _has_cycle(graph) else graph.n_arms)
+    return Bounds(witness.size, max(upper, witness.size), witness)
+
+
+def fractional_domination(graph: Graph, time_limit: float = TIME_LIMIT) -> Cover:
+    r"""The least :math:`\sum_k z_k` with :math:`\sum_{l \in in(j)} z_l \ge 1` for every arm j.
+
+    Its reciprocal is ELP's value :math:`v = \max_s \min_j \sum_{l \in in(j)} s_l` over distributions s.
+
+    >>> from abex.graphs import cliques
+    >>> round(fractional_domination(cliques(4, 3)).upper, 6)
+    4.0
+    """
+    ones = np.ones(graph.n_arms)
+    return solve_covering(graph.to_scipy().T, ones, ones, time_limit)
+
+
+def regret_lower_bound(graph: Graph, means: Any, time_limit: float = TIME_LIMIT) -> Cover:
+    r"""The coefficient of ln T that no uniformly good policy can beat for Bernoulli arms with these means.
+
+    :math:`\min \sum_j c_j \Delta_j` subject to :math:`\sum_{j \in in(i)} c_j \ge 1 / \mathrm{kl}(\mu_i, \mu^*)` for every
+    suboptimal arm i. Arms that a best arm shows ask for nothing, since pulling it is free.
+
+    >>> from abex.graphs import bandit
+    >>> round(regret_lower_bound(bandit(2), [0.75, 0.5]).upper, 3)
+    1.738
+    """
+    values = np.asarray(means, dtype=np.float64)
+    if values.shape != (graph.n_arms,):
+        raise UserError(
+            f"means must have one entry for each of the {graph.n_arms} arms, got shape {values.shape}"
+        )
+    if not bool(np.all((values >= 0.0) & (values <= 1.0))):
+        raise UserError("means must lie in [0, 1]")
+    top = float(values.max())
+    demand = np.array([0.0 if mean >= top else 1.0 / bernoulli_kl(mean, top) for mean in values.tolist()])
+    return solve_covering(graph.to_scipy().T, demand, top - values, time_limit)
+
+
+def _search(
+    rows: Any, cost: Any, *, lower_row: float = -np.inf, upper_row: float = np.inf, time_limit: float
+) -> tuple[NDArray[np.int64] | None, float]:
+    """Best 0-1 vector HiGHS finds in time (as a set of arms) and the bound on the objective it proves."""
+    from scipy.optimize import Bounds as Box
+    from scipy.optimize import LinearConstraint, milp
+
+    answer = milp(
+        cost,
+        integrality=np.ones(cost.size),
+        bounds=Box(0.0, 1.0),
+        constraints=LinearConstraint(rows, lower_row, upper_row),
+        options={"time_limit": time_limit},
+    )
+    found = None if answer.x is None else np.flatnonzero(answer.x > 0.5)
+    bound = answer.mip_dual_bound
+    return found, -np.inf if bound is None or not np.isfinite(bound) else float(bound)
+
+
+def _clique_rows(graph: Graph) -> Any:
+    """A sparse 0-1 matrix whose rows are cliques that together hold every edge; each is grown greedily."""
+    from scipy.sparse import csr_array
+
+    known = [set(graph.out(arm)[:-1].tolist()) for arm in range(graph.n_arms)]
+    open_edges = [{other for other in near if other > arm} for arm, near in enumerate(known)]
+    rows: list[list[int]] = []
+    for arm in range(graph.n_arms):
+        while open_edges[arm]:
+            other = min(open_edges[arm])
+            clique = [arm, other]
+            common = known[arm] & known[other]
+            while common:
+                most = max(common, key=lambda one: (len(known[one] & common), -one))
+                clique.append(most)
+                common &= known[most]
+            for one in clique:
+                open_edges[one].difference_update(clique)
+            rows.append(clique)
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    members = np.concatenate([np.array(row) for row in rows]) if rows else np.empty(0, dtype=np.int64)
+    return csr_array((np.ones(members.size), members, start), shape=(len(rows), graph.n_arms))
+
+
+def _has_cycle(graph: Graph) -> bool:
+    from scipy.sparse.csgraph import connected_components
+
+    count, _ = connected_components(graph.to_scipy(), directed=True, connection="strong")
+    return bool(count < graph.n_arms)

@@ -1,0 +1,283 @@
+"""A feedback graph as a value: who is seen when an arm is pulled.
+
+The edge u -> v says that pulling u shows the reward of v. Every arm shows itself, always. An undirected graph
+is one whose every edge is answered by its reverse; nothing else distinguishes the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, whole_number
+from abex.graphs.feedback import Links, reveal_links
+from abex.graphs.rows import MOST_ARMS, compress, same_rows
+
+NO_KEY = np.uint64(0)
+
+
+class FeedbackGraph(ABC):
+    """What the simulator asks of a graph, fixed or changing with time."""
+
+    varies: ClassVar[bool]  # whether the graph at step t depends on t
+    reveal: ClassVar[Any]  # kernel (feedback, t, arm, seen) -> count: arms seen, the pulled arm last
+
+    @property
+    @abstractmethod
+    def n_arms(self) -> int:
+        """Number of arms K."""
+
+    @property
+    @abstractmethod
+    def widest(self) -> int:
+        """The most arms that one pull can reveal: the size of the buffer that `reveal` needs."""
+
+    @property
+    @abstractmethod
+    def is_directed(self) -> bool:
+        """Whether an edge may be there without its reverse."""
+
+    @abstractmethod
+    def feedback(self, key: np.uint64 = NO_KEY) -> Any:
+        """The record that `reveal` reads; graphs drawn at random are named by ``key``."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph(FeedbackGraph):
+    """A fixed feedback graph: closed neighbourhoods in compressed rows, both ways, read-only.
+
+    Equal graphs have equal edges; ``labels`` only translate arms back to the ids of a file.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([(0, 1), (1, 2)], n_arms=4)
+    >>> graph
+    <Graph: 4 arms, 2 undirected edges>
+    >>> graph.out(1).tolist()
+    [0, 2, 1]
+    >>> Graph.from_edges([(0, 1), (1, 2)], directed=True).into(1).tolist()
+    [0, 1]
+    """
+
+    links: Links
+    labels: NDArray[Any] | None = None
+
+    varies = False
+    reveal = staticmethod(reveal_links)
+
+    def __post_init__(self) -> None:
+        out, into = self.links[:2], self.links[2:]
+        if out[1] is not into[1] and same_rows(out, into):  # every edge is answered: keep one copy
+            object.__setattr__(self, "links", Links(*out, *out))
+        for array in (*self.links, self.labels):
+            if array is not None:
+                array.setflags(write=False)
+
+    # -- from elsewhere -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_edges(
+        cls, edges: Any, n_arms: int | None = None, *, directed: bool = False, labels: Any = None
+    ) -> Graph:
+        """From pairs ``(u, v)`` of arms 0..n_arms-1, an array (m, 2) or two arrays of length m.
+
+        Repeated edges count once and self-loops are there anyway. An undirected edge may be listed in one
+        direction or in both; ``directed=True`` takes each pair as "pulling u shows v" and nothing more.
+        """
+        sources, targets = _pair_of_arrays(edges)
+        largest = int(max(sources.max(), targets.max())) if sources.size else -1
+        if n_arms is None:
+            n_arms = largest + 1
+        n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
+        if sources.size and min(sources.min(), targets.min()) < 0:
+            wrong = int(np.flatnonzero((sources < 0) | (targets < 0))[0])
+            raise UserError(
+                f"edges must join arms >= 0, got ({sources[wrong]}, {targets[wrong]}) as pair {wrong}"
+            )
+        if largest >= n_arms:
+            raise UserError(f"edges must join arms below n_arms = {n_arms}, got arm {largest}")
+        if not directed:
+            sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+        out = compress(sources, targets, n_arms)
+        into = compress(targets, sources, n_arms) if directed else out
+        return cls(Links(*out, *into), None if labels is None else np.asarray(labels))
+
+    @classmethod
+    def read(cls, path: str | Path, *, directed: bool = False, ids: str = "numbers") -> Graph:
+        """From a file of edges, one pair of ids a line (SNAP's format; ``.gz`` is unpacked).
+
+        Lines starting with ``#`` or ``%`` are comments; blanks, tabs and commas separate. Ids are any
+        non-negative whole numbers, or any words with ``ids="words"``; arms follow their order and `labels`
+        keeps them. A damaged line is an error that names it.
+        """
+        from abex.graphs.files import read_edges
+
+        labels, sources, targets = read_edges(Path(path), ids)
+        return cls.from_edges((sources, targets), labels.size, directed=directed, labels=labels)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
+        """From a square SciPy sparse matrix (or array): a stored non-zero in row u, column v is the edge u -> v."""
+        if not hasattr(matrix, "tocoo"):
+            raise UserError(f"matrix must be a SciPy sparse matrix, got {type(matrix).__name__}")
+        entries = matrix.tocoo()
+        if entries.shape[0] != entries.shape[1]:
+            raise UserError(f"matrix must be square, got shape {entries.shape}")
+        there = entries.data != 0
+        return cls.from_edges((entries.row[there], entries.col[there]), entries.shape[0], directed=directed)
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Graph:
+        """From a NetworkX graph or digraph; arms follow the order of its nodes, which become the labels."""
+        if not hasattr(graph, "is_directed") or not hasattr(graph, "nodes"):
+            raise UserError(f"graph must be a NetworkX graph, got {type(graph).__name__}")
+        arm_of = {node: arm for arm, node in enumerate(graph.nodes)}
+        pairs = np.array([(arm_of[u], arm_of[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
+        labels = np.empty(len(arm_of), dtype=object)
+        labels[:] = list(arm_of)
+        return cls.from_edges(pairs, len(arm_of), directed=graph.is_directed(), labels=labels)
+
+    # -- what the simulator asks ----------------------------------------------------------------------
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms K."""
+        return int(self.links.out_start.size - 1)
+
+    @cached_property
+    def widest(self) -> int:
+        """Size of the largest closed out-neighbourhood."""
+        return int(np.diff(self.links.out_start).max())
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether some edge has no reverse."""
+        return self.links.out_arms is not self.links.in_arms
+
+    def feedback(self, key: np.uint64 = NO_KEY) -> Links:
+        """The rows themselves."""
+        return self.links
+
+    # -- a person's questions -------------------------------------------------------------------------
+
+    @property
+    def n_edges(self) -> int:
+        """Edges without self-loops; a pair u - v of an undirected graph counts once."""
+        ordered = int(self.links.out_arms.size) - self.n_arms
+        return ordered if self.is_directed else ordered // 2
+
+    def out(self, arm: int) -> NDArray[np.int32]:
+        """Arms seen when ``arm`` is pulled, itself last."""
+        arm = whole_number("arm", arm, most=self.n_arms - 1)
+        return self.links.out_arms[self.links.out_start[arm] : self.links.out_start[arm + 1]]
+
+    def into(self, arm: int) -> NDArray[np.int32]:
+        """Arms whose pull shows ``arm``, itself last."""
+        arm = whole_number("arm", arm, most=self.n_arms - 1)
+        return self.links.in_arms[self.links.in_start[arm] : self.links.in_start[arm + 1]]
+
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """All ordered pairs (u, v), u != v, such that pulling u shows v."""
+        sources = np.repeat(np.arange(self.n_arms, dtype=np.int32), np.diff(self.links.out_start))
+        proper = sources != self.links.out_arms
+        return sources[proper], self.links.out_arms[proper]
+
+    def reverse(self) -> Graph:
+        """The graph with every edge turned round."""
+        out_start, out_arms, in_start, in_arms = self.links
+        return Graph(Links(in_start, in_arms, out_start, out_arms), self.labels)
+
+    def undirected(self) -> Graph:
+        """The graph in which every edge is answered by its reverse."""
+        if not self.is_directed:
+            return self
+        return Graph.from_edges(self.pairs(), self.n_arms, labels=self.labels)
+
+    def mutual(self) -> Graph:
+        """The undirected graph of the edges that are answered by their reverse."""
+        if not self.is_directed:
+            return self
+        sources, targets = (array.astype(np.int64) for array in self.pairs())
+        answered = np.isin(sources * self.n_arms + targets, targets * self.n_arms + sources)
+        return Graph.from_edges((sources[answered], targets[answered]), self.n_arms, labels=self.labels)
+
+    def to_scipy(self) -> Any:
+        """The closed neighbourhoods as a SciPy CSR array of ones: entry (u, v) if pulling u shows v."""
+        from scipy.sparse import csr_array
+
+        ones = np.ones(self.links.out_arms.size)
+        return csr_array((ones, self.links.out_arms, self.links.out_start), shape=(self.n_arms, self.n_arms))
+
+    def summary(self, time_limit: float = 5.0) -> str:
+        """A page for a person: size, components, degrees, and the quantities that govern regret."""
+        from abex.graphs.summary import describe
+
+        return describe(self, time_limit)
+
+    # -- a value --------------------------------------------------------------------------------------
+
+    @cached_property
+    def digest(self) -> str:
+        """32 hex digits that stand for the edges."""
+        hashed = hashlib.blake2b(digest_size=16)
+        for array in (self.links.out_start, self.links.out_arms):
+            hashed.update(np.ascontiguousarray(array).data)
+        return hashed.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return same_rows(self.links[:2], other.links[:2])
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rows = tuple(self.links) if self.is_directed else tuple(self.links[:2])
+        return _restore, (rows, self.labels)
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.is_directed else "undirected"
+        return f"<Graph: {self.n_arms} arms, {self.n_edges} {kind} edges>"
+
+
+def as_graph(graph: Any) -> Any:
+    """``graph`` if it can be played (a `FeedbackGraph`, or anything that behaves like one), else an error."""
+    if not hasattr(graph, "feedback") or not hasattr(graph, "n_arms"):
+        raise UserError(
+            f"graph must be a Graph, got {type(graph).__name__}: see Graph.from_edges, Graph.read, Graph.from_scipy and "
+            "Graph.from_networkx"
+        )
+    return graph
+
+
+def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
+    return Graph(Links(*rows) if len(rows) == 4 else Links(*rows, *rows), labels)
+
+
+def _pair_of_arrays(edges: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two integer arrays of equal length."""
+    if isinstance(edges, tuple) and len(edges) == 2 and all(isinstance(part, np.ndarray) for part in edges):
+        columns = edges
+    else:
+        table = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
+        if table.size == 0:
+            table = np.empty((0, 2), dtype=np.int64)
+        if table.ndim != 2 or table.shape[1] != 2:
+            raise UserError(f"edges must be pairs (u, v), an array of shape (m, 2), got shape {table.shape}")
+        columns = (table[:, 0], table[:, 1])
+    for column in columns:
+        if not np.issubdtype(column.dtype, np.integer):
+            raise UserError(f"edges must be whole numbers, got {column.dtype}")
+    if columns[0].shape != columns[1].shape or columns[0].ndim != 1:
+        raise UserError(
+            f"edges must be two arrays of one length, got shapes {columns[0].shape}, {columns[1].shape}"
+        )
+    return columns[0].astype(np.int64), columns[1].astype(np.int64)

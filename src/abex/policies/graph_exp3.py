@@ -1,0 +1,308 @@
+"""Exponential weights on feedback graphs: every observed arm counts, weighed by the chance of observing it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import real_number
+from abex.graphs.feedback import Changing, chance_seen, turn_of
+from abex.kernels import kernel
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.known_graph import (
+    best_spread,
+    clique_cover_estimate,
+    graphs_in_turn,
+    independence_estimate,
+    known_graph,
+    typical_graphs,
+)
+from abex.policies.softmax import boltzmann_weights, pick
+
+LEAST_CHANCE = (
+    1e-12  # an arm is seen at least as often as it is pulled, which underflows only where it does not matter
+)
+
+
+class CoverState(NamedTuple):
+    """Log-weights mixed with an exploration law, one for each of the graphs that take turns."""
+
+    scores: PerArm  # float64 (K,), log-weights
+    chances: PerArm  # float64 (K,), probabilities of the last select
+    spread: NDArray[np.float64]  # (period, K) or (1, K), where to explore
+    mixing: NDArray[np.float64]  # (period,) or (1,), how much
+    step: float
+    graph: Changing
+
+
+@kernel
+def spread_chances(state: Any, t: int, out: Any) -> None:
+    """Normalised weights, mixed with the exploration law of the graph in force."""
+    turn = turn_of(state.graph, t) % state.mixing.size
+    mixing = state.mixing[turn]
+    share = (1.0 - mixing) / boltzmann_weights(state.scores, 1.0, out)
+    for k in range(out.size):
+        out[k] = share * out[k] + mixing * state.spread[turn, k]
+
+
+@kernel
+def spread_select(state: Any, t: int, rng: Any) -> int:
+    """A draw from the mixture."""
+    spread_chances(state, t, state.chances)
+    return pick(state.chances, 1.0, rng)
+
+
+@kernel
+def weighted_gain(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """The observed reward over the chance of observing it."""
+    chance = chance_seen(state.graph, t, seen, state.chances)
+    state.scores[seen] += state.step * reward / max(chance, LEAST_CHANCE)
+
+
+@kernel
+def weighted_loss(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """The observed loss over the chance of observing it."""
+    chance = chance_seen(state.graph, t, seen, state.chances)
+    state.scores[seen] -= state.step * (1.0 - reward) / max(chance, LEAST_CHANCE)
+
+
+class _GraphWeights(Policy[CoverState]):
+    """What the policies of this file share: they know the graph, and their weights belong to a decision."""
+
+    needs_graph = True
+    resizable = False
+    remembers = ("chances",)
+
+    def _independence(self, given: float | None, record: Changing) -> float:
+        """The estimate given, or the mean over the graphs of a greedy set's size."""
+        if given is not None:
+            return given
+        return float(np.mean([independence_estimate(graph) for graph in typical_graphs(record)]))
+
+
+def _even(n_arms: int, record: Changing, mixing: float, step: float) -> CoverState:
+    """Equal weights, exploration over all arms alike."""
+    spread = np.full((1, n_arms), 1.0 / n_arms)
+    return CoverState(np.zeros(n_arms), spread[0].copy(), spread, np.array([mixing]), step, record)
+
+
+@dataclass(frozen=True)
+class ELP(_GraphWeights):
+    r"""Exponential weights explored by a linear program: the arms from which every arm is seen most often.
+
+    :math:`s=\arg\max_s\min_j\sum_{l\in in(j)}s_l` with value v, :math:`\gamma=\beta/v`,
+    :math:`p=(1-\gamma)w/\sum_j w_j+\gamma s`; every observed arm j gains
+    :math:`\ln w_j\mathrel{+}=\beta\,x_j/\sum_{l\in in(j)}p_l`.
+
+    Parameters
+    ----------
+    beta : float or None
+        Step size. None takes :math:`\min\{\sqrt{\ln K/(3\alpha T)},\,1/(2K)\}`, which needs the horizon.
+    independence : float or None
+        The estimate of :math:`\alpha(G)` in it. None takes the size of a greedy independent set, of a greedy clique
+        cover where the graph is directed. The paper tried several and kept the best.
+
+    References
+    ----------
+    Mannor and Shamir 2011, Algorithm 1 and Theorem 2 (the constant 3 re-derived, not verified against the
+    publication): regret at most :math:`2\sqrt{3\ln K\sum_t\alpha(G_t)}`.
+
+    Notes
+    -----
+    Cost O(K) per step and the in-degrees of the observed arms. Before, the program is solved once for each graph: by
+    HiGHS, or up to 0.05 % with a proof where that takes too long. Plays graphs that repeat, not graphs drawn
+    at each step.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> star = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
+    >>> Player(ELP(beta=0.1), n_arms=4, graph=star, seed=0).probabilities().round(3).tolist()
+    [0.325, 0.225, 0.225, 0.225]
+    """
+
+    beta: float | None = None
+    independence: float | None = None
+    changing_graphs = "repeating"
+    names_matter = True  # the program may have several solutions
+
+    def __post_init__(self) -> None:
+        if self.beta is not None:
+            real_number("beta", self.beta, above=0.0, most=0.5)
+        if self.independence is not None:
+            real_number("independence", self.independence, above=0.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``beta`` is left open."""
+        return self.beta is None
+
+    def start(self, setting: Setting) -> CoverState:
+        """Equal weights, the program solved."""
+        record, n = known_graph(self, setting), setting.n_arms
+        graphs = graphs_in_turn(self, record)
+        beta = self.beta
+        if beta is None:
+            alpha = self.independence or float(
+                np.mean(
+                    [clique_cover_estimate(g) if g.is_directed else independence_estimate(g) for g in graphs]
+                )
+            )
+            beta = min(math.sqrt(math.log(n) / (3.0 * alpha * self.horizon_of(setting))), 0.5 / n)
+        laws = [best_spread(graph) for graph in graphs]
+        spread = np.array([law for law, _ in laws])
+        mixing = np.array([min(1.0, beta / value) for _, value in laws])
+        return CoverState(np.zeros(n), np.full(n, 1.0 / n), spread, mixing, beta, record)
+
+    select = staticmethod(spread_select)
+    update = staticmethod(weighted_gain)
+    probabilities = staticmethod(spread_chances)
+
+    def report(self, state: CoverState) -> dict[str, float]:
+        """Share of exploration and step size."""
+        return {"gamma": float(state.mixing.mean()), "beta": float(state.step)}
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """Tuned for the horizon, with an estimate, and with a given step."""
+        yield cls()
+        yield cls(independence=2.0)
+        yield cls(beta=0.05)
+
+
+@dataclass(frozen=True)
+class Exp3SET(_GraphWeights):
+    r"""Exponential weights on observed losses without exploration; the graph is needed after the pull only.
+
+    :math:`p=\mathrm{softmax}(-\eta\hat L)`, :math:`\hat L_j\mathrel{+}=l_j/\sum_{l\in in(j)}p_l` for every observed j.
+
+    Parameters
+    ----------
+    eta : float or None
+        Step size. None takes :math:`\sqrt{2\ln K/(\alpha T)}`, which needs the horizon.
+    independence : float or None
+        The estimate of :math:`\alpha(G)` in it (of the largest acyclic set where the graph is directed); None takes
+        the size of a greedy one.
+
+    References
+    ----------
+    Alon, Cesa-Bianchi, Gentile, Mansour 2013, Algorithm 1 and Theorem 2 (from memory, re-derived): regret at most
+    :math:`\sqrt{2\alpha T\ln K}`.
+
+    Notes
+    -----
+    Cost O(K) per step and the in-degrees of the observed arms. Plays every graph.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> player = Player(Exp3SET(eta=0.1), n_arms=3, graph=path, seed=0)
+    >>> player.update(1, 0.0, also={0: 1.0, 2: 1.0})
+    True
+    >>> player.probabilities().round(3).tolist()
+    [0.345, 0.311, 0.345]
+    """
+
+    eta: float | None = None
+    independence: float | None = None
+    also_known_as = ("EXP3-SET",)
+
+    def __post_init__(self) -> None:
+        if self.eta is not None:
+            real_number("eta", self.eta, above=0.0)
+        if self.independence is not None:
+            real_number("independence", self.independence, above=0.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``eta`` is left open."""
+        return self.eta is None
+
+    def start(self, setting: Setting) -> CoverState:
+        """Equal weights."""
+        record, n = known_graph(self, setting), setting.n_arms
+        eta = self.eta
+        if eta is None:
+            alpha = self._independence(self.independence, record)
+            eta = math.sqrt(2.0 * math.log(n) / (alpha * self.horizon_of(setting)))
+        return _even(n, record, 0.0, eta)
+
+    select = staticmethod(spread_select)
+    update = staticmethod(weighted_loss)
+    probabilities = staticmethod(spread_chances)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """Tuned for the horizon, and with a given step."""
+        yield cls()
+        yield cls(eta=0.1)
+
+
+@dataclass(frozen=True)
+class Exp3G(_GraphWeights):
+    r"""Exponential weights on observed losses, mixed with uniform exploration.
+
+    :math:`p=(1-\gamma)\,\mathrm{softmax}(-\eta\hat L)+\gamma/K`, losses estimated as by `Exp3SET`. Every graph here shows
+    each pulled arm to itself, hence is strongly observable, and all arms are explored.
+
+    Parameters
+    ----------
+    gamma : float or None
+        Share of exploration; :math:`\eta=2\gamma`. None takes :math:`\min\{\sqrt{1/(\alpha T)},1/2\}`, which needs the horizon.
+    independence : float or None
+        The estimate of :math:`\alpha(G)` in it; None takes the size of a greedy independent (acyclic) set.
+
+    References
+    ----------
+    Alon, Cesa-Bianchi, Dekel, Koren 2015, Algorithm 1 and Theorem 2: regret :math:`O(\sqrt{\alpha T}\ln(KT))`.
+
+    Notes
+    -----
+    Cost O(K) per step and the in-degrees of the observed arms. Plays every graph.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> Player(Exp3G(gamma=0.1), n_arms=2, graph=Graph.from_edges([(0, 1)]), seed=0).probabilities().tolist()
+    [0.5, 0.5]
+    """
+
+    gamma: float | None = None
+    independence: float | None = None
+    also_known_as = ("EXP3.G",)
+
+    def __post_init__(self) -> None:
+        if self.gamma is not None:
+            real_number("gamma", self.gamma, above=0.0, most=0.5)
+        if self.independence is not None:
+            real_number("independence", self.independence, above=0.0)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where ``gamma`` is left open."""
+        return self.gamma is None
+
+    def start(self, setting: Setting) -> CoverState:
+        """Equal weights."""
+        record, n = known_graph(self, setting), setting.n_arms
+        gamma = self.gamma
+        if gamma is None:
+            alpha = self._independence(self.independence, record)
+            gamma = min(math.sqrt(1.0 / (alpha * self.horizon_of(setting))), 0.5)
+        return _even(n, record, gamma, 2.0 * gamma)
+
+    select = staticmethod(spread_select)
+    update = staticmethod(weighted_loss)
+    probabilities = staticmethod(spread_chances)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """Tuned for the horizon, and with a given share."""
+        yield cls()
+        yield cls(gamma=0.05)

@@ -1,0 +1,278 @@
+"""Index policies that know the graph: aim at the most promising arm, pull the best arm that shows it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import real_number
+from abex.graphs.feedback import Changing, observers
+from abex.kernels import kernel
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.known_graph import known_graph
+from abex.policies.thompson import learn_beta
+from abex.policies.ucb import learn_width
+from abex.randomness import argmax, below
+
+
+class AimedMeans(NamedTuple):
+    """Means with their widths, the graph, and room for the arms that show another."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,), +inf before the first observation
+    narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
+    score: PerArm  # float64 (K,), scratch
+    who: NDArray[np.int32]  # (K,), scratch
+    scale: float
+    graph: Changing
+
+
+@dataclass(frozen=True)
+class UCBMaxN(Policy[AimedMeans]):
+    r"""Find the largest upper confidence bound, play the best mean among the arms that reveal it.
+
+    :math:`j=\arg\max_k\hat\mu_k+\sqrt{a\ln t/N_k}`, then :math:`\arg\max_{i\in in(j)}\hat\mu_i`; an arm never observed comes
+    first as j and last as i.
+
+    Parameters
+    ----------
+    scale : float
+        The factor a, as in `UCB1`.
+
+    References
+    ----------
+    Caron, Kveton, Lelarge, Bhagat 2012, Algorithm 2 (UCB-MaxN) and Theorem 2.
+
+    Notes
+    -----
+    Cost O(K) per step. Plays every graph, shown before the pull.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> player = Player(UCBMaxN(), n_arms=3, graph=Graph.from_edges([(0, 1), (1, 2)]), seed=0)
+    >>> player.update(1, 0.9, also={0: 0.5, 2: 0.5}), player.select()
+    (True, 1)
+    """
+
+    scale: float = 2.0
+    needs_graph = True
+    resizable = False
+    also_known_as = ("UCB-MaxN",)
+
+    def __post_init__(self) -> None:
+        real_number("scale", self.scale, least=0.0)
+
+    def start(self, setting: Setting) -> AimedMeans:
+        """Record of means; unseen arms stand at +inf."""
+        record, n = known_graph(self, setting), setting.n_arms
+        who = np.zeros(n, dtype=np.int32)
+        return AimedMeans(
+            np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), who, float(self.scale), record
+        )
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The best arm that shows the arm with the largest bound."""
+        width = math.sqrt(state.scale * math.log(t))
+        for k in range(state.means.size):
+            state.score[k] = state.means[k] + width * state.narrow[k]
+        aim = argmax(state.score, rng)
+        count = observers(state.graph, t, aim, state.who)
+        top = -2.0
+        best = aim
+        ties = 0
+        for j in range(count):
+            other = state.who[j]
+            value = state.means[other] if state.pulls[other] > 0.0 else -1.0
+            if value > top:
+                top = value
+                best = other
+                ties = 1
+            elif value == top:
+                ties += 1
+                if rng.random() * ties < 1.0:
+                    best = other
+        return int(best)
+
+    update = staticmethod(learn_width)
+
+
+class AimedBeta(NamedTuple):
+    """Beta posteriors, the graph, and room for the arms that show another."""
+
+    successes: PerArm  # float64 (K,)
+    failures: PerArm  # float64 (K,)
+    score: PerArm  # float64 (K,), scratch
+    who: NDArray[np.int32]  # (K,), scratch
+    resample: bool
+    graph: Changing
+
+
+@dataclass(frozen=True)
+class TSMaxN(Policy[AimedBeta]):
+    r"""Find the largest posterior draw, play the best posterior mean among the arms that reveal it.
+
+    :math:`\theta_k\sim\mathrm{Beta}(a+S_k,b+F_k)`, :math:`j=\arg\max\theta`, then the largest posterior mean over
+    :math:`in(j)`.
+
+    Parameters
+    ----------
+    successes, failures : float
+        The prior's a and b.
+    resample : bool
+        As in `Thompson`.
+
+    References
+    ----------
+    Tossou, Dimitrakakis, Dubhashi 2017, Section 3 (TS-MaxN).
+
+    Notes
+    -----
+    Cost O(K) Beta draws per step. Plays every graph, shown before the pull.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> player = Player(TSMaxN(), n_arms=2, graph=Graph.from_edges([(0, 1)]), seed=0)
+    >>> player.update(1, 1.0, also={0: 0.0}), player.select()
+    (True, 1)
+    """
+
+    successes: float = 1.0
+    failures: float = 1.0
+    resample: bool = True
+    needs_graph = True
+    resizable = False
+    also_known_as = ("TS-MaxN",)
+
+    def __post_init__(self) -> None:
+        real_number("successes", self.successes, above=0.0)
+        real_number("failures", self.failures, above=0.0)
+
+    def start(self, setting: Setting) -> AimedBeta:
+        """The prior, for every arm."""
+        record, n = known_graph(self, setting), setting.n_arms
+        return AimedBeta(
+            np.full(n, float(self.successes)),
+            np.full(n, float(self.failures)),
+            np.zeros(n),
+            np.zeros(n, dtype=np.int32),
+            self.resample,
+            record,
+        )
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The best arm that shows the arm with the largest draw."""
+        for k in range(state.score.size):
+            state.score[k] = rng.beta(state.successes[k], state.failures[k])
+        aim = argmax(state.score, rng)
+        count = observers(state.graph, t, aim, state.who)
+        top = -1.0
+        best = aim
+        ties = 0
+        for j in range(count):
+            other = state.who[j]
+            value = state.successes[other] / (state.successes[other] + state.failures[other])
+            if value > top:
+                top = value
+                best = other
+                ties = 1
+            elif value == top:
+                ties += 1
+                if rng.random() * ties < 1.0:
+                    best = other
+        return int(best)
+
+    update = staticmethod(learn_beta)
+
+
+class MixedBeta(NamedTuple):
+    """Beta posteriors and the share of uniform pulls (nan: it follows the step)."""
+
+    successes: PerArm  # float64 (K,)
+    failures: PerArm  # float64 (K,)
+    score: PerArm  # float64 (K,), scratch
+    resample: bool
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class TSU(Policy[MixedBeta]):
+    r"""Thompson sampling for directed graphs: with probability :math:`\epsilon` a uniform arm, else the largest draw.
+
+    The mixture keeps every arm's chance above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
+    knowledge.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        None takes :math:`1/\sqrt T`, or :math:`1/\sqrt t` at step t where the horizon is not known. The published rate is not
+        verified.
+    successes, failures : float
+        The prior's a and b.
+    resample : bool
+        As in `Thompson`.
+
+    References
+    ----------
+    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs", Section 4
+    (TS-U; the rule from memory).
+
+    Notes
+    -----
+    Cost O(K) Beta draws per step. Plays every graph.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(TSU(epsilon=0.0), n_arms=2, seed=0)
+    >>> player.update_many([(1, 1.0)] * 40 + [(0, 0.0)] * 40), player.select()
+    (80, 1)
+    """
+
+    epsilon: float | None = None
+    successes: float = 1.0
+    failures: float = 1.0
+    resample: bool = True
+    also_known_as = ("TS-U",)
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            real_number("epsilon", self.epsilon, least=0.0, most=1.0)
+        real_number("successes", self.successes, above=0.0)
+        real_number("failures", self.failures, above=0.0)
+
+    def start(self, setting: Setting) -> MixedBeta:
+        """The prior, for every arm."""
+        n = setting.n_arms
+        epsilon = self.epsilon
+        if epsilon is None:
+            epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
+        return MixedBeta(
+            np.full(n, float(self.successes)),
+            np.full(n, float(self.failures)),
+            np.zeros(n),
+            self.resample,
+            float(epsilon),
+        )
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """A uniform arm now and then, else the largest draw."""
+        epsilon = 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
+        if rng.random() < epsilon:
+            return below(state.score.size, rng)
+        for k in range(state.score.size):
+            state.score[k] = rng.beta(state.successes[k], state.failures[k])
+        return argmax(state.score, rng)
+
+    update = staticmethod(learn_beta)

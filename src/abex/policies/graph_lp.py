@@ -1,0 +1,251 @@
+"""Policies that explore by a fractional dominating set: epsilon-greedy-LP and UCB-LP."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import real_number
+from abex.kernels import kernel
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.known_graph import best_cover, known_graph, only_graph
+from abex.policies.means import learn_mean
+from abex.policies.softmax import pick
+from abex.randomness import argmax
+
+
+class CoveredMeans(NamedTuple):
+    """Means, the weights of the program, their sum, and the numerator of the exploration rate."""
+
+    pulls: PerArm  # float64 (K,)
+    means: PerArm  # float64 (K,)
+    cover: NDArray[np.float64]  # (K,)
+    total: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class EpsilonGreedyLP(Policy[CoveredMeans]):
+    r"""Explore by the weights of a linear program with a chance that falls as 1/t, else play the best mean.
+
+    :math:`z=\arg\min\sum_k z_k` subject to :math:`\sum_{l\in in(j)}z_l\ge1` for every j;
+    :math:`\epsilon_t=\min\{1,c\sum_k z_k/(d^2t)\}`; with that chance pull k with probability :math:`z_k/\sum z`.
+
+    Parameters
+    ----------
+    c : float
+        The theorem asks for more than 5.
+    d : float
+        A lower bound on the smallest gap, which nobody knows: tune it.
+
+    References
+    ----------
+    Buccapatnam, Eryilmaz, Shroff 2014, Algorithm 1 and Theorem 5 (from memory).
+
+    Notes
+    -----
+    Cost O(K) per step, after the program is solved once. For fixed graphs.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> star = Graph.from_edges([(0, 1), (0, 2)])
+    >>> Player(EpsilonGreedyLP(), n_arms=3, graph=star, seed=0).select()
+    0
+    """
+
+    c: float = 5.1
+    d: float = 0.25
+    needs_graph = True
+    resizable = False
+    changing_graphs = "none"
+    names_matter = True  # the program may have several solutions
+    also_known_as = ("eps-greedy-LP",)
+
+    def __post_init__(self) -> None:
+        real_number("c", self.c, above=0.0)
+        real_number("d", self.d, above=0.0, most=1.0)
+
+    def start(self, setting: Setting) -> CoveredMeans:
+        """Nothing observed, the program solved."""
+        n = setting.n_arms
+        cover = best_cover(only_graph(self, known_graph(self, setting)))
+        rate = self.c * cover.upper / self.d**2
+        return CoveredMeans(np.zeros(n), np.zeros(n), cover.weights, cover.upper, rate)
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """A draw from the cover, or the best mean."""
+        if rng.random() * t < state.rate:
+            return pick(state.cover, state.total, rng)
+        return argmax(state.means, rng)
+
+    update = staticmethod(learn_mean)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: Any, t: int, out: Any) -> None:
+        """The cover's weights and the best means, which share what is left."""
+        epsilon = min(1.0, state.rate / t)
+        top = state.means[0]
+        ties = 0
+        for k in range(out.size):
+            if state.means[k] > top:
+                top = state.means[k]
+                ties = 0
+            if state.means[k] == top:
+                ties += 1
+        for k in range(out.size):
+            out[k] = epsilon * state.cover[k] / state.total
+            if state.means[k] == top:
+                out[k] += (1.0 - epsilon) / ties
+
+
+# The counters of `PhaseState.clock`.
+PHASE = 0  # m of the paper
+LEFT = 1  # arms not yet dropped
+CURSOR = 2  # no arm before it has pulls due in this phase
+DONE = 3  # 1 when no phase is left
+
+
+class PhaseState(NamedTuple):
+    """Means, the arms still in play, own pulls, the weights of the program, and the clock."""
+
+    pulls: PerArm  # float64 (K,), observations
+    means: PerArm  # float64 (K,)
+    active: NDArray[np.bool_]  # (K,)
+    played: NDArray[np.float64]  # (K,), own pulls
+    cover: NDArray[np.float64]  # (K,)
+    score: NDArray[np.float64]  # (K,), scratch
+    clock: NDArray[np.int64]  # (4,)
+    total: float
+    horizon: float
+
+
+@kernel
+def phase_pulls(state: Any) -> float:
+    """Observations of each arm that the phase asks for, ceil(2 ln(T D^2) / D^2) with D = 2^-m."""
+    width = 0.5 ** (2.0 * state.clock[PHASE])  # D^2
+    return float(math.ceil(2.0 * math.log(state.horizon * width) / width))
+
+
+@kernel
+def is_due(state: Any, arm: int, wanted: float) -> bool:
+    """Whether the phase still asks for pulls of ``arm``."""
+    if state.total <= state.clock[LEFT]:
+        return bool(state.played[arm] < math.ceil(wanted * state.cover[arm] - 1e-9))
+    return bool(state.active[arm] and state.pulls[arm] < wanted)
+
+
+@kernel
+def next_due(state: Any) -> None:
+    """Move the cursor to the next arm that is due; end phases in which there is none."""
+    n_arms = state.means.size
+    clock = state.clock
+    while clock[DONE] == 0:
+        wanted = phase_pulls(state)
+        while clock[CURSOR] < n_arms and not is_due(state, clock[CURSOR], wanted):
+            clock[CURSOR] += 1
+        if clock[CURSOR] < n_arms:
+            return
+        width = 0.5 ** (2.0 * clock[PHASE])
+        radius = math.sqrt(math.log(state.horizon * width) / (2.0 * wanted))
+        top = 0.0
+        for k in range(n_arms):
+            if state.active[k]:
+                top = max(top, state.means[k])
+        for k in range(n_arms):
+            if state.active[k] and state.means[k] + radius < top - radius:
+                state.active[k] = False
+                clock[LEFT] -= 1
+        clock[PHASE] += 1
+        clock[CURSOR] = 0
+        if clock[LEFT] == 1 or clock[PHASE] > math.floor(0.5 * math.log2(state.horizon / math.e)):
+            clock[DONE] = 1
+
+
+@dataclass(frozen=True)
+class UCBLP(Policy[PhaseState]):
+    r"""Successive elimination that explores by the weights of a linear program while many arms are left.
+
+    Phase m = 0, 1, ... asks for :math:`n=\lceil2\ln(T\tilde\Delta^2)/\tilde\Delta^2\rceil` observations of each arm,
+    :math:`\tilde\Delta=2^{-m}`: by raising each arm of the program's support to :math:`\lceil n z_k\rceil` pulls while
+    :math:`\sum z\le|B|`, else by pulling each remaining arm. Then arms with :math:`\hat\mu_i+r<\max_B\hat\mu-r`,
+    :math:`r=\sqrt{\ln(T\tilde\Delta^2)/(2n)}`, are dropped. The last arm, or the best mean after
+    :math:`\lfloor\frac12\log_2(T/e)\rfloor` phases, is played to the end.
+
+    References
+    ----------
+    Buccapatnam, Eryilmaz, Shroff 2014, Algorithm 2 (UCB-LP). The condition that switches between the two kinds of
+    exploration also involves :math:`\tilde\Delta` in the publication; ours is not verified against it.
+
+    Notes
+    -----
+    Cost O(1) amortised per step, O(K) at the end of a phase, after the program is solved once. For fixed graphs;
+    needs the horizon.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> star = Graph.from_edges([(0, 1), (0, 2)])
+    >>> Player(UCBLP(), n_arms=3, graph=star, horizon=100, seed=0).select()
+    0
+    """
+
+    needs_graph = True
+    resizable = False
+    changing_graphs = "none"
+    names_matter = True  # the program may have several solutions
+    also_known_as = ("UCB-LP",)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Always."""
+        return True
+
+    def start(self, setting: Setting) -> PhaseState:
+        """The first phase, the program solved."""
+        n = setting.n_arms
+        cover = best_cover(only_graph(self, known_graph(self, setting)))
+        horizon = float(self.horizon_of(setting))
+        state = PhaseState(
+            pulls=np.zeros(n),
+            means=np.zeros(n),
+            active=np.ones(n, dtype=bool),
+            played=np.zeros(n),
+            cover=cover.weights,
+            score=np.zeros(n),
+            clock=np.array([0, n, 0, 1 if n == 1 or horizon < math.e else 0]),
+            total=cover.upper,
+            horizon=horizon,
+        )
+        next_due(state)
+        return state
+
+    @staticmethod
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        """The arm that is due, or the best mean of those left."""
+        if state.clock[DONE] == 0:
+            return int(state.clock[CURSOR])
+        for k in range(state.means.size):
+            state.score[k] = state.means[k] if state.active[k] else -1.0
+        return argmax(state.score, rng)
+
+    @staticmethod
+    @kernel
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn the mean; at the end of the step see who is due next."""
+        learn_mean(state, t, arm, seen, reward, rng)
+        if seen == arm:
+            state.played[arm] += 1.0
+            next_due(state)
+
+    def report(self, state: PhaseState) -> dict[str, float]:
+        """Phase reached and arms left."""
+        return {"phase": float(state.clock[PHASE]), "arms_left": float(state.clock[LEFT])}

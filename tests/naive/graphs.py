@@ -1,0 +1,96 @@
+"""Slow oracles for feedback graphs: subsets by enumeration, laws recomputed from the whole history."""
+
+import itertools
+import math
+
+import numpy as np
+
+
+def out_sets(graph):
+    """For each arm the set of arms that its pull shows."""
+    return [set(graph.out(arm).tolist()) for arm in range(graph.n_arms)]
+
+
+def subsets(n):
+    return (set(c) for size in range(n + 1) for c in itertools.combinations(range(n), size))
+
+
+def independence_number(graph):
+    out = out_sets(graph)
+    joined = [
+        {j for j in range(graph.n_arms) if j != k and (j in out[k] or k in out[j])}
+        for k in range(graph.n_arms)
+    ]
+    return max(len(s) for s in subsets(graph.n_arms) if not any(joined[k] & s for k in s))
+
+
+def domination_number(graph):
+    out = out_sets(graph)
+    everyone = set(range(graph.n_arms))
+    return min(len(s) for s in subsets(graph.n_arms) if set().union(*(out[k] for k in s)) == everyone)
+
+
+def has_cycle(out, inside):
+    """Peel off arms that show nobody inside; what is left holds a cycle."""
+    left = set(inside)
+    while left:
+        ends = {k for k in left if not (out[k] - {k}) & left}
+        if not ends:
+            return True
+        left -= ends
+    return False
+
+
+def acyclic_number(graph):
+    out = out_sets(graph)
+    return max(len(s) for s in subsets(graph.n_arms) if not has_cycle(out, s))
+
+
+def matrix(graph):
+    """Dense: entry (u, v) if pulling u shows v."""
+    table = np.zeros((graph.n_arms, graph.n_arms))
+    for arm in range(graph.n_arms):
+        table[arm, graph.out(arm)] = 1.0
+    return table
+
+
+def softmax(values):
+    grown = np.exp(values - values.max())
+    return grown / grown.sum()
+
+
+def exp3_law(history, n_arms, gamma, step, explore, losses=True):
+    """Law after ``history``, a list of (dense graph, {arm: reward}); exploration ``explore(t)`` with share ``gamma(t)``."""
+    scores = np.zeros(n_arms)
+    for t, (shows, rewards) in enumerate(history, start=1):
+        law = (1.0 - gamma(t)) * softmax(scores) + gamma(t) * explore(t)
+        chance = law @ shows
+        for arm, reward in rewards.items():
+            scores[arm] += step * (-(1.0 - reward) if losses else reward) / chance[arm]
+    t = len(history) + 1
+    return (1.0 - gamma(t)) * softmax(scores) + gamma(t) * explore(t)
+
+
+def exp3_ix_law(history, n_arms):
+    total, losses = 0.0, np.zeros(n_arms)
+    for shows, rewards in history:
+        rate = math.sqrt(math.log(n_arms) / (n_arms + total))
+        law = softmax(-rate * losses)
+        chance = law @ shows
+        for arm, reward in rewards.items():
+            losses[arm] += (1.0 - reward) / (chance[arm] + rate)
+        total += (law / (chance + rate)).sum()
+    return softmax(-math.sqrt(math.log(n_arms) / (n_arms + total)) * losses)
+
+
+def information(successes, failures, shows, draws, rng):
+    """Chance to be best, expected regret and information gain of a pull, from posterior samples."""
+    samples = rng.beta(successes, failures, size=(draws, len(successes)))
+    best = samples.argmax(axis=1)
+    means = samples.mean(axis=0)
+    share = np.bincount(best, minlength=len(successes)) / draws
+    told = np.zeros(len(successes))
+    for k in np.flatnonzero(share):
+        given = samples[best == k].mean(axis=0)
+        told += share[k] * (given * np.log(given / means) + (1 - given) * np.log((1 - given) / (1 - means)))
+    return share, samples.max(axis=1).mean() - means, shows @ told

@@ -1,0 +1,206 @@
+"""The compiled search and update against AdaBoost.MH as the papers write it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abex.boosting.fitting import Recipe, first_weights, start_fit
+from abex.boosting.stages import STUMP
+from abex.policies import Uniform
+from abex.randomness import stream
+from tests.naive import boosting as naive
+
+
+def fitted(X, signs, iterations, policy=None, dtype=np.float64, **recipe):
+    start = first_weights(signs, np.ones(len(X)))
+    recipe = Recipe(policy=policy, dtype=dtype, **recipe)
+    fit = start_fit(X, signs, start, recipe, iterations, rng=stream(1, "policy"))
+    fit.advance(iterations)
+    return fit
+
+
+def features_tried(fit, iterations):
+    """The features each search was allowed, in order, from what the policy pulled."""
+    arms = fit.pulls.arm[: fit.pulls.made[0]].reshape(iterations, -1)
+    start, features = fit.arms.start, fit.arms.features
+    return [[j for arm in row for j in features[start[arm] : start[arm + 1]]] for row in arms]
+
+
+def assert_follows(fit, X, signs, iterations, smoothing=0.0, tolerance=1e-12):
+    found, weights = naive.boost(
+        X, signs, first_weights(signs, np.ones(len(X))), features_tried(fit, iterations), smoothing, tolerance
+    )
+    model = fit.model()
+    for t, (stump, coefficient, _) in enumerate(found):
+        assert model.feature[t, 0] == stump.feature, t
+        if stump.feature < 0:
+            continue
+        assert model.threshold[t, 0] == pytest.approx(stump.threshold, abs=1e-12), t
+        if np.isnan(X[:, stump.feature]).any():
+            assert model.missing_right[t, 0] == stump.missing_right, t
+        assert (model.votes[t, 0] == stump.votes).all(), t
+        assert model.coefficient[t] == pytest.approx(coefficient, abs=1e-9), t
+        assert model.edge[t] == pytest.approx(stump.edge, abs=1e-9), t
+    np.testing.assert_allclose(fit.current_weights(), weights, rtol=1e-6, atol=1e-15)
+
+
+def problem(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    n, d = {
+        "narrow": (60, 5),
+        "wide": (700, 3),
+        "listed": (120, 6),
+        "missing": (80, 4),
+        "multilabel": (60, 5),
+    }[kind]
+    X = rng.normal(size=(n, d))
+    if kind in ("narrow", "multilabel"):
+        X = np.round(2 * X)
+    if kind == "listed":
+        X[rng.random((n, d)) < 0.8] = 0.0
+        X[:, 0] = 3.0
+    if kind == "missing":
+        X = np.round(3 * X)
+        X[rng.random((n, d)) < 0.2] = np.nan
+        X[:, 3] = np.where(np.isnan(X[:, 3]), np.nan, 1.0)
+    if kind == "multilabel":
+        signs = np.where(rng.random((n, 4)) < 0.3 + 0.2 * (X[:, :4] > 0), 1, -1).astype(np.int8)
+    else:
+        y = np.digitize(np.nan_to_num(X[:, 1]) + 0.5 * rng.normal(size=n), [-0.5, 0.5])
+        signs = naive.label_signs(y)
+    return X, signs
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide", "listed", "missing", "multilabel"])
+def test_full_search_finds_the_naive_stumps(kind):
+    X, signs = problem(kind)
+    iterations = 12 if kind == "wide" else 40
+    assert_follows(fitted(X, signs, iterations), X, signs, iterations)
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide", "listed", "missing", "multilabel"])
+def test_a_policy_gets_the_best_stump_of_its_feature(kind):
+    X, signs = problem(kind, seed=1)
+    iterations = 30 if kind == "wide" else 60
+    assert_follows(fitted(X, signs, iterations, Uniform()), X, signs, iterations)
+
+
+def test_listed_and_wide_features_at_once():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 3))
+    X[rng.random(X.shape) < 0.6] = 0.25
+    X[:20, 2] = np.nan
+    signs = naive.label_signs(np.digitize(X[:, 0] + rng.normal(size=900), [-0.3, 0.4]))
+    fit = fitted(X, signs, 25, Uniform())
+    assert fit.codes.listed.all()
+    assert fit.codes.wide.all()
+    assert_follows(fit, X, signs, 25)
+
+
+def test_several_arms_per_search_keep_the_best():
+    X, signs = problem("narrow", seed=2)
+    assert_follows(fitted(X, signs, 30, Uniform(), per_search=3), X, signs, 30)
+
+
+def test_rewards_are_what_a_stump_takes_off_the_bound():
+    X, signs = problem("narrow", seed=3)
+    fit = fitted(X, signs, 20, Uniform())
+    expected = [naive.reward(edge) for edge in fit.model().edge]
+    np.testing.assert_allclose(fit.pulls.reward[:20], expected, rtol=1e-5)
+
+
+def test_multiboost_mode_smooths_and_uses_single_precision_cuts():
+    X, signs = problem("narrow", seed=4)
+    X = X + 0.1
+    start = first_weights(signs, np.ones(len(X)))
+    recipe = Recipe(policy=Uniform(), dtype=np.float64, multiboost=True)
+    fit = start_fit(X, signs, start, recipe, 40, rng=stream(1, "policy"))
+    fit.advance(40)
+    found, _ = naive.boost(X, signs, start, features_tried(fit, 40), smoothing=0.01 / len(X), tolerance=0.0)
+    model = fit.model()
+    for t, (stump, coefficient, _) in enumerate(found):
+        below, above = np.float32(stump.threshold - 1e-6), np.float32(stump.threshold + 1e-6)
+        assert below <= model.threshold[t, 0] <= above
+        assert model.threshold[t, 0] == np.float32(model.threshold[t, 0])
+        assert model.coefficient[t] == pytest.approx(coefficient, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 4), st.integers(2, 5), st.integers(2, 6))
+def test_small_problems_of_any_shape(seed, n, d, labels, levels):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, levels, (n, d)).astype(float)
+    X[rng.random((n, d)) < 0.15] = np.nan
+    signs = np.where(rng.random((n, labels)) < 0.4, 1, -1).astype(np.int8)
+    iterations = 10
+    start = first_weights(signs, np.ones(n))
+    fit = fitted(X, signs, iterations, Uniform())
+    found, _ = naive.boost(X, signs, start, features_tried(fit, iterations))
+    edges = [stump.edge for stump, _, _ in found]
+    ours = fit.model().edge
+    # exact ties are broken by the last bit: compare until the first one that could be
+    for t in range(iterations):
+        assert ours[t] == pytest.approx(edges[t], abs=1e-7)
+        if ours[t] > 1 - 1e-6:
+            break
+
+
+def test_single_precision_finds_stumps_as_good_as_double():
+    X, signs = problem("wide", seed=6)
+    fit = fitted(X, signs, 40, Uniform(), dtype=np.float32)
+    weights = first_weights(signs, np.ones(len(X)))
+    model = fit.model()
+    for t, features in enumerate(features_tried(fit, 40)):
+        best = naive.best_stump(X, weights * signs, features)
+        assert model.edge[t] == pytest.approx(best.edge, abs=2e-6)
+        stump = naive.Stump(0.0, model.feature[t, 0], model.threshold[t, 0], False, model.votes[t, 0])
+        weights = weights * np.exp(-model.coefficient[t] * signs * stump.votes * stump.side(X)[:, None])
+        weights /= weights.sum()
+
+
+def test_weights_do_not_drift_in_fifty_thousand_iterations():
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    signs = naive.label_signs(y)
+    fit = fitted(X, signs, 50_000, Uniform(), dtype=np.float32)
+    start = first_weights(signs, np.ones(len(X)))
+    logs = np.log(start) - signs * fit.model().scores(X)
+    exact = np.exp(logs - logs.max())
+    exact /= exact.sum()
+    ours = fit.current_weights()
+    heavy = exact > 1e-12
+    assert heavy.sum() > 1000
+    np.testing.assert_allclose(ours[heavy], exact[heavy], rtol=2e-3)
+    np.testing.assert_allclose(ours[~heavy], exact[~heavy], atol=1e-14)
+
+
+def test_training_error_is_below_the_bound():
+    X, signs = problem("wide", seed=7)
+    fit = fitted(X, signs, 200, Uniform())
+    model = fit.model()
+    label = (signs > 0).argmax(axis=1)
+    errors = model.error_counts(X, label, strict=True) / len(X)
+    bound = np.sqrt(signs.shape[1] - 1) * np.cumprod(np.sqrt(1 - model.edge**2))
+    assert (errors <= bound + 1e-12).all()
+
+
+@pytest.mark.parametrize("kind", ["narrow", "missing"])
+def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
+    X, signs = problem(kind, seed=8)
+    fit = fitted(X, signs, 60, Uniform())
+    model = fit.model()
+    assert model.kind == STUMP
+    slow = np.zeros(signs.shape)
+    for t in range(60):
+        if model.feature[t, 0] >= 0:
+            stump = naive.Stump(
+                0, model.feature[t, 0], model.threshold[t, 0], model.missing_right[t, 0], None
+            )
+            slow += model.coefficient[t] * model.votes[t, 0] * stump.side(X)[:, None]
+    np.testing.assert_allclose(model.scores(X), slow, atol=1e-10)
+    *_, last = model.staged_scores(X)
+    np.testing.assert_allclose(last, slow, atol=1e-10)

@@ -1,0 +1,369 @@
+"""Policies on feedback graphs against slow oracles."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from abex import (
+    ABE,
+    ELP,
+    IDSN,
+    TSU,
+    UCB1,
+    UCBLP,
+    Bernoulli,
+    DropOut,
+    EliminationAlphaSample,
+    EpsilonGreedyLP,
+    ErdosRenyiEachStep,
+    Exp3DOM,
+    Exp3G,
+    Exp3GPlusPlus,
+    Exp3IXGraph,
+    Exp3SET,
+    GraphSequence,
+    Player,
+    SpecialArm,
+    Thompson,
+    TSMaxN,
+    UCBMaxN,
+    UserError,
+    known_policies,
+    parse_policy,
+    simulate,
+)
+from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluster, star
+from abex.graphs.changing import graph_at
+from abex.graphs.covers import alpha_sample, greedy_dominating_set
+from abex.graphs.exact import fractional_domination
+from abex.policies.base import Setting
+from abex.randomness import counter_key, stream
+from abex.testing.policy_contract import leaves
+from tests.naive import graphs as naive
+
+K, STEPS = 6, 40
+DIRECTED = erdos_renyi(K, 0.35, 3, directed=True)
+GRAPHS = [
+    DIRECTED,
+    star(K),
+    GraphSequence([star(K), DIRECTED, bandit(K)]),
+    DropOut(DIRECTED, keep=0.5),
+    ErdosRenyiEachStep(K, q=0.4, directed=True),
+]
+
+
+def played(policy, graph, steps=STEPS):
+    """Play by hand; yields (t, law of the step, history before it)."""
+    feedback = graph.feedback(counter_key(1, 0, "graph"))
+    setting = Setting(K, 1000, feedback)
+    state, rng, history = policy.start(setting), stream(1, "play"), []
+    with np.errstate(over="ignore"):
+        for t in range(1, steps + 1):
+            arm = policy.select(state, t, rng)
+            yield t, state.chances.copy(), list(history)
+            now = graph_at(feedback, t)
+            rewards = {int(k): float(rng.random() < 0.2 + 0.1 * k) for k in now.out(arm)}
+            for seen, reward in rewards.items():
+                policy.update(state, t, arm, seen, reward, rng)
+            history.append((naive.matrix(now), rewards))
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+def test_exp3_set_and_exp3_g_follow_their_formula(graph):
+    even = np.full(K, 1.0 / K)
+    for t, law, history in played(Exp3SET(eta=0.3), graph):
+        assert law == pytest.approx(naive.exp3_law(history, K, lambda t: 0.0, 0.3, lambda t: even)), t
+    for t, law, history in played(Exp3G(gamma=0.1), graph):
+        assert law == pytest.approx(naive.exp3_law(history, K, lambda t: 0.1, 0.2, lambda t: even)), t
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+def test_exp3_ix_follows_its_formula(graph):
+    for t, law, history in played(Exp3IXGraph(), graph):
+        assert law == pytest.approx(naive.exp3_ix_law(history, K)), t
+
+
+@pytest.mark.parametrize("graph", GRAPHS[:3], ids=str)
+def test_elp_follows_its_formula_with_a_best_exploration_for_each_graph(graph):
+    graphs = graph.graphs if graph.varies else [graph]
+    covers = [fractional_domination(g) for g in graphs]
+
+    def explore(t):
+        cover = covers[(t - 1) % len(covers)]
+        return cover.weights / cover.upper
+
+    def gamma(t):
+        return 0.05 * covers[(t - 1) % len(covers)].upper
+
+    for t, law, history in played(ELP(beta=0.05), graph):
+        assert law == pytest.approx(naive.exp3_law(history, K, gamma, 0.05, explore, losses=False)), t
+
+
+def test_elp_is_tuned_as_stated():
+    graph = erdos_renyi(40, 0.1, seed=2)
+    state = ELP(independence=10).start(Setting(40, 10**6, graph.feedback()))
+    beta = min(math.sqrt(math.log(40) / (3 * 10 * 10**6)), 1 / 80)
+    assert state.step == pytest.approx(beta)
+    assert state.mixing[0] == pytest.approx(beta * fractional_domination(graph).upper)
+    few = ELP(independence=10).start(Setting(40, 100, graph.feedback()))
+    assert few.step == pytest.approx(1 / 80), "the cap 1/(2K)"
+
+
+def test_exp3_dom_explores_a_dominating_set_in_the_weights_of_its_class():
+    graph = cliques(1, K)
+    arms = greedy_dominating_set(graph)
+    explore = np.isin(np.arange(K), arms) / arms.size
+    for t, law, history in played(Exp3DOM(gamma=0.2), graph):
+        assert law == pytest.approx(naive.exp3_law(history, K, lambda t: 0.2, 0.2, lambda t: explore)), t
+    for graph in GRAPHS[2:]:
+        for _, law, _ in played(Exp3DOM(gamma=0.2), graph):
+            assert law.sum() == pytest.approx(1.0)
+            assert (law > 0).all()
+
+
+def test_exp3_gpp_keeps_every_arm_observable():
+    """Each arm is seen with at least the exploration rate that its own gap asks for."""
+    for graph in GRAPHS:
+        feedback = graph.feedback(counter_key(1, 0, "graph"))
+        for t, law, history in played(Exp3GPlusPlus(b=1.0), graph, steps=120):
+            if t < 60:
+                continue
+            chance = law @ naive.matrix(graph_at(feedback, t))
+            losses = [[1 - r[k] for _, r in history if k in r] for k in range(K)]
+            level = [math.sqrt((3 * math.log(t) + math.log(K)) / (2 * len(x))) for x in losses]
+            lowest = min(min(1.0, np.mean(x) + w) for x, w in zip(losses, level, strict=True))
+            for k in range(K):
+                gap = max(0.0, max(0.0, np.mean(losses[k]) - level[k]) - lowest)
+                rate = min(0.5 / K, 0.5 * math.sqrt(math.log(K) / (t * K)))
+                rate = rate if gap == 0 else min(rate, math.log(t) / (t * gap**2))
+                assert chance[k] >= rate * (1 - 1e-9)
+
+
+def test_max_n_policies_pull_the_best_arm_that_shows_the_promising_one():
+    graph = star(4)
+    for policy in (UCBMaxN(), TSMaxN()):
+        player = Player(policy, 4, graph=graph, seed=1)
+        player.update(0, 1.0, also={1: 0.0, 2: 0.0, 3: 0.0})
+        assert player.select() == 0, "the middle shows whichever leaf is aimed at"
+
+
+def test_ucb_max_n_without_edges_is_ucb1():
+    options = {"horizon": 500, "replications": 200, "seed": 5, "progress": False, "graph": bandit(3)}
+    one = simulate(UCBMaxN(), Bernoulli([0.2, 0.5, 0.7]), **options).regret[0, :, -1]
+    other = simulate(UCB1(), Bernoulli([0.2, 0.5, 0.7]), **options).regret[0, :, -1]
+    assert abs(one.mean() - other.mean()) < 4 * np.hypot(one.std(), other.std()) / math.sqrt(200)
+
+
+def test_ts_u_without_uniform_pulls_is_thompson_sampling():
+    options = {"horizon": 300, "replications": 200, "seed": 5, "progress": False, "graph": star(3)}
+    one = simulate(TSU(epsilon=0.0), Bernoulli([0.2, 0.5, 0.7]), **options).regret[0, :, -1]
+    other = simulate(Thompson(), Bernoulli([0.2, 0.5, 0.7]), **options).regret[0, :, -1]
+    assert abs(one.mean() - other.mean()) < 4 * np.hypot(one.std(), other.std()) / math.sqrt(200)
+    assert TSU().start(Setting(3, 400, None)).epsilon == pytest.approx(0.05)
+
+
+def test_the_information_ratio_is_right_and_no_other_pair_is_better():
+    successes, failures = np.array([3.0, 5.0, 2.0, 1.0]), np.array([2.0, 3.0, 5.0, 1.0])
+    graph = star(4)
+    state = IDSN(grid=400).start(Setting(4, None, graph.feedback()))
+    state.successes[:], state.failures[:] = successes, failures
+    from abex.policies.ids import information_chances, shape_on_grid
+
+    for arm in range(4):
+        shape_on_grid(state, arm)
+    law = np.zeros(4)
+    information_chances(state, 1, law)
+    share, regret, gain = naive.information(
+        successes, failures, naive.matrix(graph), 10**6, np.random.default_rng(0)
+    )
+    assert state.share == pytest.approx(share, abs=0.003)
+    assert state.regret == pytest.approx(regret, abs=0.003)
+    assert state.gain == pytest.approx(gain, rel=0.03)
+    ratio = (law @ state.regret) ** 2 / (law @ state.gain)
+    tried = np.random.default_rng(1).dirichlet(np.full(4, 0.3), size=20_000)
+    assert ratio <= ((tried @ state.regret) ** 2 / (tried @ state.gain)).min() + 1e-9
+
+
+def test_information_directed_sampling_never_stops_learning():
+    graph = ErdosRenyiEachStep(8, q=0.3)
+    curves = simulate(
+        IDSN(), Bernoulli([0.9] + [0.4] * 7), graph=graph, horizon=1000, replications=10, progress=False
+    )
+    assert curves.regret[0, :, -1].max() < 30
+
+
+def test_ucb_lp_observes_every_arm_as_often_as_its_phase_asks():
+    graph, policy = erdos_renyi(12, 0.3, seed=5), UCBLP()
+    horizon = 4000
+    state, rng = policy.start(Setting(12, horizon, graph.feedback())), stream(1, "play")
+    finished = 0
+    for t in range(1, horizon + 1):
+        arm = policy.select(state, t, rng)
+        for seen in graph.out(arm):
+            policy.update(state, t, arm, seen, float(rng.random() < 0.3 + 0.5 * (seen == 4)), rng)
+        if state.clock[0] > finished:
+            width = 4.0 ** -float(finished)
+            wanted = math.ceil(2 * math.log(horizon * width) / width)
+            assert state.pulls[state.active].min() >= wanted
+            finished = state.clock[0]
+    assert finished >= 2
+    assert np.flatnonzero(state.active).tolist() == [4]
+
+
+def test_elimination_observes_the_arms_in_play_in_every_pass_and_keeps_the_best():
+    graph, policy = erdos_renyi(12, 0.3, seed=5, directed=True), EliminationAlphaSample(delta=0.3)
+    state, rng = policy.start(Setting(12, None, graph.feedback())), stream(2, "play")
+    passes = state.clock[3]
+    assert passes == math.ceil(2 * math.log(1 / 0.3) * 16)
+    for t in range(1, 4000):
+        arm = policy.select(state, t, rng)
+        assert arm in state.active[: state.clock[1]]
+        for seen in graph.out(arm):
+            policy.update(state, t, arm, seen, float(rng.random() < 0.3 + 0.5 * (seen == 4)), rng)
+        if state.clock[0] == 1:
+            assert state.pulls.min() >= passes - state.clock[3]
+    assert state.clock[0] > 1
+    assert 4 in state.active[: state.clock[1]]
+
+
+def test_epsilon_greedy_lp_explores_only_where_the_program_says():
+    graph = star(6)
+    state = EpsilonGreedyLP(c=5.1, d=0.5).start(Setting(6, None, graph.feedback()))
+    assert state.cover.tolist() == pytest.approx([1, 0, 0, 0, 0, 0])
+    assert state.rate == pytest.approx(5.1 * 1.0 / 0.25)
+
+
+def test_a_player_on_a_random_graph_is_quiet_and_resumes(tmp_path):
+    player = Player(UCBMaxN(), 5, graph=DropOut(star(5), keep=0.5), seed=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(10):
+            player.update(player.select(), 0.5)
+        player.save(tmp_path / "player.json")
+        twin = Player.load(tmp_path / "player.json")
+        assert [player.select() for _ in range(9)] == [twin.select() for _ in range(9)]
+
+
+# -- ABE -----------------------------------------------------------------------------------------------
+
+
+def explored(policy, graph, steps, seed=0):
+    """The arms pulled while exploring, and what was reported."""
+    player = Player(policy, graph.n_arms, graph=graph, seed=seed)
+    arms = []
+    with np.errstate(over="ignore"):
+        for t in range(1, steps + 1):
+            before = player.report()["exploration_slots"]
+            arm = player.select()
+            now = graph.at(t) if graph.varies else graph
+            player.update(arm, 0.5, also={int(k): 0.5 for k in now.out(arm) if k != arm})
+            if player.report()["exploration_slots"] > before:
+                arms.append(arm)
+    return arms, player.report()
+
+
+def test_abe_finds_its_sequence_by_alpha_sample():
+    graph = erdos_renyi(30, 0.12, seed=8)
+    sizes = np.array([explored(ABE(c=1.0, alpha=0.0), graph, 30, seed)[1]["cover"] for seed in range(150)])
+    rng = np.random.default_rng(3)
+    wanted = np.array([alpha_sample(graph, rng).size for _ in range(3000)])
+    error = math.hypot(sizes.std() / math.sqrt(sizes.size), wanted.std() / math.sqrt(wanted.size))
+    assert abs(sizes.mean() - wanted.mean()) < 4 * error
+
+
+def test_abe_sweeps_over_a_dominating_set_when_told_to():
+    graph = erdos_renyi(30, 0.12, seed=8)
+    arms, report = explored(ABE(c=2.0, alpha=0.0, cover="dominating"), graph, 40)
+    chosen = greedy_dominating_set(graph).tolist()
+    assert arms == chosen * 2
+    assert report["cover"] == len(chosen)
+
+
+def test_abe_draws_from_the_program_when_told_to():
+    graph = erdos_renyi(30, 0.12, seed=8)
+    cover = fractional_domination(graph)
+    arms, _ = explored(ABE(c=3.0, alpha=0.0, cover="lp"), graph, 60)
+    assert len(arms) == math.ceil(3 * cover.upper - 1e-6)
+    assert set(arms) <= set(np.flatnonzero(cover.weights).tolist())
+
+
+def test_abe_covers_a_changing_graph_anew_in_every_sweep():
+    graph = GraphSequence([star(5), bandit(5)])
+    policy = ABE(c=3.0, alpha=0.0)
+    arms, _ = explored(policy, graph, 60)
+    covered, sweeps = set(), 0
+    for t, arm in enumerate(arms, start=1):
+        assert arm not in covered, "a sweep pulls only what it has not seen"
+        covered |= set(graph.at(t).out(arm).tolist())
+        if len(covered) == 5:
+            covered, sweeps = set(), sweeps + 1
+        if sweeps == 3:
+            break  # the Boltzmann slots follow
+    assert sweeps == 3
+
+
+def test_abe_needs_the_graph_only_for_covers_that_know_it():
+    assert not ABE().needs_graph
+    assert ABE(cover="lp").needs_graph
+    assert not ABE.needs_graph
+    with pytest.raises(UserError, match="needs to know the feedback graph"):
+        simulate(ABE(cover="dominating"), Bernoulli([0.5, 0.6]), horizon=10, replications=1)
+
+
+# -- all of them ---------------------------------------------------------------------------------------
+
+
+def test_names_of_the_literature_are_found():
+    wanted = {
+        "TS-N": "Thompson", "UCB-N": "UCB1", "KL-UCB-N": "KLUCB", "BGE-N": "BoltzmannGumbel", "UCB-MaxN": "UCBMaxN",
+        "TS-U": "TSU", "EXP3.G": "Exp3G", "EXP3-SET": "Exp3SET", "EXP3-DOM": "Exp3DOM", "EXP3.G++": "Exp3GPlusPlus",
+        "UCB-LP": "UCBLP", "IDS-N": "IDSN", "TS-MaxN": "TSMaxN",
+    }  # fmt: skip
+    assert {name: type(parse_policy(name)).__name__ for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", [name for name, cls in known_policies().items() if cls.needs_graph])
+def test_policies_that_must_know_the_graph_refuse_clearly_without(name):
+    with pytest.raises(UserError, match="needs to know the feedback graph"):
+        known_policies()[name]().start(Setting(3, 100, None))
+
+
+def test_a_graph_of_another_size_is_refused():
+    with pytest.raises(UserError, match="4 nodes but the environment has 3 arms"):
+        simulate(UCB1(), Bernoulli([0.1, 0.2, 0.3]), graph=star(4), horizon=10, replications=1)
+    with pytest.raises(UserError, match=r"graph must be a Graph, got list: see Graph\.from_edges"):
+        simulate(UCB1(), Bernoulli([0.1, 0.2]), graph=[(0, 1)], horizon=10, replications=1)
+    with pytest.raises(UserError, match="4 arms and the setting 3"):
+        Exp3SET(eta=0.1).start(Setting(3, 10, star(4).feedback()))
+    with pytest.raises(UserError, match="at most 200 arms"):
+        IDSN().start(Setting(300, 10, star(300).feedback()))
+
+
+def test_isolated_arms_and_several_components_are_legal():
+    graph = cliques(2, 3)
+    for policy in (ABE(c=1.0, alpha=0.5), ELP(), UCBLP()):
+        for one in (graph, bandit(6)):
+            curves = simulate(policy, SpecialArm(6), graph=one, horizon=50, replications=2, progress=False)
+            assert np.isfinite(curves.regret).all()
+
+
+def test_no_state_is_larger_than_linear():
+    graph = power_law_cluster(3000, 3, 0.5, seed=1)
+    size = graph.n_arms + 2 * graph.n_edges
+    for name, cls in known_policies().items():
+        for policy in cls.examples():
+            if name == "IDSN" or not cls.__module__.startswith("abex."):
+                continue
+            state = policy.start(Setting(graph.n_arms, 10_000, graph.feedback()))
+            assert sum(leaf.nbytes for leaf in leaves(state)) < 100 * size, name
+
+
+def test_full_information_makes_the_graph_policies_learn_fast():
+    environment = Bernoulli([0.9] + [0.4] * 9)
+    options = {"horizon": 1000, "replications": 20, "seed": 3, "progress": False}
+    for policy in (Exp3SET(), Exp3IXGraph(), UCBMaxN(), TSMaxN(), Exp3G()):
+        full = simulate(policy, environment, graph=complete(10), **options).regret[0, :, -1]
+        alone = simulate(policy, environment, graph=bandit(10), **options).regret[0, :, -1]
+        assert full.mean() < 0.5 * alone.mean(), policy

@@ -1,0 +1,210 @@
+"""Graph quantities against enumeration, and by their own certificates."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from abex import Graph, UserError
+from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluster, programs, star
+from abex.graphs.covers import (
+    alpha_sample,
+    greedy_acyclic_set,
+    greedy_clique_cover,
+    greedy_dominating_set,
+    greedy_independent_set,
+    is_acyclic,
+    is_clique_cover,
+    is_dominating,
+    is_independent,
+)
+from abex.graphs.exact import (
+    acyclic_number,
+    domination_number,
+    fractional_domination,
+    independence_number,
+    regret_lower_bound,
+)
+from tests.naive import graphs as naive
+
+DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+FACEBOOK = DATA / "facebook" / "0.edges"
+needs_data = pytest.mark.skipif(not FACEBOOK.exists(), reason="facebook/0.edges not found, set ABEX_DATA")
+
+small = st.tuples(st.integers(1, 8), st.floats(0.0, 0.7), st.integers(0, 10**6), st.booleans()).map(
+    lambda drawn: erdos_renyi(drawn[0], drawn[1], drawn[2], directed=drawn[3])
+)
+
+
+def tournament(n):
+    low, high = np.triu_indices(n, 1)
+    return Graph.from_edges((low, high), n, directed=True)
+
+
+@settings(deadline=None, max_examples=60)
+@given(small)
+def test_exact_numbers_equal_enumeration(graph):
+    assert independence_number(graph)[:2] == (naive.independence_number(graph),) * 2
+    assert domination_number(graph)[:2] == (naive.domination_number(graph),) * 2
+    acyclic = acyclic_number(graph)
+    assert acyclic.lower <= naive.acyclic_number(graph) <= acyclic.upper
+    if not graph.is_directed:
+        assert naive.acyclic_number(graph) == naive.independence_number(graph)
+
+
+@settings(deadline=None, max_examples=60)
+@given(small, st.integers(0, 1000))
+def test_greedy_sets_prove_themselves(graph, seed):
+    independent = greedy_independent_set(graph)
+    assert is_independent(graph, independent)
+    assert is_dominating(graph.undirected(), independent), "not maximal"
+    assert is_dominating(graph, greedy_dominating_set(graph))
+    assert is_clique_cover(graph, greedy_clique_cover(graph))
+    assert is_acyclic(graph, greedy_acyclic_set(graph))
+    sample = alpha_sample(graph, np.random.default_rng(seed))
+    assert is_dominating(graph, sample)
+    assert is_acyclic(graph, sample[::-1]), "a later arm of the sample was shown by an earlier one"
+    if not graph.is_directed:
+        assert is_independent(graph, sample)
+
+
+@settings(deadline=None, max_examples=60)
+@given(small)
+def test_the_fractional_cover_is_proven_by_its_packing(graph):
+    cover = fractional_domination(graph)
+    shows = naive.matrix(graph)
+    assert (cover.weights @ shows >= 1.0 - 1e-9).all()
+    assert (shows @ cover.packing <= 1.0 + 1e-9).all()
+    assert min(cover.weights.min(), cover.packing.min()) >= 0.0
+    assert cover.upper == pytest.approx(cover.weights.sum())
+    assert cover.lower == pytest.approx(cover.packing.sum())
+    assert cover.upper - cover.lower < 1e-6
+    assert cover.upper <= naive.domination_number(graph) + 1e-9
+
+
+def test_the_certificates_can_fail():
+    path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    assert not is_independent(path, [0, 1])
+    assert not is_dominating(path, [0])
+    assert not is_clique_cover(path, [0, 0, 0, 1])
+    assert not is_acyclic(path, [0, 1])
+    assert not is_acyclic(tournament(3), [2, 0])
+    assert is_acyclic(tournament(3), [0, 1, 2])
+
+
+def test_known_graphs_have_their_known_numbers():
+    assert [str(number(star(10))) for number in (independence_number, domination_number)] == ["9", "1"]
+    assert [str(number(cliques(4, 3))) for number in (independence_number, domination_number)] == ["4", "4"]
+    assert str(independence_number(bandit(7))) == "7"
+    assert acyclic_number(tournament(9))[:2] == (9, 9)
+    assert str(independence_number(tournament(9))) == "1"
+    assert str(domination_number(tournament(9))) == "1"
+    cycle = Graph.from_edges([(k, (k + 1) % 5) for k in range(5)], directed=True)
+    assert acyclic_number(cycle)[:2] == (4, 4)
+    five = Graph.from_edges([(k, (k + 1) % 5) for k in range(5)])
+    assert fractional_domination(five).upper == pytest.approx(5 / 3)
+
+
+def test_without_time_a_proven_interval_is_returned():
+    graph = erdos_renyi(60, 0.15, seed=3)
+    for number in (independence_number, domination_number):
+        rough, exact = number(graph, time_limit=0.0), number(graph)
+        assert exact.is_exact
+        assert rough.lower <= exact.lower <= rough.upper
+    assert is_independent(graph, independence_number(graph, 0.0).witness)
+    hard = erdos_renyi(400, 0.05, seed=1)
+    stopped = independence_number(hard, time_limit=0.5)
+    assert stopped.lower == stopped.witness.size < stopped.upper
+    assert is_independent(hard, stopped.witness)
+
+
+def test_random_covers_of_a_star_are_far_from_the_best():
+    rng, graph = np.random.default_rng(0), star(200)
+    sizes = np.array([alpha_sample(graph, rng).size for _ in range(2000)])
+    assert set(sizes) <= {1, 199}
+    chance = (sizes == 1).mean()
+    assert abs(chance - 1 / 200) < 4.5 * np.sqrt(1 / 200 / 2000)
+
+
+def test_on_a_tournament_the_cover_is_harmonic_and_beats_the_independence_number():
+    rng, n = np.random.default_rng(1), 200
+    graph = tournament(n)
+    sizes = np.array([alpha_sample(graph, rng).size for _ in range(1500)])
+    harmonic = (1.0 / np.arange(1, n + 1)).sum()
+    assert abs(sizes.mean() - harmonic) < 4.5 * sizes.std() / np.sqrt(sizes.size)
+
+
+def test_a_slow_program_is_solved_by_gradients_with_a_certificate(monkeypatch):
+    monkeypatch.setattr(programs, "_highs", lambda *arguments: None)
+    graph = power_law_cluster(300, 4, 0.5, seed=1)
+    cover = fractional_domination(graph)
+    assert cover.method == "gradients"
+    assert cover.upper / cover.lower < 1.0 + 2 * programs.CLOSE
+    assert (cover.weights @ naive.matrix(graph) >= 1.0 - 1e-9).all()
+    monkeypatch.undo()
+    exact = fractional_domination(graph)
+    assert exact.method == "HiGHS"
+    assert cover.lower - 1e-9 <= exact.upper <= cover.upper + 1e-9
+
+
+def test_gradients_solve_programs_with_costs_and_demands_too(monkeypatch):
+    graph, means = erdos_renyi(40, 0.1, seed=6, directed=True), np.linspace(0.1, 0.9, 40)
+    exact = regret_lower_bound(graph, means)
+    monkeypatch.setattr(programs, "_highs", lambda *arguments: None)
+    bound = regret_lower_bound(graph, means)
+    assert bound.method == "gradients"
+    assert bound.upper / bound.lower < 1.0 + 2 * programs.CLOSE
+    assert bound.lower - 1e-9 <= exact.upper <= bound.upper + 1e-9
+
+
+def test_a_program_that_cannot_be_solved_is_an_error_not_a_guess(monkeypatch):
+    monkeypatch.setattr(programs, "_highs", lambda *arguments: None)
+    monkeypatch.setattr(programs, "CLOSE", 1e-12)
+    monkeypatch.setattr(programs, "ROUGH", 1e-12)
+    with pytest.raises(UserError, match=r"could not be solved within 0\.01 s"):
+        fractional_domination(power_law_cluster(300, 4, 0.5, seed=1), time_limit=0.01)
+
+
+def test_the_regret_bound_is_the_classical_one_without_a_graph_and_nothing_with_full_information():
+    means = [0.9, 0.5, 0.3]
+    kl = [p * np.log(p / 0.9) + (1 - p) * np.log((1 - p) / 0.1) for p in means[1:]]
+    assert regret_lower_bound(bandit(3), means).upper == pytest.approx(0.4 / kl[0] + 0.6 / kl[1])
+    assert regret_lower_bound(complete(3), means).upper == pytest.approx(0.0)
+    assert regret_lower_bound(bandit(2), [1.0, 0.5]).upper == pytest.approx(0.0)
+    with pytest.raises(UserError, match="one entry for each of the 3 arms"):
+        regret_lower_bound(bandit(3), [0.5])
+
+
+def test_the_regret_bound_equals_a_dense_program():
+    graph = erdos_renyi(12, 0.2, seed=4, directed=True)
+    means = np.linspace(0.2, 0.8, 12)
+    demand = [1 / (p * np.log(p / 0.8) + (1 - p) * np.log((1 - p) / 0.2)) for p in means[:-1]]
+    shows = naive.matrix(graph)
+    answer = linprog(0.8 - means, A_ub=-shows.T[:-1], b_ub=-np.array(demand))
+    bound = regret_lower_bound(graph, means)
+    assert bound.lower == pytest.approx(answer.fun)
+    assert bound.upper == pytest.approx(answer.fun)
+
+
+@needs_data
+def test_facebook_has_its_known_quantities():
+    graph = Graph.read(FACEBOOK)
+    assert independence_number(graph)[:2] == (120, 120)
+    assert domination_number(graph)[:2] == (45, 45)
+    assert fractional_domination(graph).upper == pytest.approx(44.8, abs=0.005)
+    text = graph.summary()
+    assert "333" in text
+    assert "2,519 undirected (5,038 directed)" in text
+    assert "5 of 324, 3, 2, 2, 2" in text
+    rng = np.random.default_rng(0)
+    sizes = [alpha_sample(graph, rng).size for _ in range(300)]
+    assert 80 <= min(sizes) <= max(sizes) <= 120
+    means = np.full(333, 0.5)
+    bounds = [
+        regret_lower_bound(graph, means + 0.25 * (np.arange(333) == k)).upper for k in range(0, 333, 40)
+    ]
+    assert np.mean(bounds) == pytest.approx(77, abs=1.5)

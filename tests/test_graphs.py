@@ -1,0 +1,359 @@
+"""Graphs as values: where they come from, what they promise the simulator, how they change with time."""
+
+import gzip
+import math
+import os
+import pickle
+import tempfile
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, UserError
+from abex.graphs import (
+    bandit,
+    cliques,
+    complete,
+    erdos_renyi,
+    planted_partition,
+    power_law_cluster,
+    random_geometric,
+    star,
+)
+from abex.graphs.feedback import as_changing, chance_seen, observers, reveal_changing, reveal_links
+from abex.randomness import counter_key
+
+DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+needs_data = pytest.mark.skipif(
+    not (DATA / "facebook").exists(), reason="facebook data not found, set ABEX_DATA"
+)
+
+pairs = st.integers(1, 7).flatmap(
+    lambda n: st.tuples(
+        st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=25)
+    )
+)
+
+
+# -- a value -------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(pairs, st.booleans())
+def test_rows_are_closed_sorted_and_the_transpose_of_each_other(drawn, directed):
+    n, edges = drawn
+    graph = Graph.from_edges(edges, n, directed=directed)
+    wanted = set(edges) | (set() if directed else {(v, u) for u, v in edges})
+    for arm in range(n):
+        out, into = graph.out(arm).tolist(), graph.into(arm).tolist()
+        assert out[-1] == into[-1] == arm
+        assert out[:-1] == sorted({v for u, v in wanted if u == arm} - {arm})
+        assert into[:-1] == sorted({u for u, v in wanted if v == arm} - {arm})
+    assert graph.is_directed == any((v, u) not in wanted for u, v in wanted)
+    assert graph.widest == max(graph.out(arm).size for arm in range(n))
+
+
+@settings(deadline=None)
+@given(pairs, st.booleans())
+def test_a_graph_is_a_value(drawn, directed):
+    n, edges = drawn
+    graph = Graph.from_edges(edges, n, directed=directed)
+    shuffled = Graph.from_edges(edges[::-1] + edges, n, directed=directed)
+    assert shuffled == graph
+    assert hash(shuffled) == hash(graph)
+    twin = pickle.loads(pickle.dumps(graph))
+    assert twin == graph
+    assert twin.is_directed == graph.is_directed
+    assert graph.reverse().reverse() == graph
+    assert graph.undirected().n_edges >= graph.mutual().n_edges
+    assert Graph.from_scipy(graph.to_scipy()) == graph
+
+
+def test_nothing_can_be_written_into_a_graph():
+    graph = star(3)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.links.out_arms[0] = 2
+    with pytest.raises(AttributeError):
+        graph.links = None
+
+
+def test_repr_is_short_and_summary_speaks_to_a_person():
+    assert repr(complete(1000)) == "<Graph: 1000 arms, 499500 undirected edges>"
+    text = erdos_renyi(12, 0.2, seed=1, directed=True).summary()
+    for word in (
+        "arms",
+        "directed",
+        "components",
+        "independence number",
+        "domination number",
+        "acyclic",
+        "clique",
+    ):
+        assert word in text
+
+
+def test_graphs_come_from_networkx_with_their_labels():
+    graph = Graph.from_networkx(networkx.DiGraph([("b", "a"), ("b", "c"), ("c", "b")]))
+    assert graph.labels.tolist() == ["b", "a", "c"]
+    assert graph.out(0).tolist() == [1, 2, 0]
+    assert graph.is_directed
+    assert Graph.from_networkx(networkx.karate_club_graph()).n_edges == 78
+    assert Graph.from_networkx(networkx.empty_graph(3)).n_edges == 0
+
+
+def test_stored_zeros_of_a_matrix_are_no_edges():
+    assert Graph.from_scipy(csr_array(([0.0, 2.0], ([0, 1], [1, 2])), shape=(3, 3))).n_edges == 1
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def test_any_ids_comments_duplicates_and_both_directions(tmp_path):
+    path = tmp_path / "x.edges"
+    path.write_bytes(b"# SNAP\r\n% KONECT\n\n 900000000000 7\n7,900000000000\r\n7\t12\n12 12\n")
+    graph = Graph.read(path)
+    assert graph.labels.tolist() == [7, 12, 900000000000]
+    assert [graph.out(arm).tolist() for arm in range(3)] == [[1, 2, 0], [0, 1], [0, 2]]
+    packed = tmp_path / "x.edges.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert Graph.read(packed) == graph
+    assert Graph.read(path, directed=True).n_edges == 3
+
+
+def test_ids_may_be_words(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("# who whom\nada bob\nbob eve\n", encoding="utf-8")
+    assert Graph.read(path, ids="words").labels.tolist() == ["ada", "bob", "eve"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2\n3\n", "line 2 must hold two ids, got '3'"),
+        ("1 2\n\n3 4 5\n", "line 3 must hold two ids, got '3 4 5'"),
+        ("1 2\n1 x\n", "line 2 has an id that is not a whole number"),
+        ("1 2.5\n", "line 1 has an id that is not a whole number"),
+        ("1 2\n# fine\n-3 4\n", "line 3 has a negative id, got '-3 4'"),
+        ("1 99999999999999999999\n", "line 1 has an id beyond 18 digits"),
+        ("# nothing\n", "holds no edge"),
+        ("", "holds no edge"),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_line(tmp_path, text, message):
+    path = tmp_path / "broken.edges"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message) as error:
+        Graph.read(path)
+    assert "broken.edges" in str(error.value)
+
+
+def test_a_missing_or_cut_file_is_one_sentence(tmp_path):
+    with pytest.raises(UserError, match=r"cannot read .*nowhere"):
+        Graph.read(tmp_path / "nowhere")
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(b"1 2\n" * 1000)[:-12])
+    with pytest.raises(UserError, match="cannot unpack"):
+        Graph.read(cut)
+
+
+@pytest.mark.parametrize(
+    ("edges", "n", "message"),
+    [
+        ([(0, 3)], 3, "below n_arms = 3, got arm 3"),
+        ([(0, 1), (-1, 0)], 3, r"got \(-1, 0\) as pair 1"),
+        ([(0.5, 1.0)], 3, "whole numbers"),
+        ([(0, 1, 2)], 3, "shape"),
+        ([], None, "n_arms must be a whole number >= 1"),
+    ],
+)
+def test_wrong_edges_are_one_sentence(edges, n, message):
+    with pytest.raises(UserError, match=message):
+        Graph.from_edges(edges, n)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"1", b"22", b" ", b",", b"\t", b"\n", b"\r\n", b"#x", b"%", b"-", b"a", b"\xff", b"0"]
+        )
+    )
+)
+def test_any_bytes_are_a_graph_or_one_sentence(pieces):
+    """The compiled scanner agrees with a line at a time in Python."""
+    text = b"".join(pieces)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.edges")
+        path.write_bytes(text)
+        wanted = []
+        for number, line in enumerate(text.split(b"\n"), start=1):
+            fields = line.replace(b",", b" ").split()
+            if not fields or fields[0][:1] in (b"#", b"%"):
+                continue
+            if len(fields) != 2 or not all(field.isdigit() for field in fields):
+                with pytest.raises(UserError, match=f"line {number} "):
+                    Graph.read(path)
+                return
+            wanted.append(tuple(int(field) for field in fields))
+        if not wanted:
+            with pytest.raises(UserError, match="holds no edge"):
+                Graph.read(path)
+            return
+        graph = Graph.read(path, directed=True)
+        sources, targets = graph.pairs()
+        assert set(zip(graph.labels[sources], graph.labels[targets], strict=True)) == {
+            (u, v) for u, v in wanted if u != v
+        }
+
+
+@needs_data
+def test_the_facebook_files_have_their_published_sizes():
+    sizes = {"0.edges": (333, 2519), "348.edges.gz": (224, 3192), "facebook_combined.txt.gz": (4039, 88234)}
+    for name, (nodes, edges) in sizes.items():
+        graph = Graph.read(DATA / "facebook" / name)
+        assert (graph.n_arms, graph.n_edges, graph.is_directed) == (nodes, edges, False)
+
+
+# -- generators ----------------------------------------------------------------------------------------
+
+
+def test_simple_graphs_are_what_they_say():
+    assert bandit(3).n_edges == 0
+    assert complete(5).n_edges == 10
+    assert star(5).out(0).size == 5
+    assert cliques(3, 4).n_edges == 18
+    assert complete(1) == bandit(1) == star(1) == cliques(1, 1)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_erdos_renyi_joins_each_pair_with_its_probability(directed):
+    n, q, graphs = 9, 0.3, 400
+    joined = np.zeros((n, n))
+    for seed in range(graphs):
+        sources, targets = erdos_renyi(n, q, seed, directed=directed).pairs()
+        joined[sources, targets] += 1
+    off = joined[~np.eye(n, dtype=bool)] / graphs
+    error = math.sqrt(q * (1 - q) / graphs)
+    assert np.abs(off - q).max() < 4.5 * error
+    assert erdos_renyi(n, 1.0) == complete(n)
+    assert erdos_renyi(n, 0.0) == bandit(n)
+
+
+def test_planted_partition_has_the_expected_edges_inside_and_outside():
+    graph = planted_partition(20, 30, 0.4, 0.02, seed=3)
+    sources, targets = graph.pairs()
+    inside = sources // 30 == targets // 30
+    for found, pairs_, q in [
+        (inside.sum() / 2, 20 * 435, 0.4),
+        ((~inside).sum() / 2, 600 * 599 / 2 - 20 * 435, 0.02),
+    ]:
+        assert abs(found - pairs_ * q) < 4.5 * math.sqrt(pairs_ * q * (1 - q))
+
+
+def test_random_geometric_joins_exactly_the_near():
+    from abex.randomness import stream
+
+    graph = random_geometric(60, 0.2, seed=5)
+    points = stream(5, "random_geometric").random((60, 2))
+    near = np.linalg.norm(points[:, None] - points[None], axis=2) <= 0.2
+    assert {tuple(pair) for pair in np.argwhere(near & ~np.eye(60, dtype=bool))} == set(
+        zip(*graph.pairs(), strict=True)
+    )
+
+
+def test_power_law_cluster_has_hubs_triangles_and_its_edge_count():
+    clustered, plain = power_law_cluster(2000, 4, 0.9, seed=1), power_law_cluster(2000, 4, 0.0, seed=1)
+    assert clustered.n_edges == plain.n_edges == 4 * 1996
+    assert plain.widest > 60
+    sparse = [
+        networkx.transitivity(networkx.Graph(list(zip(*g.pairs(), strict=True)))) for g in (clustered, plain)
+    ]
+    assert sparse[0] > 3 * sparse[1]
+    assert power_law_cluster(2000, 4, 0.9, seed=1) == clustered
+    assert power_law_cluster(2000, 4, 0.9, seed=2) != clustered
+
+
+def test_a_hundred_thousand_arms_take_memory_linear_in_the_edges():
+    import tracemalloc
+
+    tracemalloc.start()
+    graph = erdos_renyi(100_000, 1e-4, seed=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200 * (graph.n_arms + 2 * graph.n_edges)
+
+
+# -- graphs that change --------------------------------------------------------------------------------
+
+CHANGING = [
+    GraphSequence([star(6), bandit(6), erdos_renyi(6, 0.3, 4, directed=True)]),
+    DropOut(erdos_renyi(6, 0.6, 2), keep=0.5),
+    DropOut(erdos_renyi(6, 0.6, 2, directed=True), keep=0.5),
+    ErdosRenyiEachStep(6, q=0.4),
+    ErdosRenyiEachStep(6, q=0.4, directed=True),
+]
+
+
+@pytest.mark.parametrize("graph", CHANGING, ids=str)
+def test_the_questions_about_a_step_agree_with_its_graph(graph):
+    key = counter_key(3, 0, "graph")
+    record = graph.feedback(key)
+    law = np.random.default_rng(0).dirichlet(np.ones(6))
+    buffer = np.zeros(graph.widest, dtype=np.int64)
+    who = np.zeros(6, dtype=np.int32)
+    with np.errstate(over="ignore"):
+        for t in range(1, 30):
+            now = graph.at(t, key)
+            assert graph.is_directed or not now.is_directed
+            for arm in range(6):
+                count = graph.reveal(record, t, arm, buffer)
+                assert buffer[count - 1] == arm
+                assert sorted(buffer[:count]) == sorted(now.out(arm))
+                count = observers(record, t, arm, who)
+                assert who[count - 1] == arm
+                assert sorted(who[:count]) == sorted(now.into(arm))
+                assert chance_seen(record, t, arm, law) == pytest.approx(law[now.into(arm)].sum())
+
+
+def test_a_fixed_graph_is_the_changing_one_that_does_not():
+    graph = erdos_renyi(8, 0.3, 7, directed=True)
+    record, seen, same = as_changing(graph.feedback()), np.zeros(8, np.int64), np.zeros(8, np.int64)
+    for t in (1, 2, 99):
+        for arm in range(8):
+            count = reveal_links(graph.links, t, arm, seen)
+            assert reveal_changing(record, t, arm, same) == count
+            assert seen[:count].tolist() == same[:count].tolist()
+
+
+def test_drawn_edges_are_independent_coins_of_the_stated_chance():
+    steps, key = 3000, counter_key(1, 0, "graph")
+    graph = ErdosRenyiEachStep(4, q=0.3)
+    present = np.array([[1.0 * (v in graph.at(t, key).out(u)) for u in range(4) for v in range(u + 1, 4)]
+                        for t in range(1, steps + 1)])  # fmt: skip
+    assert np.abs(present.mean(axis=0) - 0.3).max() < 4.5 * math.sqrt(0.21 / steps)
+    cross = np.corrcoef(present.T) - np.eye(6)
+    assert np.abs(cross).max() < 4.5 / math.sqrt(steps)
+    later = [np.corrcoef(present[:-1, j], present[1:, j])[0, 1] for j in range(6)]
+    assert np.abs(later).max() < 4.5 / math.sqrt(steps)
+    assert graph.at(1, key) == graph.at(1, key)
+    assert any(graph.at(t, key) != graph.at(t, counter_key(1, 1, "graph")) for t in range(1, 5))
+
+
+def test_changing_graphs_refuse_nonsense():
+    for make, message in [
+        (lambda: GraphSequence([]), "non-empty list"),
+        (lambda: GraphSequence([star(3), star(4)]), "same number of arms, got 3 and 4"),
+        (lambda: DropOut(star(3), keep=1.5), "keep must be"),
+        (lambda: DropOut("star", keep=0.5), "base must be a Graph"),
+        (lambda: ErdosRenyiEachStep(0, q=0.5), "n must be a whole number >= 1"),
+        (lambda: complete(10**6), "n must be at most"),
+        (lambda: power_law_cluster(5, 5, 0.5), "m must be below n = 5"),
+        (lambda: erdos_renyi(10**6, 0.5), "too large"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            make()
