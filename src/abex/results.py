@@ -72,7 +72,7 @@ def key_of(cell: Cell) -> str:
 
 def _pack(payload: Payload) -> str:
     arrays = {name: encode_array(np.asarray(array)) for name, array in payload.arrays.items()}
-    numbers = {name: encode_array(np.float64(value)) for name, value in payload.numbers.items()}
+    numbers = {name: encode_array(np.asarray(value, np.float64)) for name, value in payload.numbers.items()}
     return canonical({"arrays": arrays, "numbers": numbers})  # numbers as bytes: NaN and -0.0 survive
 
 
