@@ -44,6 +44,17 @@ def canvas(**options: Any) -> tuple[Any, Any]:
     return figure, axes
 
 
+def canvases(columns: int, **options: Any) -> tuple[Any, list[Any]]:
+    """A figure and its axes side by side, in the house style."""
+    import matplotlib
+
+    figure, axes = canvas(**options)
+    axes.remove()
+    with matplotlib.rc_context(STYLE):
+        several = list(figure.subplots(1, columns, squeeze=False)[0])
+    return figure, several
+
+
 def style_of(position: int) -> dict[str, Any]:
     """Colour and dashes of the line at ``position``."""
     return {
@@ -111,24 +122,31 @@ def schedule_and_bounds(
 
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     """Name each line at its right end, moved apart where they would overlap."""
-    low, high = axes.get_ylim()
-    room = (high - low) * 0.055
-    ends = sorted((float(values[-1]), position, label) for position, (label, values) in enumerate(lines))
-    heights = np.array([end for end, _, _ in ends])
+    end = float(steps[-1])
+    ends = sorted(
+        (_height(axes, end, float(v[-1])), position, label) for position, (label, v) in enumerate(lines)
+    )
+    heights = np.array([height for height, _, _ in ends])
     for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + room)
-    heights -= max(0.0, heights[-1] - max(high, ends[-1][0])) if len(heights) else 0.0
-    for (end, position, label), height in zip(ends, heights, strict=True):
+        heights[i] = max(heights[i], heights[i - 1] + 0.055)
+    heights -= max(0.0, heights[-1] - max(1.0, ends[-1][0])) if len(heights) else 0.0
+    for (_, position, label), height in zip(ends, heights, strict=True):
         axes.annotate(
             label,
-            xy=(float(steps[-1]), end),
-            xytext=(1.02, float((height - low) / (high - low))),
+            xy=(1.0, height),
+            xytext=(1.02, float(height)),
+            xycoords="axes fraction",
             textcoords="axes fraction",
             color=COLOURS[position % len(COLOURS)],
             va="center",
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def _height(axes: Any, x: float, y: float) -> float:
+    """Where a point stands, as a fraction of the axes' height, whatever their scale."""
+    return float(axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1])
 
 
 def entitle(axes: Any, title: str, subtitle: str = "") -> None:

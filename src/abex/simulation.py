@@ -65,9 +65,17 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
     return play
 
 
-@cache
 def compiled_loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
-    """`loop`, compiled once for each combination."""
+    """`loop`, compiled once for each combination, whichever thread asks first."""
+    with _making:
+        return _compiled_loop(kernels, rules, reveal)
+
+
+_making = threading.Lock()
+
+
+@cache
+def _compiled_loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
     return compiled(*kernels, *rules, reveal)(loop(kernels, rules, reveal))
 
 

@@ -12,6 +12,10 @@ from abex.errors import UserError, nearest
 
 #: command -> (module of abex.cli, one line for the overview). Each module defines a click command `command`.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "reproduce": ("reproduce", "every experiment of the paper, then the report; resumes where it stopped"),
+    "run": ("run", "one experiment: a built-in one or your own TOML file"),
+    "report": ("report", "one HTML page of everything the store holds"),
+    "results": ("results", "what the store holds: list, export, prune"),
     "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
     "boost": ("boost", "train, evaluate, compare and use boosted classifiers"),
     "list": ("listing", "policies and environments, or one of them explained"),

@@ -1,0 +1,43 @@
+"""`abex report`: the HTML page from what the store holds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from abex.cli.workplace import open_store, store_option
+
+EVERY = 5  # seconds between two looks while watching
+
+
+@click.command(
+    epilog="Example:  abex report --open", context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--out", default=None, help="The file to write; report.html in the results folder unless given."
+)
+@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
+@click.option("--watch", is_flag=True, help="Write it again while a sweep is running, until Ctrl-C.")
+@store_option
+def command(out: str | None, show: bool, watch: bool, folder: str) -> None:
+    """Write one self-contained page: verdicts, interactive figures, tables; it works offline from a file."""
+    from abex.report import write_report
+
+    path = Path(out) if out else Path(folder) / "report.html"
+    with open_store(folder, must_exist=True) as store:
+        size = write_report(store, path, refresh=EVERY if watch else None)
+        click.echo(f"{path} ({size / 1e6:.1f} MB)")
+        if show:
+            click.launch(str(path.resolve()))
+        if watch:
+            try:
+                before = store.state()
+                while True:
+                    time.sleep(EVERY)
+                    if (now := store.state()) != before:
+                        write_report(store, path, refresh=EVERY)
+                        before = now
+            except KeyboardInterrupt:
+                write_report(store, path)

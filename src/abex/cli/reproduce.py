@@ -1,0 +1,66 @@
+"""`abex reproduce`: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from abex.cli.run import run_one, say_verdicts, show_plan
+from abex.cli.workplace import open_store, work_options
+from abex.errors import UserError
+
+
+@click.command(
+    epilog="Example:  abex reproduce --quick", context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option("--quick", is_flag=True, help="Small scale, built-in data, no download: a minute.")
+@click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
+@click.option("--only", multiple=True, help="Experiments whose name contains this; repeat for more.")
+@work_options
+def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **work: Any) -> None:
+    """Run every experiment of the paper, draw its figures, judge its claims, write the report.
+
+    What is stored is not computed again: after a kill, run the same command. Data that are missing are
+    named, and the rest goes on.
+    """
+    from abex.experiments import known_experiments
+    from abex.panels import draw
+    from abex.problems import MissingData
+    from abex.report import write_report
+
+    builders = {
+        name: build
+        for name, build in known_experiments().items()
+        if name.endswith("-quick") == quick and (not only or any(word in name for word in only))
+    }
+    if not builders:
+        raise UserError(
+            f"no experiment's name contains {' or '.join(map(repr, only))} (`abex list` shows all)"
+        )
+    skipped = []
+    with open_store(folder) as store:
+        for name, build in builders.items():
+            try:
+                experiment = build()
+            except MissingData as error:
+                skipped.append(name)
+                click.echo(f"abex: {name} is left out: {error}", err=True)
+                continue
+            if dry_run:
+                show_plan(experiment, store, work["as_json"])
+                continue
+            outcome = run_one(experiment, store, **work)
+            say_verdicts(outcome, work["quiet"], work["as_json"])
+            draw(outcome, Path(folder) / "figures")
+        if not dry_run:
+            size = write_report(store, Path(folder) / "report.html")
+            if not (work["quiet"] or work["as_json"]):
+                click.echo(
+                    f"report: {Path(folder) / 'report.html'} ({size / 1e6:.1f} MB), figures: {Path(folder) / 'figures'}"
+                )
+    if skipped:
+        click.echo(
+            f"abex: {len(skipped)} of {len(builders)} experiments were left out for want of data", err=True
+        )

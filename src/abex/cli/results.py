@@ -1,0 +1,167 @@
+"""`abex results`: what the store holds, as a list or a table for other programs; and making room."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from abex.cli.workplace import STORE, open_store, store_option
+from abex.errors import UserError
+from abex.results import Store, salvage
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(
+    epilog="Example:  abex results export results.parquet",
+    context_settings=CONTEXT,
+    invoke_without_command=True,
+)
+@store_option
+@click.pass_context
+def command(context: click.Context, folder: str) -> None:
+    """List, export, check and prune stored results."""
+    context.obj = folder
+    if context.invoked_subcommand is None:
+        context.invoke(show)
+
+
+@command.command("list", context_settings=CONTEXT)
+@click.pass_obj
+def show(folder: str) -> None:
+    """The stored cells by problem and policy, damaged entries by name."""
+    from abex.cells import name_of
+    from abex.cli.output import console, table
+
+    with open_store(folder, must_exist=True) as store:
+        groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for cell, measured in store.measured():
+            groups[_where(cell), str(cell.get("policy", "")), str(_length(cell))].append(
+                measured.get("seconds", 0.0)
+            )
+        rows = [(*group, str(len(times)), f"{sum(times):.1f}") for group, times in sorted(groups.items())]
+        columns = ("problem", "policy", "length", "cells", "CPU s")
+        size = store.path.stat().st_size / 1e6
+        console().print(
+            table(f"{len(store)} cells in {store.path} ({size:.1f} MB)", columns, rows, (2, 3, 4))
+        )
+        for name in store.experiments():
+            click.echo(f"experiment {name}")
+        for _, cell in store.damaged():
+            click.echo(f"damaged: {name_of(cell)}; the next run computes it again", err=True)
+
+
+@command.command(context_settings=CONTEXT, epilog="Example:  abex results export results.csv")
+@click.argument("path")
+@click.pass_obj
+def export(folder: str, path: str) -> None:
+    """Write all numbers to PATH (.csv or .parquet): one row for each cell and checkpoint."""
+    from abex.files import write_atomically
+
+    kind = Path(path).suffix.lower()
+    if kind not in (".csv", ".parquet"):
+        raise UserError(f"cannot export to {path!r}: its name must end in .csv or .parquet")
+    with open_store(folder, must_exist=True) as store:
+        frame = as_frame(store)
+    buffer = io.BytesIO()
+    if kind == ".csv":
+        frame.to_csv(buffer, index=False)
+    else:
+        try:
+            frame.to_parquet(buffer, index=False)
+        except ImportError as error:
+            raise UserError(
+                "Parquet needs pyarrow: pip install 'abex[parquet]', or export to .csv"
+            ) from error
+    write_atomically(path, buffer.getvalue())
+    click.echo(f"{len(frame):,} rows in {path}")
+
+
+def as_frame(store: Store) -> Any:
+    """All cells as one pandas frame; arrays are columns, curves of different kinds leave gaps."""
+    import pandas
+
+    frames = []
+    for key, cell, payload in store:
+        if payload is None:
+            continue
+        rows = max((array.size for array in payload.arrays.values() if array.ndim == 1), default=1)
+        columns = {name: array for name, array in payload.arrays.items() if array.shape == (rows,)}
+        about = {
+            "key": key, "kind": cell.get("kind"), "problem": _where(cell), "policy": cell.get("policy"),
+            "length": _length(cell), "seed": cell.get("seed"), "replication": cell.get("replication"),
+            "cpu_seconds": payload.measured.get("seconds"),
+        }  # fmt: skip
+        frames.append(pandas.DataFrame({**about, **columns, **payload.numbers}, index=range(rows)))
+    return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+
+
+@command.command(context_settings=CONTEXT, epilog="Example:  abex results prune --unused --yes")
+@click.option("--unused", is_flag=True, help="Cells that no stored experiment uses.")
+@click.option("--damaged", is_flag=True, help="Entries that do not fit their checksum.")
+@click.option("--experiment", default=None, help="An experiment, with the cells no other one uses.")
+@click.option("--yes", is_flag=True, help="Do it; without, only say what would go.")
+@click.pass_obj
+def prune(folder: str, unused: bool, damaged: bool, experiment: str | None, yes: bool) -> None:
+    """Remove results that are not needed any more."""
+    if not (unused or damaged or experiment):
+        raise UserError("say what to prune: --unused, --damaged or --experiment NAME")
+    with open_store(folder, must_exist=True) as store:
+        doomed: set[str] = {key for key, _ in store.damaged()} if damaged else set()
+        kept = store.experiments()
+        if experiment is not None:
+            from abex.errors import one_of
+
+            one_of("experiment", experiment, kept)
+            doomed |= _used(store, {experiment: kept.pop(experiment)}) - _used(store, kept)
+        if unused:
+            doomed |= store.keys() - _used(store, kept)
+        if not yes:
+            click.echo(f"{len(doomed)} of {len(store)} cells would go; add --yes to remove them")
+            return
+        removed = store.remove(doomed)
+        if experiment is not None:
+            store.forget(experiment)
+        click.echo(f"removed {removed} cells, {len(store)} are left")
+
+
+@command.command("salvage", context_settings=CONTEXT)
+@click.pass_obj
+def rescue(folder: str) -> None:
+    """Copy what a damaged store still holds into a new one and take that into use."""
+    old = Path(folder) / STORE
+    new = old.with_suffix(".salvaged")
+    copied, lost = salvage(old, new)
+    aside = old.with_suffix(".damaged")
+    old.replace(aside)
+    new.replace(old)
+    click.echo(f"{copied} cells saved, {lost} seen but damaged; the old file is {aside}")
+
+
+def _used(store: Store, definitions: dict[str, Any]) -> set[str]:
+    from abex.experiments.base import Experiment
+    from abex.experiments.running import line_cells, tuning_cells
+    from abex.results import key_of
+
+    experiments = [Experiment.from_json(plain) for plain in definitions.values()]
+    return {key_of(cell) for one in experiments for cell in (*tuning_cells(one), *line_cells(one, store))}
+
+
+def _where(cell: dict[str, Any]) -> str:
+    """The problem of a cell in a few words."""
+    problem = cell.get("problem") or {}
+    if "recommendation" in problem:
+        spec = problem["recommendation"]
+        return f"{spec.get('name')}, {spec.get('part')} products"
+    if "data" in problem:
+        return f"{problem['data']}, {problem.get('part', 'test')}"
+    names = [str((problem.get(part) or {}).get("name", "")) for part in ("environment", "graph")]
+    return " on ".join(name for name in names if name)
+
+
+def _length(cell: dict[str, Any]) -> int:
+    return int(cell.get("horizon") or cell.get("iterations") or 0)

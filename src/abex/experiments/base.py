@@ -1,0 +1,203 @@
+"""An experiment is data: a problem, the lines to draw, how often and how long, and what is claimed about them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from abex.cells import PROTOCOL, load_code
+from abex.errors import UserError, one_of, whole_number
+from abex.policies.base import parse_policy
+from abex.results import Cell
+
+FULL_SEARCH = "full search"  # in boosting, the line that asks no policy
+GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
+RULES = ("better", "as good", "best", "explores", "flat")
+VALIDATION = 10_000  # replications from here on are played for choosing parameters only
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a figure: a policy, or several of which the one that is best on validation is drawn."""
+
+    label: str
+    candidates: tuple[str, ...]
+    group: str = "own"
+    length: int | None = None  # where it is shorter than the experiment's
+    seeds: int | None = None  # where it needs fewer
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What somebody says about the lines, and the rule that decides from the results (`verdicts`)."""
+
+    text: str
+    rule: str
+    first: str
+    second: tuple[str, ...] = ()
+    margin: float = 0.0  # differences up to it do not matter; in regret or in percentage points
+    where: str = ""  # section of the paper
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A comparison that can be run, stored, drawn and judged.
+
+    Attributes
+    ----------
+    name, version : str, int
+        Together the id ``name-vN``: whoever changes what is computed raises the version.
+    kind : "bandit" or "boosting"
+    problem, validation : dict
+        Where the lines are drawn, and where parameters are chosen (`abex.problems`).
+    length : int
+        Steps, or boosting iterations.
+    seeds, validation_seeds : int
+        Replications of each line, and of each candidate on validation.
+    figure, deviations : str, tuple of str
+        Which figure of the paper it is, and where and why we depart from it.
+    code : dict
+        Sources of a person's own policies by file name.
+    """
+
+    name: str
+    title: str
+    problem: dict[str, Any]
+    lines: tuple[Line, ...]
+    length: int
+    kind: str = "bandit"
+    version: int = 1
+    seeds: int = 20
+    seed: int = 1
+    validation: dict[str, Any] | None = None
+    validation_seeds: int = 5
+    checkpoints: int = 100
+    claims: tuple[Claim, ...] = ()
+    figure: str = ""
+    deviations: tuple[str, ...] = ()
+    command: str = ""
+    code: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
+            raise UserError(f"name must be words of a-z and 0-9 joined by '-', got {self.name!r}")
+        one_of("kind", self.kind, PROTOCOL)
+        for name, least in (
+            ("length", 1),
+            ("seeds", 1),
+            ("checkpoints", 2),
+            ("validation_seeds", 1),
+            ("version", 1),
+        ):
+            whole_number(name, getattr(self, name), least=least)
+        if self.seeds >= VALIDATION:
+            raise UserError(f"seeds must be below {VALIDATION}, got {self.seeds}")
+        labels = [line.label for line in self.lines]
+        if not labels:
+            raise UserError(f"the experiment {self.name} has no policies")
+        for label in labels:
+            if labels.count(label) > 1:
+                raise UserError(
+                    f"the experiment {self.name} has two lines called {label!r}: give them labels"
+                )
+        for claim in self.claims:
+            one_of("rule", claim.rule, RULES)
+            for label in (claim.first, *claim.second):
+                one_of("line", label, labels)
+
+    @property
+    def id(self) -> str:
+        """``name-vN``."""
+        return f"{self.name}-v{self.version}"
+
+    def line(self, label: str) -> Line:
+        """The line called ``label``."""
+        return {line.label: line for line in self.lines}[label]
+
+    def to_json(self) -> dict[str, Any]:
+        """The experiment as plain values."""
+        plain: dict[str, Any] = dataclasses.asdict(self)
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Experiment:
+        """The experiment that `to_json` wrote."""
+        lines = tuple(Line(**{**line, "candidates": tuple(line["candidates"])}) for line in plain["lines"])
+        claims = tuple(Claim(**{**claim, "second": tuple(claim["second"])}) for claim in plain["claims"])
+        rest = {"lines": lines, "claims": claims, "deviations": tuple(plain["deviations"])}
+        return cls(**{**plain, **rest})
+
+    # -- its cells -------------------------------------------------------------------------------------------
+
+    def cells(self, line: Line, policy: str) -> list[Cell]:
+        """The cells of a line drawn with ``policy``."""
+        length = min(line.length or self.length, self.length)
+        seeds = min(line.seeds or self.seeds, self.seeds)
+        return [self._cell(policy, self.problem, length, r) for r in range(seeds)]
+
+    def tuning_cells(self, line: Line, policy: str) -> list[Cell]:
+        """The cells that tell how good a candidate is on validation."""
+        length = min(line.length or self.length, self.length)
+        problem = self.validation or self.problem
+        return [self._cell(policy, problem, length, VALIDATION + r) for r in range(self.validation_seeds)]
+
+    def _cell(self, policy: str, problem: dict[str, Any], length: int, replication: int) -> Cell:
+        cell = {
+            "kind": self.kind,
+            "protocol": PROTOCOL[self.kind],
+            "policy": policy,
+            "problem": problem,
+            "horizon" if self.kind == "bandit" else "iterations": length,
+            "checkpoints": self.checkpoints,
+            "seed": self.seed,
+            "replication": replication,
+        }
+        return {**cell, "code": self.code} if self.code else cell
+
+
+def line(label: str, *policies: Any, group: str = "own", **more: Any) -> Line:
+    """A line from policies as values or as text; text is brought into its full form, so that equal cells are equal."""
+    return Line(label, tuple(policy_text(policy) for policy in policies), group, **more)
+
+
+def policy_text(policy: Any, code: dict[str, str] | None = None) -> str:
+    """A policy with all its parameters, as it stands in a cell."""
+    import abex  # noqa: F401 - registers every policy
+
+    if policy == FULL_SEARCH:
+        return FULL_SEARCH
+    load_code(code or {})
+    return repr(parse_policy(policy) if isinstance(policy, str) else policy)
+
+
+# -- the registry --------------------------------------------------------------------------------------------
+
+Builder = Callable[[], Experiment]
+_registry: dict[str, Builder] = {}
+
+
+def register(name: str) -> Callable[[Builder], Builder]:
+    """Make an experiment known by name. It is built when it is asked for: that may load data."""
+
+    def keep(builder: Builder) -> Builder:
+        _registry[name] = builder
+        return builder
+
+    return keep
+
+
+def known_experiments() -> dict[str, Builder]:
+    """Builders of all registered experiments by name."""
+    import abex.experiments.paper  # noqa: F401 - registers them
+
+    return dict(_registry)
+
+
+def experiment_of(name: str) -> Experiment:
+    """The registered experiment called ``name``, with or without its version."""
+    builders = known_experiments()
+    plain = re.sub(r"-v\d+$", "", name)
+    return builders[one_of("experiment", plain, builders)]()

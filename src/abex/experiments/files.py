@@ -1,0 +1,132 @@
+"""A person's own experiment: a TOML file, read strictly."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from abex.cells import load_code
+from abex.errors import UserError, nearest
+from abex.experiments.base import Claim, Experiment, Line, policy_text
+from abex.files import read_text
+from abex.problems import bandit_problem, with_checksums
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Line(_Strict):
+    policy: str | None = None
+    candidates: list[str] | None = None
+    label: str | None = None
+
+
+class _Claim(_Strict):
+    text: str
+    rule: str = "better"
+    first: str
+    second: list[str] = Field(default_factory=list)
+    margin: float = 0.0
+
+
+def _as_table(value: Any) -> Any:
+    return {"policy": value} if isinstance(value, str) else value
+
+
+def _whole(value: Any) -> Any:
+    """1e5 is a whole number to a person."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+
+
+class _File(_Strict):
+    name: str
+    title: str = ""
+    kind: str = "bandit"
+    version: Whole = 1
+    problem: dict[str, Any]
+    validation: dict[str, Any] | None = None
+    policies: list[Annotated[_Line, BeforeValidator(_as_table)]]
+    own: list[str] = Field(default_factory=list)
+    horizon: Whole | None = None
+    iterations: Whole | None = None
+    seeds: Whole = 20
+    seed: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 1
+    validation_seeds: Whole = 5
+    checkpoints: Whole = 100
+    claims: list[_Claim] = Field(default_factory=list)
+
+
+_TABLES: dict[str, type[BaseModel]] = {"policies": _Line, "claims": _Claim}
+
+
+def read_experiment(path: str | Path) -> Experiment:
+    """The experiment of a TOML file; an error names the file, the key and the nearest right one."""
+    text = read_text(path, "experiment")
+    try:
+        plain = _File.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not TOML: {error}") from error
+    except ValidationError as error:
+        raise UserError(f"{path}: {'; '.join(_sentence(one) for one in error.errors())}") from error
+    try:
+        return _experiment(plain, Path(path))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def _experiment(plain: _File, path: Path) -> Experiment:
+    code = {name: read_text(path.parent / name, "policies") for name in plain.own}
+    load_code(code)
+    length_key, other = ("horizon", "iterations") if plain.kind == "bandit" else ("iterations", "horizon")
+    length = getattr(plain, length_key)
+    if length is None:
+        raise UserError(f"{length_key} is missing")
+    if getattr(plain, other) is not None:
+        raise UserError(f"{other} is not for the kind {plain.kind!r}: write {length_key}")
+    problem, validation = with_checksums(plain.problem), plain.validation
+    if plain.kind == "bandit":
+        bandit_problem(problem)  # a mistake is better heard now than from a cell
+    return Experiment(
+        name=plain.name,
+        title=plain.title or plain.name,
+        kind=plain.kind,
+        version=plain.version,
+        problem=problem,
+        validation=None if validation is None else with_checksums(validation),
+        lines=tuple(_line(number, one, code) for number, one in enumerate(plain.policies)),
+        length=length,
+        seeds=plain.seeds,
+        seed=plain.seed,
+        validation_seeds=plain.validation_seeds,
+        checkpoints=plain.checkpoints,
+        claims=tuple(Claim(c.text, c.rule, c.first, tuple(c.second), c.margin) for c in plain.claims),
+        command=f"abex run {path.name}",
+        code=code,
+    )
+
+
+def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
+    if (one.policy is None) == (one.candidates is None):
+        raise UserError(f"policies.{number} needs either policy or candidates")
+    texts = [one.policy] if one.policy is not None else one.candidates or []
+    label = one.label or (texts[0] if len(texts) == 1 else f"the best of {', '.join(texts)}")
+    return Line(label, tuple(policy_text(text, code) for text in texts))
+
+
+def _sentence(error: Any) -> str:
+    """One mistake that pydantic found, in words."""
+    *above, key = error["loc"]
+    where = ".".join(str(part) for part in error["loc"])
+    model = _TABLES.get(str(above[0]), _File) if above else _File
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {where!r}{nearest(str(key), model.model_fields)}"
+    if error["type"] == "missing":
+        return f"the key {where!r} is missing"
+    return f"{where}: {str(error['msg'])[0].lower()}{str(error['msg'])[1:]}, got {error['input']!r}"

@@ -1,0 +1,117 @@
+"""What an experiment found, read from the store: curves with bands, pairs, and what policies say about themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.experiments.base import Experiment, Line
+from abex.experiments.running import chosen
+from abex.results import Store, key_of
+
+Floats = NDArray[np.float64]
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A line with its results: arrays are (replications, checkpoints)."""
+
+    line: Line
+    policy: str  # the one drawn
+    replications: tuple[int, ...]
+    step: Floats  # (checkpoints,)
+    loss: Floats  # regret, or smoothed test error in per cent
+    seconds: Floats  # of CPU up to each checkpoint
+    evaluations: Floats  # pulls, or weak learners tried
+    numbers: dict[str, list[float]] = field(default_factory=dict)  # by replication
+
+    @property
+    def label(self) -> str:
+        """The line's name."""
+        return self.line.label
+
+    @property
+    def final(self) -> Floats:
+        """Loss at the end, by replication."""
+        return np.asarray(self.loss[:, -1])
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The lines of an experiment that the store holds, and how many cells are still missing."""
+
+    experiment: Experiment
+    lines: tuple[Drawn, ...]
+    missing: int
+
+    def get(self, label: str) -> Drawn | None:
+        """The line called ``label``, None if nothing of it is there."""
+        return {drawn.label: drawn for drawn in self.lines}.get(label)
+
+    @property
+    def loss_name(self) -> str:
+        """What the loss is, with its unit."""
+        if self.experiment.kind == "boosting":
+            return "test error, mean of the last 20 % of iterations (%)"
+        return "regret (sum of lost mean rewards)"
+
+
+def collect(experiment: Experiment, store: Store) -> Outcome:
+    """Read an experiment's results; lines of which nothing is there are left out."""
+    drawn, missing = [], 0
+    for line in experiment.lines:
+        text = chosen(experiment, line, store)
+        cells = experiment.cells(line, text or line.candidates[0])
+        if text is None:
+            missing += len(cells)
+            continue
+        found = store.read(key_of(cell) for cell in cells)
+        missing += len(cells) - len(found)
+        kept = [(cell["replication"], found[key_of(cell)]) for cell in cells if key_of(cell) in found]
+        if kept:
+            drawn.append(_drawn(experiment, line, text, kept))
+    return Outcome(experiment, tuple(drawn), missing)
+
+
+def _drawn(experiment: Experiment, line: Line, text: str, kept: list[tuple[int, Any]]) -> Drawn:
+    payloads = [payload for _, payload in kept]
+    step = payloads[0].arrays["step"].astype(float)
+    names = sorted(set.intersection(*(set(payload.numbers) for payload in payloads)))
+    numbers = {name: [payload.numbers[name] for payload in payloads] for name in names}
+    if experiment.kind == "boosting":
+        loss = np.array([payload.arrays["error"] for payload in payloads]) * 100.0
+        seconds = np.array([payload.measured["curve"] for payload in payloads], dtype=float)
+        evaluations = np.array([payload.arrays["evaluations"] for payload in payloads], dtype=float)
+    else:
+        loss = np.array([payload.arrays["regret"] for payload in payloads])
+        seconds = np.array([step * payload.measured["nanoseconds"] * 1e-9 for payload in payloads])
+        evaluations = np.array([step for _ in payloads])
+    return Drawn(line, text, tuple(r for r, _ in kept), step, loss, seconds, evaluations, numbers)
+
+
+def interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
+    """Student's confidence interval of the mean over the first axis; the mean itself where there is one value.
+
+    >>> low, high = interval(np.array([1.0, 2.0, 3.0]))
+    >>> round(float(low), 2), round(float(high), 2)
+    (-0.48, 4.48)
+    """
+    from scipy.special import stdtrit
+
+    mean = values.mean(axis=0)
+    if len(values) < 2:
+        return mean, mean
+    margin = stdtrit(len(values) - 1, 0.5 + level / 2.0) * values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return mean - margin, mean + margin
+
+
+def paired(first: Drawn, second: Drawn) -> Floats:
+    """Final loss of first minus that of second, in the replications both have: they met the same randomness."""
+    both = [r for r in first.replications if r in set(second.replications)]
+    a = dict(zip(first.replications, first.final, strict=True))
+    b = dict(zip(second.replications, second.final, strict=True))
+    return np.array([a[r] - b[r] for r in both])

@@ -1,0 +1,170 @@
+"""Problems as plain data: what a cell says about environment, graph and data, and how they are made from it.
+
+A bandit problem is one of::
+
+    {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}, "graph": {"name": "star", "n": 2}}
+    {"environment": {"name": "SpecialArm", "K": 333}, "graph": {"name": "facebook-0", "checksum": "..."}}
+    {"recommendation": {"name": "epinions", "part": "test", "direction": "out", "seed": 0, "checksum": "..."}}
+
+Whatever comes from files carries its checksum, so other data are another problem.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from functools import lru_cache
+from typing import Any
+
+from abex.errors import UserError, nearest, one_of
+from abex.results import canonical
+
+Spec = dict[str, Any]
+
+
+class MissingData(UserError):  # noqa: N818 - said to a person, in a sentence
+    """The data of a problem are not on this machine and could not be fetched."""
+
+
+def bandit_problem(problem: Spec) -> tuple[Any, Any]:
+    """Environment and graph of a problem; data must have the checksum the problem names.
+
+    >>> environment, graph = bandit_problem({"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}})
+    >>> environment.n_arms, graph
+    (2, None)
+    """
+    unknown = set(problem) - {"environment", "graph", "recommendation"}
+    if unknown:
+        word = sorted(unknown)[0]
+        known = ("environment", "graph", "recommendation")
+        raise UserError(f"a problem has no key {word!r}{nearest(word, known)}")
+    if "recommendation" in problem:
+        return _recommendation(problem["recommendation"])
+    if "environment" not in problem:
+        raise UserError(
+            "a problem needs an environment, for example {name = 'Bernoulli', means = [0.9, 0.1]}"
+        )
+    return environment_of(problem["environment"]), graph_of(problem.get("graph"))
+
+
+def environment_of(spec: Spec) -> Any:
+    """The environment ``{"name": ..., parameter: value, ...}``."""
+    import abex.environments
+
+    choices = {
+        name: getattr(abex.environments, name) for name in abex.environments.__all__ if name != "Environment"
+    }
+    choices = {name: cls for name, cls in choices.items() if dataclasses.is_dataclass(cls)}
+    return _made("environment", spec, choices)
+
+
+def graph_of(spec: Spec | None) -> Any:
+    """The graph ``{"name": ...}``: a generator with its parameters, or a network among the data sets."""
+    if spec is None:
+        return None
+    import abex.graphs
+    from abex import datasets
+
+    makers = {
+        name: maker for name in abex.graphs.__all__ if inspect.isfunction(maker := getattr(abex.graphs, name))
+    }
+    networks = [name for name in datasets.names() if name.startswith("facebook")]
+    name = one_of("graph", spec.get("name"), [*makers, *networks])
+    if name in makers:
+        return _made("graph", spec, makers)
+    network = datasets.load(name)
+    _check(name, network.checksum, spec)
+    return abex.graphs.Graph.from_edges(network.edges, network.n_nodes, directed=network.directed)
+
+
+def _recommendation(spec: Spec) -> tuple[Any, Any]:
+    from abex.environments import RatingTable
+    from abex.graphs import Graph
+
+    data = _completed(
+        canonical({k: v for k, v in spec.items() if k not in ("part", "direction", "checksum")})
+    )
+    _check(str(spec.get("name")), data.table.checksum, spec)
+    environment = RatingTable(data.table, data.products(spec.get("part", "test")))
+    graph = Graph.from_edges(data.edges(spec.get("direction", "out")), data.n_users, directed=True)
+    return environment, graph
+
+
+@lru_cache(maxsize=2)
+def _completed(text: str) -> Any:
+    """The completed, binarised table of a recommendation problem; both parts share it."""
+    import json
+
+    from abex import datasets
+
+    spec = json.loads(text)
+    name, seed = spec.pop("name", None), spec.pop("seed", 0)
+    more_than = spec.pop("more_than", 30)
+    if name == "synthetic":
+        source: Any = datasets.synthetic_ratings(**spec, seed=seed)
+    else:
+        source = one_of("ratings", name, ("epinions", "synthetic"))
+        if spec:
+            raise UserError(f"the ratings {name!r} have no parameter {sorted(spec)[0]!r}")
+    return datasets.recommendation(source, seed=seed, more_than=more_than)
+
+
+def with_checksums(problem: Spec) -> Spec:
+    """The problem with the checksum of the data it uses; this loads them."""
+    try:
+        return _with_checksums(dict(problem))
+    except UserError as error:
+        name = data_of(problem)
+        if name is None:
+            raise
+        raise MissingData(f"{name}: {error}") from error
+
+
+def _with_checksums(problem: Spec) -> Spec:
+    if "recommendation" in problem:
+        spec = dict(problem["recommendation"])
+        plain = {k: v for k, v in spec.items() if k not in ("part", "direction", "checksum")}
+        spec["checksum"] = _completed(canonical(plain)).table.checksum
+        problem["recommendation"] = spec
+    if "data" in problem:
+        from abex import datasets
+
+        problem["checksum"] = datasets.load(problem["data"]).checksum
+    name = (problem.get("graph") or {}).get("name", "")
+    if name.startswith("facebook"):
+        from abex import datasets
+
+        problem["graph"] = {**problem["graph"], "checksum": datasets.load(name).checksum}
+    return problem
+
+
+def data_of(problem: Spec) -> str | None:
+    """The name of the data set a problem needs, None if it needs none."""
+    name = problem.get("data") or (problem.get("recommendation") or {}).get("name")
+    name = name or (problem.get("graph") or {}).get("name", "")
+    return name if name == "epinions" or name.startswith("facebook") or "data" in problem else None
+
+
+def _check(name: str, checksum: str, spec: Spec) -> None:
+    wanted = spec.get("checksum")
+    if wanted is not None and wanted != checksum:
+        raise UserError(
+            f"the data set {name!r} here is not the one the cell was made for "
+            f"(checksum {checksum[:12]}, wanted {wanted[:12]}): `abex data check` tells which file differs"
+        )
+
+
+def _made(what: str, spec: Spec, choices: dict[str, Any]) -> Any:
+    """``choices[name](**parameters)`` with errors that name the nearest right word."""
+    parameters = dict(spec)
+    name = one_of(what, parameters.pop("name", None), choices)
+    known = list(inspect.signature(choices[name]).parameters)
+    for word in parameters:
+        if word not in known:
+            raise UserError(
+                f"{name} has no parameter {word!r}{nearest(word, known)}; it has: {', '.join(known)}"
+            )
+    try:
+        return choices[name](**parameters)
+    except TypeError as error:
+        raise UserError(f"cannot make the {what} {name}: {error}") from error

@@ -1,0 +1,233 @@
+"""The page: a template, a style sheet, a script, and the numbers as JSON; nothing is fetched from anywhere."""
+
+from __future__ import annotations
+
+import html
+import json
+import platform
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from abex.errors import UserError
+from abex.experiments.base import Experiment
+from abex.experiments.outcomes import Drawn, Outcome, collect, interval
+from abex.experiments.verdicts import FAILS, HOLDS, OPEN, RULES_IN_WORDS, Verdict, judge
+from abex.figures import COLOURS
+from abex.files import write_atomically
+from abex.panels import x_name, xs
+from abex.results import Store
+
+MARKS = {HOLDS: "yes", FAILS: "no", OPEN: "open"}
+GROUPS = {"paper": "in the paper", "authors": "its authors' code", "baseline": "baseline", "own": "ours"}
+
+
+def write_report(store: Store, path: str | Path, refresh: int | None = None) -> int:
+    """Write the page about all experiments of a store; returns its size in bytes. It is there whole or not at all."""
+    outcomes = []
+    for plain in store.experiments().values():
+        outcomes.append(collect(Experiment.from_json(plain), store))
+    content = make_page(outcomes, refresh=refresh).encode()
+    write_atomically(path, content)
+    return len(content)
+
+
+def make_page(outcomes: list[Outcome], refresh: int | None = None) -> str:
+    """The page as text. With ``refresh`` it reloads itself every so many seconds."""
+    judged = [(outcome, judge(outcome)) for outcome in sorted(outcomes, key=_order)]
+    data = {outcome.experiment.id: figure_data(outcome) for outcome, _ in judged}
+    parts = {
+        "refresh": f'<meta http-equiv="refresh" content="{refresh}">' if refresh else "",
+        "style": _resource("style.css"),
+        "script": _resource("script.js"),
+        "bundle": _bundle(),
+        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/"),
+        "summary": _summary(judged),
+        "contents": "".join(
+            f'<li><a href="#{o.experiment.id}">{_e(o.experiment.title)}</a></li>' for o, _ in judged
+        ),
+        "overview": _overview(judged),
+        "sections": "".join(_section(outcome, verdicts) for outcome, verdicts in judged),
+        "rules": "".join(f"<dt>{_e(rule)}</dt><dd>{_e(text)}</dd>" for rule, text in RULES_IN_WORDS.items()),
+        "environment": _environment(),
+    }
+    page = _resource("page.html")
+    for name, text in parts.items():
+        page = page.replace(f"<!--{name}-->", text).replace(f"/*{name}*/", text)
+    return page
+
+
+def _order(outcome: Outcome) -> tuple[bool, str]:
+    return (not outcome.experiment.figure, f"{outcome.experiment.figure} {outcome.experiment.id}")
+
+
+def _e(text: Any) -> str:
+    return html.escape(str(text))
+
+
+def _resource(name: str) -> str:
+    return files("abex.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise UserError("the report needs vl-convert: pip install vl-convert-python") from error
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return script.replace("</script", "<\\/script")
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------
+
+
+def figure_data(outcome: Outcome) -> dict[str, Any]:
+    """What the script draws: lines with bands over three x axes, and their paired differences to the first line."""
+    first = outcome.lines[0] if outcome.lines else None
+    rows: list[dict[str, Any]] = []
+    for drawn in outcome.lines:
+        mean, (low, high) = drawn.loss.mean(axis=0), interval(drawn.loss)
+        gap = _difference(drawn, first)
+        across = {x: xs(drawn, x) for x in ("step", "seconds", "evaluations")}
+        for i in range(drawn.step.size):
+            row = {"line": drawn.label, "loss": mean[i], "low": low[i], "high": high[i]}
+            row |= {x: values[i] for x, values in across.items()}
+            if gap is not None:
+                row |= {"gap": gap[0][i], "gap_low": gap[1][i], "gap_high": gap[2][i]}
+            rows.append({name: _short(value) for name, value in row.items()})
+    return {
+        "kind": outcome.experiment.kind,
+        "loss": outcome.loss_name,
+        "first": first.label if first else "",
+        "axes": {x: x_name(outcome, x) for x in ("step", "seconds", "evaluations")},
+        "lines": [
+            {"label": drawn.label, "colour": COLOURS[i % len(COLOURS)], "dash": i // len(COLOURS)}
+            for i, drawn in enumerate(outcome.lines)
+        ],
+        "rows": rows,
+    }
+
+
+def _difference(drawn: Drawn, first: Drawn | None) -> tuple[Any, Any, Any] | None:
+    """Mean and band of loss minus that of the first line, over the replications both have."""
+    if first is None or drawn.step.size != first.step.size:
+        return None
+    both = [r for r in drawn.replications if r in set(first.replications)]
+    if not both:
+        return None
+    gaps = np.array(
+        [drawn.loss[drawn.replications.index(r)] - first.loss[first.replications.index(r)] for r in both]
+    )
+    return gaps.mean(axis=0), *interval(gaps)
+
+
+def _short(value: Any) -> Any:
+    """Five digits are enough to draw."""
+    return value if isinstance(value, str) else float(f"{float(value):.5g}")
+
+
+# -- words -----------------------------------------------------------------------------------------------------
+
+
+def _summary(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
+    answers = [verdict.answer for _, verdicts in judged for verdict in verdicts]
+    counts = ", ".join(f"<b>{answers.count(answer)}</b> {answer}" for answer in MARKS)
+    missing = sum(outcome.missing for outcome, _ in judged)
+    unfinished = f" {missing} cells are still missing: the verdicts are preliminary." if missing else ""
+    return f"{len(judged)} experiments, {len(answers)} claims: {counts}.{unfinished}"
+
+
+def _overview(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
+    rows = [
+        f'<tr><td><a href="#{outcome.experiment.id}">{_e(outcome.experiment.title)}</a></td>'
+        f"<td>{_e(verdict.claim.text)}</td><td>{_e(verdict.measured)}</td>"
+        f'<td class="{MARKS[verdict.answer]}">{verdict.answer}</td></tr>'
+        for outcome, verdicts in judged
+        for verdict in verdicts
+    ]
+    return _table(("experiment", "claim", "measured", "does it hold"), rows)
+
+
+def _table(columns: tuple[str, ...], rows: list[str]) -> str:
+    head = "".join(f'<th scope="col"><button type="button">{_e(column)}</button></th>' for column in columns)
+    return f'<div class="wide"><table class="sortable"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
+    experiment = outcome.experiment
+    claims = [
+        f"<tr><td>{_e(v.claim.text)}<small>{_e(v.claim.where)}</small></td><td>{_e(v.measured)}</td>"
+        f'<td class="{MARKS[v.answer]}">{v.answer}<small>rule: {_e(v.rule)}'
+        f"{f', margin {v.claim.margin:g}' if v.claim.margin else ''}</small></td></tr>"
+        for v in verdicts
+    ]
+    lines = [_line_row(drawn, outcome) for drawn in outcome.lines]
+    seeds = f"seed {experiment.seed}, replications 0 to {experiment.seeds - 1}"
+    tuning = any(len(line.candidates) > 1 for line in experiment.lines)
+    chosen = (
+        f" Parameters chosen on {experiment.validation_seeds} validation runs of each candidate."
+        if tuning
+        else ""
+    )
+    unfinished = f' <b class="open">{outcome.missing} cells are missing.</b>' if outcome.missing else ""
+    deviations = "".join(f"<li>{_e(text)}</li>" for text in experiment.deviations)
+    loss = outcome.loss_name.split(",")[0].split(" (")[0]
+    columns = ("line", "policy drawn", loss, "95 % interval", "exploration slots", "CPU s", "runs", "which")
+    verdict_table = _table(("claim", "measured", "does it hold"), claims) if claims else ""
+    return f"""
+<section id="{experiment.id}" class="experiment">
+<h2>{_e(experiment.title)}</h2>
+<p class="about">{_e(experiment.figure)}{" &middot; " if experiment.figure else ""}length {experiment.length:,} &middot;
+ {seeds}.{chosen}{unfinished}</p>
+{verdict_table}
+<div class="figure" data-figure="{experiment.id}"><div class="controls"></div><div class="plot"></div></div>
+<p class="command">Command: <code>{_e(experiment.command or f"abex run {experiment.name}")}</code></p>
+{_table(columns, lines)}
+<details><summary>Problem and deviations from the paper</summary>
+<pre>{_e(json.dumps(_brief(experiment.problem), indent=1))}</pre><ul>{deviations}</ul></details>
+</section>"""
+
+
+def _line_row(drawn: Drawn, outcome: Outcome) -> str:
+    low, high = interval(drawn.final)
+    slots = drawn.numbers.get("exploration_slots")
+    cells = (
+        drawn.label,
+        drawn.policy,
+        f"{drawn.final.mean():.2f}",
+        f"{float(low):.2f} to {float(high):.2f}",
+        "" if slots is None else f"{np.mean(slots):.0f}",
+        f"{drawn.seconds[:, -1].mean():.2g}",
+        len(drawn.replications),
+        GROUPS.get(drawn.line.group, drawn.line.group),
+    )
+    return f"<tr>{''.join(f'<td>{_e(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _brief(problem: Any) -> Any:
+    """A problem without its long lists."""
+    if isinstance(problem, dict):
+        return {name: _brief(value) for name, value in problem.items()}
+    return f"{len(problem)} values" if isinstance(problem, list) and len(problem) > 20 else problem
+
+
+def _environment() -> str:
+    import abex
+
+    def of(package: str) -> str:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return "not installed"
+
+    packages = ", ".join(f"{name} {of(name)}" for name in ("numpy", "numba", "scipy", "scikit-learn"))
+    return _e(
+        f"abex {abex.__version__}, Python {sys.version.split()[0]}, {packages}, {platform.system()} {platform.machine()}"
+    )

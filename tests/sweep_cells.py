@@ -1,0 +1,51 @@
+"""Cells for the tests of sweeps: importable in worker processes, quick, and without the compiler."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from abex.executors import in_processes, in_threads, on_cluster
+from abex.randomness import stream
+from abex.results import Payload, Store
+from abex.sweeps import complain, sweep
+
+
+def numbers(cell, stopped):
+    """Random numbers named by the cell, after a short pause."""
+    time.sleep(cell.get("pause", 0.0))
+    if "diary" in cell:
+        with open(cell["diary"], "a") as diary:
+            diary.write(f"{cell['replication']}\n")
+    rng = stream(cell["seed"], cell["replication"])
+    return Payload({"values": rng.random(50), "counts": np.arange(3)}, {"mean": float(rng.random())})
+
+
+def killer(cell, stopped):
+    """Kills its process, the first time only where it can leave a mark."""
+    mark = cell.get("mark")
+    if mark is None or not Path(mark).exists():
+        if mark is not None:
+            Path(mark).touch()
+        os.kill(os.getpid(), 9)
+    return numbers(cell, stopped)
+
+
+def fails(cell, stopped):
+    raise ZeroDivisionError("by intent")
+
+
+def cells(count: int, **more):
+    return [{"kind": "sweep_cells:numbers", "seed": 3, "replication": r, **more} for r in range(count)]
+
+
+if __name__ == "__main__":  # store, number of cells, pause, executor
+    path, count, pause, where = sys.argv[1:5]
+    run = {"threads": in_threads, "processes": in_processes}.get(where)
+    executor = run(2) if run else on_cluster(where)
+    with Store(path) as store:
+        complain(sweep(cells(int(count), pause=float(pause)), store, executor))

@@ -1,0 +1,119 @@
+"""A real Dask scheduler and worker processes on the loopback interface."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from abex.errors import UserError
+from abex.executors import in_threads, on_cluster
+from abex.results import Store
+from abex.sweeps import complain, sweep
+from sweep_cells import cells
+
+pytest.importorskip("distributed", reason="the extra 'cluster' (Dask) is not installed")
+TESTS = Path(__file__).parent
+
+
+class Cluster:
+    """A scheduler and two workers, each its own process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
+        }
+        self.processes: list[subprocess.Popen] = []
+        self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        self.address = self.wait_for("scheduler", r"Scheduler at:\s+(tcp://\S+)")
+        self.workers = [self.add_worker(i) for i in range(2)]
+        for i in range(2):
+            self.wait_for(f"worker{i}", r"(Registered to)")
+
+    def start(self, name: str, *arguments: str) -> subprocess.Popen:
+        module = "scheduler" if name == "scheduler" else "worker"
+        log = open(self.folder / f"{name}.log", "w")  # noqa: SIM115 - the process keeps it
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{module}", *arguments],
+            stdout=log, stderr=log, env=self.environment, cwd=self.folder,
+        )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def add_worker(self, i: int) -> subprocess.Popen:
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "20"]
+        return self.start(f"worker{i}", self.address, *options)
+
+    def wait_for(self, name: str, pattern: str) -> str:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            found = re.search(pattern, (self.folder / f"{name}.log").read_text())
+            if found:
+                return found[1]
+            time.sleep(0.05)
+        raise AssertionError((self.folder / f"{name}.log").read_text())
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    running = Cluster(tmp_path)
+    yield running
+    running.close()
+
+
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path, cluster):
+    wanted = cells(60, pause=0.05)
+    killed = []
+
+    def tell(state):
+        if state.computed >= 10 and not killed:
+            cluster.workers[0].kill()
+            killed.append(state.computed)
+
+    with Store(tmp_path / "cells.sqlite") as store:
+        state = sweep(wanted, store, on_cluster(cluster.address), tell)
+        complain(state)
+        assert killed
+        assert killed[0] < 60
+        assert state.computed == len(store) == 60
+        with Store(tmp_path / "local.sqlite") as local:
+            sweep(wanted, local, in_threads(2))
+            assert store.dump() == local.dump()
+
+
+def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, cluster):
+    wanted = cells(60, pause=0.05)
+
+    def tell(state):
+        if state.computed >= 5 and cluster.scheduler.poll() is None:
+            cluster.scheduler.kill()
+
+    with Store(tmp_path / "cells.sqlite") as store:
+        with pytest.raises(UserError, match=r"lost the scheduler at tcp://.*what was finished is stored"):
+            sweep(wanted, store, on_cluster(cluster.address), tell)
+        assert 5 <= len(store) < 60
+        state = sweep(wanted, store, in_threads(2))
+        assert state.stored + state.computed == 60
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
+def test_a_wrong_address_is_one_sentence(tmp_path, address, monkeypatch):
+    monkeypatch.setattr("abex.executors.CONNECT_SECONDS", 1)
+    with (
+        Store(tmp_path / "cells.sqlite") as store,
+        pytest.raises(UserError, match="no Dask scheduler answers at"),
+    ):
+        sweep(cells(1), store, on_cluster(address))

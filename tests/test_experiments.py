@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from abex.cli import main
+from abex.errors import UserError
+from abex.experiments import (
+    Claim,
+    Experiment,
+    Line,
+    collect,
+    known_experiments,
+    read_experiment,
+    run_experiment,
+)
+from abex.experiments.base import VALIDATION, line
+from abex.experiments.outcomes import Drawn, Outcome, interval, paired
+from abex.experiments.running import chosen, final_loss, plan, tuning_cells
+from abex.experiments.verdicts import FAILS, HOLDS, OPEN, judge
+from abex.results import Store, key_of
+
+PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
+FILE = """
+name = "two-arms"
+title = "Two arms"
+horizon = 3e2
+seeds = 4
+validation_seeds = 2
+checkpoints = 10
+policies = [
+  "UCB1",
+  { policy = "Uniform", label = "coin" },
+  { label = "tuned", candidates = ["Boltzmann(eta=0.01)", "Boltzmann(eta=2.0)"] },
+]
+[problem.environment]
+name = "Bernoulli"
+means = [0.8, 0.4]
+[[claims]]
+text = "UCB1 beats a coin"
+first = "UCB1"
+second = ["coin"]
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "cells.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE)
+    return path
+
+
+def small(**more) -> Experiment:
+    lines = (line("UCB1", "UCB1"), line("coin", "Uniform"))
+    return Experiment(
+        **{
+            "name": "small",
+            "title": "Small",
+            "problem": PROBLEM,
+            "lines": lines,
+            "length": 200,
+            "seeds": 3,
+            **more,
+        }
+    )
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_run_stored_drawn_and_judged(file, store):
+    experiment = read_experiment(file)
+    run_experiment(experiment, store)
+    outcome = collect(experiment, store)
+    assert [drawn.label for drawn in outcome.lines] == ["UCB1", "coin", "tuned"]
+    assert [len(drawn.replications) for drawn in outcome.lines] == [4, 4, 4]
+    assert outcome.missing == 0
+    assert judge(outcome)[0].answer == HOLDS
+    assert Experiment.from_json(json.loads(json.dumps(experiment.to_json()))) == experiment
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "message"),
+    [
+        ("horizon", "horison", r"mine\.toml: unknown key 'horison'.*did you mean 'horizon'"),
+        ('policy = "Uniform"', 'polici = "Uniform"', r"unknown key 'policies\.1\.polici'.*'policy'"),
+        ("seeds = 4", 'seeds = "4"', r"mine\.toml: seeds: input should be a valid integer, got '4'"),
+        ("seeds = 4", "seeds = 0", r"seeds: input should be greater than or equal to 1, got 0"),
+        ('"UCB1",', '"UBC1",', r"mine\.toml: unknown policy 'UBC1'.*did you mean 'UCB1'"),
+        ("eta=2.0", "etta=2.0", r"Boltzmann has no parameter 'etta'.*'eta'"),
+        ('name = "Bernoulli"', 'name = "Bernouli"', r"unknown environment 'Bernouli'.*'Bernoulli'"),
+        ("means =", "meens =", r"Bernoulli has no parameter 'meens'.*'means'"),
+        ("[problem.environment]", "[problem.enviroment]", r"no key 'enviroment'.*'environment'"),
+        ('second = ["coin"]', 'second = ["coim"]', r"unknown line 'coim'.*'coin'"),
+        ('first = "UCB1"', 'first = "UCB1"\nrule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('name = "two-arms"', 'name = "Two Arms!"', r"name must be words"),
+        ("horizon = 3e2", "", r"horizon is missing"),
+        ("horizon = 3e2", "horizon = 300\niterations = 5", r"iterations is not for the kind 'bandit'"),
+        ('label = "coin"', 'label = "UCB1"', r"two lines called 'UCB1'"),
+        ("title =", "title", r"mine\.toml is not TOML"),
+        ('name = "two-arms"', "", r"the key 'name' is missing"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_the_nearest_right_word(file, wrong, right, message):
+    assert wrong in FILE
+    file.write_text(FILE.replace(wrong, right))
+    with pytest.raises(UserError, match=message):
+        read_experiment(file)
+
+
+def test_several_mistakes_are_told_at_once(file):
+    file.write_text(FILE.replace("horizon", "horison").replace("seeds = 4", "seeds = -1"))
+    with pytest.raises(UserError, match=r"(?s)(?=.*horison)(?=.*seeds)"):
+        read_experiment(file)
+
+
+def test_a_policy_file_of_ones_own_is_part_of_the_experiment(file, store):
+    (file.parent / "mine.py").write_text(
+        "from dataclasses import dataclass\nfrom abex import UCB1\n"
+        "@dataclass(frozen=True)\nclass Bolder(UCB1):\n    pass\n"
+    )
+    file.write_text(
+        'own = ["mine.py"]\n' + FILE.replace('"UCB1",', '{ policy = "Bolder(scale=3.0)", label = "UCB1" },')
+    )
+    experiment = read_experiment(file)
+    run_experiment(experiment, store)
+    assert collect(experiment, store).get("UCB1").policy == "Bolder(scale=3.0)"
+    (file.parent / "mine.py").unlink()
+    with pytest.raises(UserError, match=r"mine\.py"):
+        read_experiment(file)
+
+
+# -- running --------------------------------------------------------------------------------------------------
+
+
+def test_parameters_are_chosen_on_validation_runs_that_are_not_drawn(file, store):
+    experiment = read_experiment(file)
+    tuning = tuning_cells(experiment)
+    assert {cell["replication"] for cell in tuning} == {VALIDATION, VALIDATION + 1}
+    run_experiment(experiment, store)
+    line_ = experiment.line("tuned")
+    losses = [
+        np.mean([final_loss(store.get(cell).arrays) for cell in experiment.tuning_cells(line_, text)])
+        for text in line_.candidates
+    ]
+    assert chosen(experiment, line_, store) == line_.candidates[int(np.argmin(losses))]
+
+
+def test_more_seeds_compute_only_the_new_ones(store):
+    run_experiment(small(), store)
+    (state,) = run_experiment(small(seeds=5), store)
+    assert (state.stored, state.computed) == (6, 4)
+
+
+def test_equal_lines_of_two_experiments_are_computed_once(store):
+    run_experiment(small(), store)
+    other = small(name="other", lines=(line("the same", "UCB1(scale=2.0)"),))
+    (state,) = run_experiment(other, store)
+    assert (state.stored, state.computed) == (3, 0)
+
+
+def test_a_dry_run_says_what_is_missing(file, store):
+    experiment = read_experiment(file)
+    rows = plan(experiment, store)
+    assert sum(row[3] for row in rows) == 3 * 4 + 2 * 2
+    run_experiment(experiment, store)
+    assert sum(row[3] for row in plan(experiment, store)) == 0
+
+
+def test_an_unfinished_experiment_is_drawn_as_far_as_it_is(store):
+    experiment = small()
+    run_experiment(experiment, store)
+    store.remove([key_of(experiment.cells(experiment.lines[0], experiment.lines[0].candidates[0])[0])])
+    outcome = collect(experiment, store)
+    assert outcome.missing == 1
+    assert len(outcome.get("UCB1").replications) == 2
+    assert paired(outcome.get("UCB1"), outcome.get("coin")).size == 2
+
+
+# -- verdicts -------------------------------------------------------------------------------------------------
+
+
+def outcome_of(finals: dict[str, list[float]], claim: Claim, numbers=None) -> Outcome:
+    drawn = tuple(
+        Drawn(Line(label, (label,)), label, tuple(range(len(v))), np.ones(1), np.array(v)[:, None], np.ones((len(v), 1)),
+              np.ones((len(v), 1)), numbers or {})
+        for label, v in finals.items()
+    )  # fmt: skip
+    return Outcome(small(lines=tuple(d.line for d in drawn), claims=(claim,)), drawn, 0)
+
+
+NOISE = [0.0, 1.0, -1.0, 0.5, -0.5]
+
+
+@pytest.mark.parametrize(
+    ("rule", "shift", "margin", "answer"),
+    [
+        ("better", -5.0, 0.0, HOLDS),
+        ("better", 5.0, 0.0, FAILS),
+        ("better", 0.0, 0.0, OPEN),
+        ("better", 0.0, 3.0, FAILS),  # no advantage that matters
+        ("as good", 0.0, 3.0, HOLDS),
+        ("as good", 5.0, 3.0, FAILS),
+        ("as good", 0.0, 0.1, OPEN),
+        ("best", -5.0, 0.0, HOLDS),
+        ("best", 5.0, 0.0, FAILS),
+        ("best", 0.0, 0.0, OPEN),
+        ("flat", 0.0, 3.0, HOLDS),
+        ("flat", 5.0, 3.0, FAILS),
+        ("flat", 0.0, 0.1, OPEN),
+    ],
+)
+def test_verdicts_follow_their_rule(rule, shift, margin, answer):
+    first = [10.0 + shift + noise for noise in NOISE]
+    claim = Claim("a claim", rule, "A", ("B",), margin)
+    assert judge(outcome_of({"A": first, "B": [10.0] * 5}, claim))[0].answer == answer
+
+
+def test_one_comparison_that_fails_decides():
+    claim = Claim("A beats all", "better", "A", ("B", "C"))
+    finals = {"A": [1.0, 1.1, 0.9], "B": [5.0, 5.0, 5.0], "C": [0.1, 0.1, 0.1]}
+    assert judge(outcome_of(finals, claim))[0].answer == FAILS
+
+
+def test_exploration_is_judged_by_the_slots_really_used():
+    claim = Claim("A explores", "explores", "A")
+    assert judge(outcome_of({"A": [1.0, 2.0]}, claim, {"exploration_slots": [0.0, 0.0]}))[0].answer == FAILS
+    assert judge(outcome_of({"A": [1.0, 2.0]}, claim, {"exploration_slots": [0.0, 5.0]}))[0].answer == HOLDS
+    assert judge(outcome_of({"A": [1.0, 2.0]}, claim))[0].answer == OPEN
+
+
+def test_a_single_run_proves_nothing():
+    claim = Claim("A beats B", "better", "A", ("B",))
+    assert judge(outcome_of({"A": [1.0], "B": [9.0]}, claim))[0].answer == OPEN
+
+
+def test_the_interval_is_students():
+    from scipy import stats
+
+    values = np.random.default_rng(1).normal(size=(12, 3))
+    low, high = interval(values)
+    expected = stats.t.interval(0.95, 11, loc=values.mean(axis=0), scale=stats.sem(values))
+    np.testing.assert_allclose([low, high], expected)
+
+
+# -- the registry and the command line ----------------------------------------------------------------------------
+
+
+def test_the_fourteen_panels_are_there_and_have_a_quick_version_of_each_kind():
+    names = list(known_experiments())
+    full = [name for name in names if not name.endswith("-quick")]
+    assert len(full) == 14
+    assert sum(name.startswith("boosting") for name in full) == 10
+    assert len(names) - len(full) == 6
+
+
+def command(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        sys.exit(main([str(argument) for argument in arguments]))
+    return int(stop.value.code or 0)
+
+
+def test_the_command_line_runs_lists_exports_and_prunes(file, tmp_path, capsys):
+    import pandas
+
+    there = ["--results", tmp_path / "r"]
+    assert command("run", file, "--dry-run", *there) == 0
+    assert "16 cells to compute" in capsys.readouterr().out
+    assert command("run", file, *there) == 0
+    assert "HOLDS: UCB1 beats a coin" in capsys.readouterr().out
+    assert {path.suffix for path in (tmp_path / "r" / "figures").iterdir()} == {".png", ".svg", ".pdf"}
+    assert command("results", *there) == 0
+    assert "16 cells in" in capsys.readouterr().out
+    for name in ("x.csv", "x.parquet"):
+        assert command("results", *there, "export", tmp_path / name) == 0
+    frames = pandas.read_csv(tmp_path / "x.csv"), pandas.read_parquet(tmp_path / "x.parquet")
+    assert len(frames[0]) == len(frames[1]) == 16 * 10
+    np.testing.assert_allclose(frames[0]["regret"], frames[1]["regret"])
+    assert command("results", *there, "prune", "--experiment", "two-arms-v1", "--yes") == 0
+    assert "removed 16 cells, 0 are left" in capsys.readouterr().out
+
+
+def test_the_command_line_speaks_json_and_is_quiet_when_asked(file, tmp_path, capsys):
+    assert command("run", file, "--json", "--results", tmp_path / "r") == 0
+    events = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert events[-1]["answer"] == HOLDS
+    assert events[-2]["computed"] == events[-2]["cells"] == 12
+    assert command("run", file, "--quiet", "--results", tmp_path / "r") == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "no-such-file.toml"], "no-such-file.toml"),
+        (["run", "facebook-comparisons"], "did you mean 'facebook-comparison'"),
+        (["results", "list"], "there are no results in"),
+        (["report"], "there are no results in"),
+        (["reproduce", "--only", "nothing"], "no experiment's name contains 'nothing'"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_sentence_and_exit_code_2(
+    arguments, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("ABEX_RESULTS", str(tmp_path / "none"))
+    assert command(*arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_killed_run_goes_on_where_it_stopped(file, tmp_path):
+    file.write_text(FILE.replace("seeds = 4", "seeds = 400").replace("3e2", "20000"))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [
+        sys.executable,
+        "-m",
+        "abex.cli",
+        "run",
+        str(file),
+        "--quiet",
+        "--results",
+        str(tmp_path / "r"),
+    ]
+    process = subprocess.Popen(arguments, env=environment)
+    path = tmp_path / "r" / "cells.sqlite"
+    before = 0
+    while process.poll() is None and before < 20:
+        if path.exists():
+            with Store(path) as store:
+                before = len(store)
+    process.kill()
+    process.wait()
+    with Store(path) as store:
+        before = len(store)
+        states = run_experiment(read_experiment(file), store)
+        assert sum(state.stored for state in states) == before >= 20
+        assert sum(state.total for state in states) == len(store)
+
+
+def test_the_report_is_written_from_the_store_alone(file, tmp_path):
+    there = ["--results", tmp_path / "r"]
+    assert command("run", file, "--quiet", *there) == 0
+    Path(file).unlink()
+    assert command("report", *there) == 0
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert "UCB1 beats a coin" in page
+    assert "abex run mine.toml" in page

@@ -1,0 +1,151 @@
+"""The report page, in a real browser without network where there is one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from abex.experiments import Claim, Experiment, run_experiment
+from abex.experiments.base import line
+from abex.report import write_report
+from abex.results import Store
+
+pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+NAMES = ["UCB1", "Uniform", "Thompson", *(f"Boltzmann(eta={eta})" for eta in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2))]
+LARGEST = 6_000_000
+
+
+def experiment(name: str) -> Experiment:
+    return Experiment(
+        name=name, title=f"Two arms </script> & {name}", problem={"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}},
+        lines=tuple(line(text, text) for text in NAMES), length=300, seeds=4, checkpoints=20,
+        claims=(Claim("UCB1 beats a coin", "better", "UCB1", ("Uniform",)),),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    with Store(folder / "cells.sqlite") as store:
+        for name in ("one", "two"):
+            run_experiment(experiment(name), store)
+        store.remember("empty-v1", experiment("empty").to_json() | {"seed": 99})
+        write_report(store, folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: the page is not opened"
+    )
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium on this machine: the page is not opened (Debian: apt-get install chromium)")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser, path):
+    context = browser.new_context(viewport={"width": 1100, "height": 900}, color_scheme="light", offline=True)
+    opened = context.new_page()
+    opened.trouble = []
+    opened.on(
+        "console",
+        lambda message: opened.trouble.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    opened.on("pageerror", lambda error: opened.trouble.append(str(error)))
+    opened.on(
+        "request",
+        lambda request: opened.trouble.append(request.url) if request.url.startswith("http") else None,
+    )
+    opened.goto(path.as_uri())
+    opened.locator("#one-v1 .figure").scroll_into_view_if_needed()
+    opened.wait_for_selector("#one-v1 .plot[data-drawn='1'] svg")
+    yield opened
+    assert opened.trouble == []
+    context.close()
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(path):
+    text = path.read_text()
+    assert len(text) < LARGEST
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?https?:", text)
+    assert "/*style*/" not in text
+    assert "<!--data-->" not in text
+
+
+def test_every_experiment_and_its_verdict_are_there(page):
+    assert page.locator("section.experiment").count() == 3
+    assert page.locator("#one-v1 h2").inner_text() == "Two arms </script> & one"
+    assert page.locator("#overview td.yes").count() == 2
+    assert "Nothing of this experiment has been computed yet" in page.locator("#empty-v1 .plot").inner_text()
+
+
+def test_figures_below_are_drawn_when_one_scrolls_to_them(page):
+    page.locator("#two-v1").scroll_into_view_if_needed()
+    page.wait_for_selector("#two-v1 .plot[data-drawn='1'] svg")
+
+
+def paths_of(page) -> int:
+    return page.locator("#one-v1 .plot .mark-line path").count()
+
+
+def test_a_line_is_hidden_and_shown_by_its_button(page):
+    before = paths_of(page)
+    button = page.locator("#one-v1 .legend button", has_text="Uniform")
+    button.click()
+    page.wait_for_selector("#one-v1 .plot[data-drawn='2'] svg")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert paths_of(page) == before - 1
+    button.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#one-v1 .plot[data-drawn='3'] svg")
+    assert paths_of(page) == before
+
+
+def test_axes_switch_between_log_and_linear_and_between_quantities(page):
+    ticks = "#one-v1 .plot .role-axis-label text"
+    logarithmic = page.locator(ticks).all_text_contents()
+    page.locator("#one-v1 [data-control='log-x']").click()
+    page.locator("#one-v1 [data-control='log-y']").click()
+    page.wait_for_selector("#one-v1 .plot[data-drawn='3'] svg")
+    assert page.locator(ticks).all_text_contents() != logarithmic
+    page.locator("#one-v1 select[data-control='y']").select_option("gap")
+    page.wait_for_selector("#one-v1 .plot[data-drawn='4'] svg")
+    assert "paired difference to UCB1" in " ".join(
+        page.locator("#one-v1 .plot .role-axis-title text").all_text_contents()
+    )
+    page.locator("#one-v1 select[data-control='x']").select_option("seconds")
+    page.wait_for_selector("#one-v1 .plot[data-drawn='5'] svg")
+
+
+def test_a_table_sorts_by_the_column_that_is_clicked(page):
+    column = page.locator("#one-v1 table.sortable").nth(1)
+    head = column.locator("th", has_text="regret")
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    up = [float(text) for text in column.locator("tbody tr td:nth-child(3)").all_inner_texts()]
+    assert up == sorted(up)
+    head.locator("button").click()
+    down = [float(text) for text in column.locator("tbody tr td:nth-child(3)").all_inner_texts()]
+    assert down == sorted(up, reverse=True)
+
+
+def test_the_page_is_dark_when_asked_and_fits_a_phone(browser, path):
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark", offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.locator("#one-v1 .figure").scroll_into_view_if_needed()
+    page.wait_for_selector("#one-v1 .plot[data-drawn='1'] svg")
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(background)
+    page.locator("#theme").click()
+    assert page.evaluate(background) != dark
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import abex.executors
+from abex import UCB1, Thompson
+from abex.cells import bandit_cell, run_cell
+from abex.errors import UserError
+from abex.executors import in_processes, in_threads
+from abex.results import Store, key_of
+from abex.sweeps import complain, estimate, kin_of, known_seconds, sweep
+from sweep_cells import cells
+
+TESTS = Path(__file__).parent
+PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.7, 0.4, 0.2]}}
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "cells.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    """Worker processes find the cells of the tests."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *sys.path]))
+
+
+def bandits(count: int = 4) -> list[dict]:
+    return [
+        bandit_cell(policy, PROBLEM, horizon=200, checkpoints=10, seed=1, replication=r)
+        for policy in (UCB1(), Thompson())
+        for r in range(count)
+    ]
+
+
+def undisturbed(tmp_path, wanted) -> bytes:
+    with Store(tmp_path / "undisturbed.sqlite") as store:
+        complain(sweep(wanted, store, in_threads(1)))
+        return store.dump()
+
+
+def test_a_cell_is_the_replication_that_simulate_plays():
+    from abex import Bernoulli, simulate
+
+    curves = simulate(
+        [UCB1()], Bernoulli([0.7, 0.4, 0.2]), horizon=200, replications=4, seed=1, checkpoints=10
+    )
+    for r, cell in enumerate(bandits()[:4]):
+        assert run_cell(cell).arrays["regret"].tolist() == curves.regret[0, r].tolist()
+
+
+def test_threads_and_processes_store_the_same_bytes(tmp_path, store):
+    complain(sweep(bandits(), store, in_processes(2)))
+    assert store.dump() == undisturbed(tmp_path, bandits())
+
+
+def test_a_second_run_computes_only_what_is_missing(tmp_path, store):
+    diary = tmp_path / "diary"
+    wanted = cells(12, diary=str(diary))
+    assert sweep(wanted[:8], store).computed == 8
+    state = sweep(wanted, store)
+    assert (state.stored, state.computed, state.left) == (8, 4, 0)
+    assert sorted(map(int, diary.read_text().split())) == list(range(12))
+
+
+def test_a_damaged_entry_is_named_and_computed_again(tmp_path, store):
+    wanted = cells(6)
+    sweep(wanted, store)
+    store._base.execute("UPDATE cells SET payload = x'01' WHERE key = ?", (key_of(wanted[3]),))
+    state = sweep(wanted, store)
+    assert (state.stored, state.computed) == (5, 1)
+    assert key_of(wanted[3])[:12] in state.damaged[0]
+    assert store.dump() == undisturbed(tmp_path, wanted)
+
+
+def test_a_cell_that_fails_does_not_stop_the_others_and_is_named(store):
+    bad = {"kind": "sweep_cells:fails", "seed": 1, "replication": 7}
+    state = sweep([bad, *cells(5)], store)
+    assert (state.computed, len(state.failed)) == (5, 1)
+    with pytest.raises(UserError, match=r"1 of 6 cells failed.*replication 7.*ZeroDivisionError: by intent"):
+        complain(state)
+
+
+def test_a_persons_mistake_stops_the_sweep_with_its_sentence(store):
+    bad = {**bandits(1)[0], "problem": {"environment": {"name": "Bernouli", "means": [0.1]}}}
+    with pytest.raises(UserError, match="did you mean 'Bernoulli'"):
+        sweep([bad], store)
+    with pytest.raises(UserError, match="did you mean 'bandit'"):
+        sweep([{"kind": "bandits"}], store)
+
+
+def test_a_worker_that_is_killed_breaks_the_pool_and_the_sweep_goes_on(tmp_path, store):
+    once = {"kind": "sweep_cells:killer", "seed": 1, "replication": 0, "mark": str(tmp_path / "mark")}
+    state = sweep([*cells(6, pause=0.01), once, *cells(6, round=2)], store, in_processes(2))
+    assert (state.computed, state.failed) == (13, [])
+
+
+def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store):
+    always = {"kind": "sweep_cells:killer", "seed": 1, "replication": 0}
+    state = sweep([*cells(3), always, *cells(3, round=2)], store, in_processes(2))
+    assert state.computed == 6
+    assert "worker process died" in state.failed[0][1].why
+
+
+def run_as_a_process(path, count: int, pause: float, where: str = "threads") -> subprocess.Popen:
+    arguments = [str(TESTS / "sweep_cells.py"), str(path), str(count), str(pause), where]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    return subprocess.Popen([sys.executable, *arguments], env=environment)
+
+
+def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_one(tmp_path):
+    """Really kills: -9 at a random moment, again and again, until a run comes through."""
+    path, count, pause = tmp_path / "cells.sqlite", 120, 0.03
+    luck = random.Random(7)
+    kills, before = 0, 0
+    while kills < 12:
+        process = run_as_a_process(path, count, pause)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:  # let it get into its work
+            with Store(path) as store:
+                if len(store) > before:
+                    break
+            time.sleep(0.01)
+        time.sleep(luck.random() * 0.15)
+        process.kill()
+        process.wait()
+        kills += 1
+        with Store(path) as store:
+            assert not store.damaged()
+            assert len(store) >= before  # nothing that was there is lost
+            before = len(store)
+    assert before > 0
+    assert run_as_a_process(path, count, pause=pause).wait(120) == 0
+    with Store(path) as store:
+        assert store.dump() == undisturbed(tmp_path, cells(count, pause=pause))
+
+
+def test_two_runs_on_one_store_at_once_end_in_the_same_bytes(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    runs = [run_as_a_process(path, 40, 0.01) for _ in range(2)]
+    assert [run.wait(120) for run in runs] == [0, 0]
+    with Store(path) as store:
+        assert store.dump() == undisturbed(tmp_path, cells(40, pause=0.01))
+
+
+def test_a_measured_cell_is_the_estimate_for_its_kin(store):
+    wanted = cells(3, pause=0.02)
+    sweep(wanted, store)
+    known = known_seconds(store)
+    assert set(known) == {kin_of(wanted[0])}
+    assert estimate({**wanted[0], "replication": 99}, known) == known[kin_of(wanted[0])]
+
+
+def test_abandoning_a_sweep_stops_its_threads(store):
+    began = threading.active_count()
+    long = [{**cell, "horizon": 10**9} for cell in bandits(4)]
+    quick = in_threads(2)([[cell] for cell in (*cells(1), *long)])
+    next(quick)
+    quick.close()  # must not wait for 10^9 steps
+    assert threading.active_count() <= began
+
+
+def test_a_worker_with_other_sources_is_refused(store, monkeypatch):
+    monkeypatch.setattr(abex.executors, "source_stamp", lambda: "another")
+    with pytest.raises(UserError, match="another version of abex"):
+        sweep(cells(1), store)
+
+
+def test_a_policy_of_ones_own_travels_with_the_cell(tmp_path, store):
+    source = (
+        "from dataclasses import dataclass\n"
+        "from abex import UCB1\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine(UCB1):\n"
+        "    pass\n"
+    )
+    cell = {**bandits(1)[0], "policy": "Mine(scale=2.0)", "code": {"mine.py": source}}
+    complain(sweep([cell], store, in_processes(1)))
+    with pytest.raises(UserError, match=r"mine\.py.*SyntaxError"):
+        sweep([{**cell, "code": {"mine.py": "class"}}], store)
