@@ -169,6 +169,20 @@ def test_progress_appears_only_when_it_takes_long(capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_long_run_shows_a_bar_with_the_time_left(capsys, monkeypatch):
+    from abex.progress import Progress
+
+    monkeypatch.setattr("abex.progress.PATIENCE", 0.0)
+    with Progress("work", total=10, show=True) as bar:
+        for _ in range(5):
+            bar.advance()
+            time.sleep(0.03)
+    shown = capsys.readouterr().err
+    assert "work" in shown
+    assert "left" in shown
+    assert bar.done == 5
+
+
 def test_ten_million_steps_leave_every_number_finite():
     result = play_replication(
         ABE(eta=2.0, c=1.0), Bernoulli([0.9, 0.8]), None, as_checkpoints(5, 10_000_000), 1, 0
