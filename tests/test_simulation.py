@@ -164,7 +164,8 @@ def test_ctrl_c_stops_promptly_and_cleanly():
     assert error.strip().endswith("KeyboardInterrupt")
 
 
-def test_progress_appears_only_when_it_takes_long(capsys):
+def test_progress_appears_only_when_it_takes_long(capsys, monkeypatch):
+    monkeypatch.setattr("abex.progress.PATIENCE", 1e9)
     simulate(UCB1(), ARMS, **QUICK | {"progress": True})
     assert capsys.readouterr().err == ""
 
