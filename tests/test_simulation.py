@@ -145,7 +145,9 @@ def test_an_error_in_a_worker_stops_the_others():
 def test_ctrl_c_stops_promptly_and_cleanly():
     """A run of many minutes ends within seconds of SIGINT, with KeyboardInterrupt and nothing else."""
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # shells ignore it in the background
         "from abex import simulate, Bernoulli, Uniform\n"
+        "simulate(Uniform(), Bernoulli([0.5, 0.6]), horizon=1000)\n"
         "print('ready', flush=True)\n"
         "simulate(Uniform(), Bernoulli([0.5, 0.6]), horizon=10**11, replications=8, workers=2)\n"
     )
@@ -156,10 +158,13 @@ def test_ctrl_c_stops_promptly_and_cleanly():
         text=True,
         env=dict(os.environ),
     )
-    assert process.stdout.readline().strip() == "ready"
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode != 0
     assert error.strip().endswith("KeyboardInterrupt")
 
