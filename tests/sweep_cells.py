@@ -40,7 +40,7 @@ def fails(cell, stopped):
 
 
 def cells(count: int, **more):
-    return [{"kind": "sweep_cells:numbers", "seed": 3, "replication": r, **more} for r in range(count)]
+    return [{"kind": "tests.sweep_cells:numbers", "seed": 3, "replication": r, **more} for r in range(count)]
 
 
 if __name__ == "__main__":  # store, number of cells, pause, executor

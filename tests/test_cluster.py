@@ -15,10 +15,10 @@ from abex.errors import UserError
 from abex.executors import in_threads, on_cluster
 from abex.results import Store
 from abex.sweeps import complain, sweep
-from sweep_cells import cells
+from tests.sweep_cells import cells
 
 pytest.importorskip("distributed", reason="the extra 'cluster' (Dask) is not installed")
-TESTS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 
 
 class Cluster:
@@ -28,7 +28,7 @@ class Cluster:
         self.folder = folder
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
         }
         self.processes: list[subprocess.Popen] = []

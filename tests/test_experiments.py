@@ -234,6 +234,18 @@ def test_one_comparison_that_fails_decides():
     assert judge(outcome_of(finals, claim))[0].answer == FAILS
 
 
+def test_a_claim_against_many_equal_lines_is_rarely_refuted_by_luck():
+    """Each of 200 claims compares one line with ten of the same law; 95 % confidence holds for all ten together."""
+    rng = np.random.default_rng(3)
+    labels = [f"B{i}" for i in range(10)]
+    claim = Claim("A is best", "best", "A", tuple(labels))
+    refuted = 0
+    for _ in range(200):
+        finals = {label: rng.normal(size=10).tolist() for label in ("A", *labels)}
+        refuted += judge(outcome_of(finals, claim))[0].answer == FAILS
+    assert refuted <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
+
+
 def test_exploration_is_judged_by_the_slots_really_used():
     claim = Claim("A explores", "explores", "A")
     assert judge(outcome_of({"A": [1.0, 2.0]}, claim, {"exploration_slots": [0.0, 0.0]}))[0].answer == FAILS

@@ -5,7 +5,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from abex.errors import UserError
 from abex.results import Payload, Store, key_of, salvage
-
-TESTS = Path(__file__).parent
 
 
 @pytest.fixture

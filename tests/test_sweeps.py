@@ -17,9 +17,9 @@ from abex.errors import UserError
 from abex.executors import in_processes, in_threads
 from abex.results import Store, key_of
 from abex.sweeps import complain, estimate, kin_of, known_seconds, sweep
-from sweep_cells import cells
+from tests.sweep_cells import cells
 
-TESTS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.7, 0.4, 0.2]}}
 
 
@@ -32,7 +32,7 @@ def store(tmp_path):
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
     """Worker processes find the cells of the tests."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *sys.path]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
 
 
 def bandits(count: int = 4) -> list[dict]:
@@ -84,7 +84,7 @@ def test_a_damaged_entry_is_named_and_computed_again(tmp_path, store):
 
 
 def test_a_cell_that_fails_does_not_stop_the_others_and_is_named(store):
-    bad = {"kind": "sweep_cells:fails", "seed": 1, "replication": 7}
+    bad = {"kind": "tests.sweep_cells:fails", "seed": 1, "replication": 7}
     state = sweep([bad, *cells(5)], store)
     assert (state.computed, len(state.failed)) == (5, 1)
     with pytest.raises(UserError, match=r"1 of 6 cells failed.*replication 7.*ZeroDivisionError: by intent"):
@@ -100,21 +100,21 @@ def test_a_persons_mistake_stops_the_sweep_with_its_sentence(store):
 
 
 def test_a_worker_that_is_killed_breaks_the_pool_and_the_sweep_goes_on(tmp_path, store):
-    once = {"kind": "sweep_cells:killer", "seed": 1, "replication": 0, "mark": str(tmp_path / "mark")}
+    once = {"kind": "tests.sweep_cells:killer", "seed": 1, "replication": 0, "mark": str(tmp_path / "mark")}
     state = sweep([*cells(6, pause=0.01), once, *cells(6, round=2)], store, in_processes(2))
     assert (state.computed, state.failed) == (13, [])
 
 
 def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store):
-    always = {"kind": "sweep_cells:killer", "seed": 1, "replication": 0}
+    always = {"kind": "tests.sweep_cells:killer", "seed": 1, "replication": 0}
     state = sweep([*cells(3), always, *cells(3, round=2)], store, in_processes(2))
     assert state.computed == 6
     assert "worker process died" in state.failed[0][1].why
 
 
 def run_as_a_process(path, count: int, pause: float, where: str = "threads") -> subprocess.Popen:
-    arguments = [str(TESTS / "sweep_cells.py"), str(path), str(count), str(pause), where]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    arguments = ["-m", "tests.sweep_cells", str(path), str(count), str(pause), where]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     return subprocess.Popen([sys.executable, *arguments], env=environment)
 
 

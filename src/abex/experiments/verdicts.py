@@ -1,7 +1,9 @@
 """Does a claim hold? Decided from the results by a rule that is stated with the answer, never by hand.
 
 Every rule looks at paired differences d = loss of the first line - loss of another line at the end of the run, with
-Student's 95 % interval over replications, and a margin below which a difference does not matter:
+Student's interval over replications, and a margin below which a difference does not matter. The intervals of a
+claim hold together with 95 % confidence (Bonferroni: each of m has level 1 - 0.05/m), so that a claim against many
+lines is not refuted by luck:
 
 ``better``
     holds if every interval lies below 0, does not hold if one lies above -margin, cannot be told otherwise.
@@ -25,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from abex.experiments.base import Claim
-from abex.experiments.outcomes import Outcome, interval, paired
+from abex.experiments.outcomes import LEVEL, Outcome, interval, paired
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
 EXPLORED = "exploration_slots"
@@ -65,7 +67,7 @@ def _judge(claim: Claim, outcome: Outcome) -> Verdict:
             parts.append(f"{label}: fewer than two paired runs")
             intervals.append((-np.inf, np.nan, np.inf))
             continue
-        low, high = interval(differences)
+        low, high = interval(differences, 1.0 - (1.0 - LEVEL) / len(claim.second))
         mean = float(differences.mean())
         intervals.append((float(low), mean, float(high)))
         parts.append(f"{label}: {mean:+.3g}{unit} [{float(low):+.3g}, {float(high):+.3g}]")
@@ -93,10 +95,10 @@ def _answer(claim: Claim, intervals: list[tuple[float, float, float]]) -> str:
 
 
 RULES_IN_WORDS = {
-    "better": "holds if every paired 95 % interval lies below 0; does not hold if one lies wholly above -margin",
-    "as good": "holds if every paired 95 % interval lies below the margin; does not hold if one lies above 0 and its mean "
+    "better": "holds if every paired interval lies below 0; does not hold if one lies wholly above -margin",
+    "as good": "holds if every paired interval lies below the margin; does not hold if one lies above 0 and its mean "
     "beyond the margin",
-    "best": "holds if every paired 95 % interval lies below 0; does not hold if one lies wholly above 0",
+    "best": "holds if every paired interval lies below 0; does not hold if one lies wholly above 0",
     "explores": "holds if any slot was pure exploration",
-    "flat": "holds if every paired 95 % interval lies within the margin; does not hold if one lies wholly outside",
+    "flat": "holds if every paired interval lies within the margin; does not hold if one lies wholly outside",
 }

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from abex.boosting import AdaBoostMHClassifier
+from abex.boosting_cells import error_curve, run_boosting, sample_points, smoothed
+from abex.cells import run_cell
+from abex.datasets import load
+from abex.errors import UserError
+from abex.experiments.base import FULL_SEARCH
+
+CELL = {
+    "kind": "boosting", "protocol": 1, "policy": "Uniform()", "problem": {"data": "digits", "part": "test"},
+    "iterations": 120, "checkpoints": 10, "seed": 1, "replication": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def payload():
+    return run_cell(CELL)
+
+
+def test_a_cell_is_a_function_of_the_cell_alone(payload):
+    again = run_boosting(CELL, lambda: False)
+    for name, array in payload.arrays.items():
+        assert array.tobytes() == again.arrays[name].tobytes()
+    assert payload.numbers == again.numbers
+    other = run_boosting({**CELL, "replication": 1}, lambda: False)
+    assert not np.array_equal(other.arrays["error"], payload.arrays["error"])
+
+
+def test_a_cell_records_error_work_and_time(payload):
+    assert payload.arrays["step"][-1] == 120
+    assert (payload.arrays["evaluations"] == payload.arrays["step"]).all()
+    assert 0.0 < payload.arrays["error"][-1] < payload.arrays["error"][0] <= 1.0
+    assert (np.diff(payload.measured["curve"]) >= 0).all()
+    assert 0.9 < payload.numbers["entropy"] <= 1.0
+
+
+def test_full_search_tries_every_feature_that_varies():
+    payload = run_cell({**CELL, "policy": FULL_SEARCH, "iterations": 5})
+    varying = (np.ptp(load("digits").X_train, axis=0) > 0).sum()
+    assert payload.arrays["evaluations"].tolist() == (payload.arrays["step"] * varying).tolist()
+
+
+def test_the_error_curve_is_that_of_the_estimator():
+    data = load("digits")
+    model = AdaBoostMHClassifier(
+        60, "Uniform", base="stump", arms_per_round=1, calibrate=False, random_state=0
+    )
+    model.fit(data.X_train, data.y_train)
+    place = np.searchsorted(model.classes_, data.y_test)
+    expected = 1.0 - model.staged_score(data.X_test, data.y_test)
+    np.testing.assert_allclose(
+        error_curve(model.model_, data.X_test, place, np.arange(1, 61)), expected, atol=1e-12
+    )
+    some = np.array([3, 40, 60])
+    np.testing.assert_allclose(
+        error_curve(model.model_, data.X_test, place, some), expected[some - 1], atol=1e-12
+    )
+
+
+def test_smoothing_is_the_mean_of_the_last_fifth():
+    errors = np.random.default_rng(1).random(1000)
+    steps = np.array([1, 4, 5, 10, 37, 1000])
+    every = np.arange(1, 1001)
+    expected = [errors[int(0.8 * step + 1e-9) : step].mean() for step in steps]
+    np.testing.assert_allclose(smoothed(errors, every, steps), expected)
+
+
+def test_every_window_is_looked_at_in_many_places():
+    steps = np.unique(np.geomspace(1, 50_000, 100).astype(np.int64))
+    ends = sample_points(steps, 50_000)
+    assert ends.size < 3_000
+    for step in steps:
+        window = step - int(0.8 * step + 1e-9)
+        assert ((ends > step - window) & (ends <= step)).sum() >= min(window, 19)
+
+
+def test_validation_rows_come_from_the_training_set_and_differ_by_replication():
+    from abex.boosting_cells import _split
+
+    data = load("digits")
+    splits = [_split({"data": "digits", "part": "validation"}, 1, r) for r in (0, 1)]
+    for X, y, X_aside, y_aside in splits:
+        assert len(y) + len(y_aside) == data.y_train.size
+        assert len(y_aside) == data.y_train.size // 5
+        rows = {row.tobytes() for row in np.concatenate([X, X_aside])}
+        assert rows == {row.tobytes() for row in data.X_train}
+    assert not np.array_equal(splits[0][2], splits[1][2])
+
+
+def test_other_data_under_the_same_name_are_refused():
+    with pytest.raises(UserError, match="not the one the cell was made for"):
+        run_cell({**CELL, "problem": {"data": "digits", "part": "test", "checksum": "0" * 64}})
