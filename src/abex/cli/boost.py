@@ -33,7 +33,7 @@ def shared(command: Any) -> Any:
     return command
 
 
-@click.group(context_settings=HELP)
+@click.group(context_settings=HELP, epilog="Example:  abex boost train letter --out letter")
 def command() -> None:
     """AdaBoost.MH whose features are chosen by a policy, on a data set (`abex data`) or a file of your own."""
 
