@@ -93,8 +93,9 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> AdaBoostMHClassifier(n_estimators=20, base="stump", random_state=0).fit(X, y).score(X, y)
-    0.96
+    >>> fitted = AdaBoostMHClassifier(n_estimators=20, base="stump", random_state=0).fit(X, y)
+    >>> bool(fitted.score(X, y) > 0.95)
+    True
     """
 
     model_: Model
