@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,18 +29,32 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).resolve().parent
 UNUSED_DAYS = 14  # a stamp nobody has used for so long is deleted
 
-_waiting: list[Callable[..., Any]] = []
+_waiting: list[tuple[Callable[..., Any], bool]] = []
 _lock = threading.RLock()
 
 
 def kernel(function: Function) -> Function:
     """Mark ``function`` as usable inside compiled code. It stays a plain Python function."""
-    _waiting.append(function)
+    _waiting.append((function, True))
     return function
 
 
-def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
+def rare_kernel(function: Function) -> Function:
+    """A kernel that few steps call: compiled as a function of its own, where a `kernel` becomes part of its callers.
+
+    A call hands over every array of a record, which costs more than a short kernel does; but what is
+    part of its callers is compiled once for each of them.
+    """
+    _waiting.append((function, False))
+    return function
+
+
+def compiled(*kernels: Callable[..., Any], counted: bool = True) -> Callable[[Function], Function]:
     """Compile a function that closes over ``kernels`` (without the interpreter lock, IEEE division).
+
+    ``counted=False`` leaves out the reference counts of arrays, which cost a short step more than its work (a
+    record of 20 arrays is counted at every access). It is for functions that return no array; where a kernel
+    makes arrays of its own the counts come back by themselves.
 
     The result is kept on disk when all of ``kernels`` belong to this package; code of other packages
     and notebooks is compiled once in each process, since no stamp would tell that it has changed.
@@ -53,15 +67,36 @@ def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
 
         with _lock:
             while _waiting:
-                register_jitable(error_model="numpy")(_waiting.pop())
+                marked, inline = _waiting.pop()
+                register_jitable(error_model="numpy", forceinline=inline)(marked)
             folder = cache_folder() if ours else None
             with _numba_cache(folder):
-                result: Function = numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(
-                    function
-                )
+                options = {"cache": folder is not None, "nogil": True, "error_model": "numpy"}
+                result: Function = numba.njit(**options)(function)
+                if not counted:
+                    result = _uncounted(numba.njit(_nrt=False, **options)(function), result)
         return result
 
     return decorate
+
+
+def _uncounted(fast: Any, safe: Any) -> Any:
+    """``fast``, or ``safe`` where a kernel makes an array, which cannot be compiled without counts."""
+    from numba.core.errors import NumbaError
+
+    chosen = [fast]
+
+    @wraps(safe.py_func)
+    def run(*arguments: Any) -> Any:
+        try:
+            return chosen[0](*arguments)
+        except NumbaError:  # raised by the compiler, before anything has run
+            if chosen[0] is safe:
+                raise
+            chosen[0] = safe
+            return safe(*arguments)
+
+    return run
 
 
 @cache

@@ -67,7 +67,7 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
 @cache
 def compiled_loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
     """`loop`, compiled once for each combination."""
-    return compiled(*kernels, *rules, reveal)(loop(kernels, rules, reveal))
+    return compiled(*kernels, *rules, reveal, counted=False)(loop(kernels, rules, reveal))
 
 
 class Replication(NamedTuple):

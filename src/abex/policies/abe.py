@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from abex.errors import one_of, real_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.boltzmann import initial_mean
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.boltzmann import boltzmann_sampler, initial_mean
+from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.randomness import below
@@ -35,7 +37,7 @@ class AbeState(NamedTuple):
 
     pulls: PerArm  # float64 (K,), observations
     means: PerArm  # float64 (K,)
-    weights: PerArm  # float64 (K,), scratch
+    weights: Any  # float64 (K,), scratch; Levels where there are many arms
     sequence: NDArray[np.int64]  # (K,), xi in its first clock[FOUND] places
     covers: NDArray[np.int64]  # (K,), arms that the j-th pull of xi was the first to reveal
     missing: NDArray[np.int64]  # (K,), the arms not yet revealed in its first clock[MISSING] places
@@ -106,6 +108,39 @@ def end_of_slot(state: Any, arm: int) -> None:
         clock[NEXT] = 0
 
 
+@kernel
+def next_of_sweep(state: Any, rng: Any) -> int:
+    """The next arm of xi; while xi is being found, any arm not yet covered."""
+    if state.clock[NEXT] < state.clock[FOUND]:
+        return state.sequence[state.clock[NEXT]]  # type: ignore[no-any-return]
+    return state.missing[below(state.clock[MISSING], rng)]  # type: ignore[no-any-return]
+
+
+@kernel
+def advance(state: Any, arm: int, seen: int) -> None:
+    """Count an observation; a discovery pull of xi covers what it reveals."""
+    if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND]:
+        reveal_arm(state, seen)
+    if seen == arm:
+        end_of_slot(state, arm)
+
+
+@kernel
+def select_of_many(state: Any, t: int, rng: Any) -> int:
+    """`ABE.select` where the weights are levels."""
+    if is_exploring(state):
+        return next_of_sweep(state, rng)
+    return draw_arm(state.weights, state.means, state.eta * math.sqrt(t - 1.0), rng)
+
+
+@kernel
+def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """`ABE.update` where the weights are levels."""
+    learn_mean(state, t, arm, seen, reward, rng)
+    refile_arm(state.weights, seen, state.means[seen])
+    advance(state, arm, seen)
+
+
 @dataclass(frozen=True)
 class ABE(Policy[AbeState]):
     r"""Almost Boltzmann exploration, with bandit feedback (Algorithm 1) and on feedback graphs (Algorithm 2).
@@ -138,7 +173,7 @@ class ABE(Policy[AbeState]):
 
     Notes
     -----
-    Cost O(K) per Boltzmann slot, O(1) per exploration slot. `report` tells the exploration slots used.
+    Cost per slot independent of K (`abex.policies.levels`), O(K) for a few arms. `report` tells the exploration slots used.
     The schedule advances with the rewards that arrive, so a decision whose reward is late does not count yet.
 
     Examples
@@ -170,7 +205,7 @@ class ABE(Policy[AbeState]):
         state = AbeState(
             pulls=np.zeros(n),
             means=np.full(n, initial_mean(self.initial)),
-            weights=np.zeros(n),
+            weights=boltzmann_sampler(np.zeros(n), initial_mean(self.initial)),
             sequence=np.zeros(n, np.int64),
             covers=np.zeros(n, np.int64),
             missing=np.arange(n),
@@ -201,10 +236,15 @@ class ABE(Policy[AbeState]):
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean; a discovery pull of xi covers what it reveals."""
         learn_mean(state, t, arm, seen, reward, rng)
-        if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND]:
-            reveal_arm(state, seen)
-        if seen == arm:
-            end_of_slot(state, arm)
+        advance(state, arm, seen)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, a draw that does not look at each of them."""
+        return (
+            Kernels(select_of_many, update_of_many)
+            if setting.n_arms > crossover.BOLTZMANN
+            else super().kernels(setting)
+        )
 
     @staticmethod
     @kernel
@@ -238,7 +278,7 @@ class ABE(Policy[AbeState]):
         for counter in (EPOCH, SLOTS, EXPLORED):
             fresh.clock[counter] = state.clock[counter]
         fresh.due[0] = state.due[0] * (setting.n_arms / state.means.size)
-        return fresh
+        return fresh._replace(weights=boltzmann_sampler(fresh.pulls, initial_mean(self.initial)))
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -42,11 +42,11 @@ def compiled_kernels(kernels: Kernels) -> Kernels:
     """Both kernels, compiled to be called from Python."""
     select, update = kernels
 
-    @compiled(select)
+    @compiled(select, counted=False)
     def run_select(state: Any, t: int, rng: Any) -> int:
         return select(state, t, rng)  # type: ignore[no-any-return]
 
-    @compiled(update)
+    @compiled(update, counted=False)
     def run_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         update(state, t, arm, seen, reward, rng)
 
