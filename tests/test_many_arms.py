@@ -6,26 +6,31 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, ks_2samp
 
-from abex import ABE, Bernoulli, Boltzmann, Player, simulate
+from abex import ABE, KLUCB, MOSS, UCB1, UCBV, AnytimeMOSS, Bernoulli, Boltzmann, Player, simulate
 from abex.kernels import compiled
 from abex.policies import crossover
 from abex.policies.base import Setting
 from abex.policies.levels import FRESH, TAIL, draw_arm, new_levels, refile_arm
 from abex.randomness import stream
 from abex.testing import policy_checks
-from naive.many_arms import boltzmann_law
+from naive.many_arms import boltzmann_law, index_from_history
 
-MANY = [*ABE.examples(), *Boltzmann.examples()]
+INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
+MANY = [*ABE.examples(), *Boltzmann.examples(), *INDEXED]
 #: another process would not know of the crossover set here; documentation does not depend on it
 ELSEWHERE = {"is_the_same_in_another_process", "is_documented", "is_a_value"}
 CHECKS = [check for check in policy_checks() if check.__name__ not in ELSEWHERE]
 
 
-@pytest.fixture
-def always_many(monkeypatch):
+def set_crossover(monkeypatch, n_arms):
     for name in vars(crossover):
         if name.isupper():
-            monkeypatch.setattr(crossover, name, 0)
+            monkeypatch.setattr(crossover, name, n_arms)
+
+
+@pytest.fixture
+def always_many(monkeypatch):
+    set_crossover(monkeypatch, 0)
 
 
 @pytest.mark.parametrize("policy", MANY, ids=str)
@@ -142,21 +147,64 @@ def assert_sound(levels, values):
     assert (levels.mass == np.floor(levels.mass)).all()
 
 
+# -- the tournament: the largest index ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("continuous", [False, True], ids=["coins", "fractions"])
+@pytest.mark.parametrize("policy", INDEXED, ids=str)
+def test_the_tournament_plays_an_arm_of_the_largest_index(policy, continuous, always_many):
+    n_arms, horizon = 13, 1500
+    setting, rng = Setting(n_arms, horizon), stream(8, str(policy))
+    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    history = [[] for _ in range(n_arms)]
+    for t in range(1, horizon + 1):
+        arm = select(state, t, rng)
+        if t <= n_arms:
+            assert not history[arm]
+        elif t < 300 or t % 7 == 0:
+            indices = [index_from_history(policy, seen, t, n_arms, horizon) for seen in history]
+            assert indices[arm] >= max(indices) - 1e-9
+        for seen in {arm, *rng.integers(n_arms, size=int(t % 3 == 0))} - {
+            arm
+        }:  # now and then a side observation
+            if history[seen]:
+                history[seen].append(rng.random() if continuous else float(rng.random() < 0.5))
+                update(state, t, arm, seen, history[seen][-1], rng)
+        history[arm].append(rng.random() if continuous else float(rng.random() < 0.3 + 0.04 * arm))
+        update(state, t, arm, arm, history[arm][-1], rng)
+
+
+def test_the_tournament_breaks_ties_uniformly(always_many):
+    policy, setting, rng = UCB1(), Setting(11), stream(9, "ties")
+    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    for arm in range(11):
+        update(state, arm + 1, arm, arm, float(arm % 2), rng)  # five arms that paid, six that did not
+    counts = np.bincount([select(state, 12, rng) for _ in range(5000)], minlength=11)
+    assert not counts[::2].any()
+    assert chisquare(counts[1::2]).pvalue > 1e-5
+
+
 # -- the same regret -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "policy",
-    [ABE(eta=1.0), ABE(eta=0.3, c=0.5, alpha=0.3, initial=1.0), Boltzmann(eta=3.0, schedule="log")],
+    [
+        UCB1(),
+        KLUCB(),
+        ABE(eta=1.0),
+        ABE(eta=0.3, c=0.5, alpha=0.3, initial=1.0),
+        Boltzmann(eta=3.0, schedule="log"),
+    ],
     ids=str,
 )
 def test_regret_has_the_distribution_of_the_plain_loop(policy, monkeypatch):
     """Two samples of 2000 independent runs, Kolmogorov and Smirnov, level 1e-4."""
     environment = Bernoulli(np.linspace(0.1, 0.9, 12))
     options = {"horizon": 300, "replications": 2000, "progress": False}
-    monkeypatch.setattr(crossover, "BOLTZMANN", 0)
+    set_crossover(monkeypatch, 0)
     many = simulate(policy, environment, seed=1, **options).regret[0]
-    monkeypatch.setattr(crossover, "BOLTZMANN", 10**9)
+    set_crossover(monkeypatch, 10**9)
     plain = simulate(policy, environment, seed=2, **options).regret[0]
     for checkpoint in (20, 60, -1):
         assert ks_2samp(many[:, checkpoint], plain[:, checkpoint]).pvalue > 1e-4
@@ -186,7 +234,7 @@ def test_a_player_with_a_million_arms_is_saved_and_loaded(tmp_path):
 
 
 def test_a_million_arms_take_less_than_200_bytes_each():
-    for policy in (ABE(), Boltzmann()):
+    for policy in (ABE(), Boltzmann(), UCB1(), UCBV()):
         state = policy.start(Setting(10**6))
         assert sum(leaf.nbytes for leaf in leaves(state)) < 200 * 10**6
 

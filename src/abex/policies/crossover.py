@@ -4,3 +4,4 @@ Beyond, `Policy.kernels` and `Policy.start` give kernels and records of the same
 """
 
 BOLTZMANN = 6
+INDEX = 160
