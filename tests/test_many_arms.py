@@ -4,19 +4,34 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, ks_2samp
+from scipy.stats import chi2_contingency, chisquare, ks_2samp
 
-from abex import ABE, KLUCB, MOSS, UCB1, UCBV, AnytimeMOSS, Bernoulli, Boltzmann, Player, simulate
+from abex import (
+    ABE,
+    KLUCB,
+    MOSS,
+    UCB1,
+    UCBV,
+    AnytimeMOSS,
+    Bernoulli,
+    Boltzmann,
+    BoltzmannGumbel,
+    Player,
+    Thompson,
+    simulate,
+)
 from abex.kernels import compiled
 from abex.policies import crossover
 from abex.policies.base import Setting
 from abex.policies.levels import FRESH, TAIL, draw_arm, new_levels, refile_arm
+from abex.policies.player import compiled_kernels
 from abex.randomness import stream
 from abex.testing import policy_checks
 from naive.many_arms import boltzmann_law, index_from_history
 
 INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
-MANY = [*ABE.examples(), *Boltzmann.examples(), *INDEXED]
+NOISY = [BoltzmannGumbel(), Thompson(), Thompson(resample=False), Thompson(successes=2.5, failures=1.0)]
+MANY = [*ABE.examples(), *Boltzmann.examples(), *INDEXED, *NOISY]
 #: another process would not know of the crossover set here; documentation does not depend on it
 ELSEWHERE = {"is_the_same_in_another_process", "is_documented", "is_a_value"}
 CHECKS = [check for check in policy_checks() if check.__name__ not in ELSEWHERE]
@@ -184,6 +199,38 @@ def test_the_tournament_breaks_ties_uniformly(always_many):
     assert chisquare(counts[1::2]).pvalue > 1e-5
 
 
+# -- exceedances: the largest draw ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mix", ["cold", "warm", "one far ahead", "alike"])
+@pytest.mark.parametrize("policy", NOISY, ids=str)
+def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, monkeypatch):
+    """Both kernels on the same frozen observations: counts of 40000 decisions, chi-square at level 1e-5."""
+    rng = stream(10, str(policy), mix)
+    n_arms, draws = 40, 40_000
+    rounds = {"cold": 1, "warm": 12, "one far ahead": 40, "alike": 30}[mix]
+    chances = {"cold": 0.5, "warm": rng.random(n_arms), "one far ahead": 0.2, "alike": 0.5}[mix] * np.ones(
+        n_arms
+    )
+    if mix == "one far ahead":
+        chances[0] = 0.9
+    rewards = (rng.random((rounds, n_arms)) < chances).astype(float)
+    counts = []
+    for crossing in (0, 10**9):
+        set_crossover(monkeypatch, crossing)
+        setting = Setting(n_arms)
+        kernels, state = compiled_kernels(policy.kernels(setting)), policy.start(setting)
+        for row in rewards:
+            for arm in range(n_arms):
+                kernels.update(state, 1, arm, arm, row[arm], rng)
+        chosen = [kernels.select(state, 50, rng) for _ in range(draws)]
+        counts.append(np.bincount(chosen, minlength=n_arms))
+    table = np.array(counts)
+    rare = table.sum(axis=0) < 20
+    table = np.concatenate([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)], axis=1)
+    assert chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-5
+
+
 # -- the same regret -----------------------------------------------------------------------------------
 
 
@@ -234,7 +281,7 @@ def test_a_player_with_a_million_arms_is_saved_and_loaded(tmp_path):
 
 
 def test_a_million_arms_take_less_than_200_bytes_each():
-    for policy in (ABE(), Boltzmann(), UCB1(), UCBV()):
+    for policy in (ABE(), Boltzmann(), UCB1(), UCBV(), BoltzmannGumbel(), Thompson()):
         state = policy.start(Setting(10**6))
         assert sum(leaf.nbytes for leaf in leaves(state)) < 200 * 10**6
 

@@ -13,6 +13,7 @@ from abex.errors import one_of, real_number
 from abex.kernels import kernel
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
 from abex.policies.levels import draw_arm, new_levels, refile_arm
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick
@@ -186,7 +187,7 @@ class BoltzmannGumbel(Policy[GumbelState]):
 
     Notes
     -----
-    Cost O(K) per step. On feedback graphs, with N_k the observations: BGE-N.
+    Cost O(log K) per step, roughly (`abex.policies.exceedance`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     Examples
     --------
@@ -203,9 +204,26 @@ class BoltzmannGumbel(Policy[GumbelState]):
     def __post_init__(self) -> None:
         real_number("scale", self.scale, least=0.0)
 
-    def start(self, setting: Setting) -> GumbelState:
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.GUMBEL and not self.shared_noise and self.scale > 0.0
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, noise only for those that can win."""
+        return Kernels(select_gumbel, update_gumbel) if self._many(setting) else super().kernels(setting)
+
+    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
+        """Means go along."""
+        fresh = self.start(setting)
+        fresh.pulls[: keep.size] = state.pulls[keep]
+        fresh.means[: keep.size] = state.means[keep]
+        many = self._many(setting)
+        return new_gumbel_levels(fresh.pulls, fresh.means, self.scale) if many else fresh
+
+    def start(self, setting: Setting) -> Any:
         """Record of means; unseen arms stand at +inf, with shared noise at 0."""
         n = setting.n_arms
+        if self._many(setting):
+            return new_gumbel_levels(np.zeros(n), np.full(n, math.inf), self.scale)
         initial = 0.0 if self.shared_noise else math.inf
         return GumbelState(np.zeros(n), np.full(n, initial), np.zeros(n), self.scale, self.shared_noise)
 

@@ -5,3 +5,6 @@ Beyond, `Policy.kernels` and `Policy.start` give kernels and records of the same
 
 BOLTZMANN = 6
 INDEX = 160
+GUMBEL = 16
+THOMPSON = 12
+DIVERGENCE = 12

@@ -288,41 +288,58 @@ def refit(levels: Any, values: Any, rate: float) -> None:
 
 
 @kernel
+def make_fit(levels: Any, values: Any, rate: float) -> None:
+    """Levels, bounds and the first level in use for a trial at this rate."""
+    if not fits(levels, rate):
+        refit(levels, values, rate)
+    first = levels.clock[FIRST]
+    while first < LEVELS and levels.arms[first] == 0:
+        first += 1
+    levels.clock[FIRST] = first
+
+
+@kernel
+def try_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
+    """One trial: an arm with probability ``exp(rate * (values[arm] - ZERO)) * ONE / TOTAL``, else -1."""
+    mass, size = levels.mass, values.size
+    rest = rng.random() * levels.grid[TOTAL]
+    level = FRESH
+    if rest >= mass[FRESH]:
+        rest -= mass[FRESH]
+        level = levels.clock[FIRST]
+        while level < TAIL and rest >= mass[level]:
+            rest -= mass[level]
+            level += 1
+    if level != TAIL:
+        size = levels.arms[level]
+    where, mark = 0, rest
+    if size > 1:
+        slot = rest * size / mass[level]
+        where = min(int(slot), size - 1)
+        mark = (slot - where) * mass[level]  # of a slot as wide as the mass
+    if level < TAIL:
+        arm = int(levels.pool[levels.start[level] + where])
+    elif level == FRESH:
+        arm = int(levels.order[where])
+    else:
+        arm = where
+        if levels.level[arm] != TAIL:
+            return -1
+    if mark < size * levels.lower[level] or mark < size * levels.grid[ONE] * math.exp(
+        rate * (values[arm] - levels.grid[ZERO])
+    ):
+        return arm
+    return -1
+
+
+@kernel
 def draw_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     """An arm with probability proportional to ``exp(rate * values[arm])``."""
     fresh = levels.arms[FRESH]
     if fresh > 0 and values[levels.order[0]] == math.inf:  # before all others
         return int(levels.order[below(fresh, rng)])
-    if not fits(levels, rate):
-        refit(levels, values, rate)
-    mass, first = levels.mass, levels.clock[FIRST]
-    while first < LEVELS and levels.arms[first] == 0:
-        first += 1
-    levels.clock[FIRST] = first
-    while True:
-        rest = rng.random() * levels.grid[TOTAL]
-        level = FRESH
-        if rest >= mass[FRESH]:
-            rest -= mass[FRESH]
-            level = first
-            while level < TAIL and rest >= mass[level]:
-                rest -= mass[level]
-                level += 1
-        size = levels.arms[level] if level != TAIL else values.size
-        where, mark = 0, rest
-        if size > 1:
-            slot = rest * size / mass[level]
-            where = min(int(slot), size - 1)
-            mark = (slot - where) * mass[level]  # of a slot as wide as the mass
-        if level < TAIL:
-            arm = levels.pool[levels.start[level] + where]
-        elif level == FRESH:
-            arm = levels.order[where]
-        else:
-            arm = where
-            if levels.level[arm] != TAIL:
-                continue
-        if mark < size * levels.lower[level] or mark < size * levels.grid[ONE] * math.exp(
-            rate * (values[arm] - levels.grid[ZERO])
-        ):
-            return int(arm)
+    make_fit(levels, values, rate)
+    arm = -1
+    while arm < 0:
+        arm = try_arm(levels, values, rate, rng)
+    return arm

@@ -50,7 +50,7 @@ class _IndexPolicy(Policy[Any]):
 
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
-        if setting.n_arms > crossover.INDEX:
+        if self._many(setting):
             return new_index_state(setting.n_arms, *self._rule(setting))
         return self._plain(setting)
 
@@ -64,8 +64,10 @@ class _IndexPolicy(Policy[Any]):
 
     def kernels(self, setting: Setting) -> Kernels:
         """With many arms, a search that does not look at each of them."""
-        many = setting.n_arms > crossover.INDEX
-        return Kernels(select_index, update_tree) if many else super().kernels(setting)
+        return Kernels(select_index, update_tree) if self._many(setting) else super().kernels(setting)
+
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.INDEX
 
     def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
         """Observations go along."""
@@ -277,6 +279,9 @@ class KLUCB(_IndexPolicy):
 
     def _rule(self, setting: Setting) -> tuple[Any, ...]:
         return DIVERGENCE, self.c
+
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.DIVERGENCE
 
     @staticmethod
     @kernel
