@@ -25,6 +25,7 @@ from abex.policies.levels import STALE, Levels, make_fit, new_levels, refile_arm
 
 MOST_HOT = 64
 LOG_HALF = math.log(0.5)
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 HOT = -1e4  # the logarithm filed for an arm that is drawn anyway: no trial finds it
 HOTS, SERIAL = 0, 1  # places of `BetaLevels.clock`
 # Of `BetaLevels.cut`: L, ln L, 1 - L, ln(1 - L), and how much has happened since L was chosen.
@@ -70,9 +71,21 @@ def new_beta_levels(
 
 
 @kernel
+def log_gamma(x: float) -> float:
+    """ln Gamma(x) for x > 0 to about 1e-14 (Stirling); math.lgamma rounds differently in compiled code."""
+    shift = 1.0
+    while x < 10.0:
+        shift *= x
+        x += 1.0
+    y = 1.0 / (x * x)
+    series = (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
+    return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI + series - math.log(shift)
+
+
+@kernel
 def log_norm(a: float, b: float) -> float:
     """Logarithm of the constant of the Beta density."""
-    return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    return log_gamma(a + b) - log_gamma(a) - log_gamma(b)
 
 
 @kernel
