@@ -3,9 +3,9 @@
     python benchmarks/many_arms.py                    the table
     python benchmarks/many_arms.py --figure docs/many_arms.svg
 
-Each line has three numbers from one process, the median of three runs each: the policy as `simulate` plays it (decision, Bernoulli
-reward, update), our plain loop over all arms, and the textbook's loop, written here as one would in Numba: every index or weight
-from counts and means, square roots, logarithms and all. All of them face the same rewards.
+Each line has three numbers from one process, the median of three runs each: the policy as `simulate` plays it
+(decision, Bernoulli reward, update), our plain loop over all arms, and the textbook's loop, written here as one would
+in Numba: every index or weight from counts and sums, with its square roots and logarithms.
 """
 
 from __future__ import annotations

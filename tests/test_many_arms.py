@@ -31,7 +31,17 @@ from naive.many_arms import boltzmann_law, index_from_history
 
 INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
 NOISY = [BoltzmannGumbel(), Thompson(), Thompson(resample=False), Thompson(successes=2.5, failures=1.0)]
-MANY = [*ABE.examples(), *Boltzmann.examples(), *INDEXED, *NOISY]
+MANY = [
+    ABE(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0),
+    ABE(eta=2.0, rounding="ceil", initial=None),
+    Boltzmann(eta=2.0, schedule="log"),
+    UCB1(),
+    UCBV(),
+    KLUCB(),
+    MOSS(),
+    BoltzmannGumbel(),
+    Thompson(),
+]
 #: another process would not know of the crossover set here; documentation does not depend on it
 ELSEWHERE = {"is_the_same_in_another_process", "is_documented", "is_a_value"}
 CHECKS = [check for check in policy_checks() if check.__name__ not in ELSEWHERE]

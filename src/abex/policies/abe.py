@@ -38,10 +38,10 @@ class AbeState(NamedTuple):
     pulls: PerArm  # float64 (K,), observations
     means: PerArm  # float64 (K,)
     weights: Any  # float64 (K,), scratch; Levels where there are many arms
-    sequence: NDArray[np.int64]  # (K,), xi in its first clock[FOUND] places
-    covers: NDArray[np.int64]  # (K,), arms that the j-th pull of xi was the first to reveal
-    missing: NDArray[np.int64]  # (K,), the arms not yet revealed in its first clock[MISSING] places
-    place: NDArray[np.int64]  # (K,), where an arm stands in `missing`, -1 once revealed
+    sequence: NDArray[np.int32]  # (K,), xi in its first clock[FOUND] places
+    covers: NDArray[np.int32]  # (K,), arms that the j-th pull of xi was the first to reveal
+    missing: NDArray[np.int32]  # (K,), the arms not yet revealed in its first clock[MISSING] places
+    place: NDArray[np.int32]  # (K,), where an arm stands in `missing`, -1 once revealed
     clock: NDArray[np.int64]  # (6,)
     due: NDArray[np.float64]  # (1,), arms still to be covered before Boltzmann slots begin
     eta: float
@@ -206,10 +206,10 @@ class ABE(Policy[AbeState]):
             pulls=np.zeros(n),
             means=np.full(n, initial_mean(self.initial)),
             weights=boltzmann_sampler(np.zeros(n), initial_mean(self.initial)),
-            sequence=np.zeros(n, np.int64),
-            covers=np.zeros(n, np.int64),
-            missing=np.arange(n),
-            place=np.arange(n),
+            sequence=np.zeros(n, np.int32),
+            covers=np.zeros(n, np.int32),
+            missing=np.arange(n, dtype=np.int32),
+            place=np.arange(n, dtype=np.int32),
             clock=np.array([0, 0, 0, n, 0, 0]),
             due=np.zeros(1),
             eta=float(self.eta),
