@@ -3,8 +3,8 @@
 Beyond, `Policy.kernels` and `Policy.start` give kernels and records of the same law whose step does not pay for every arm.
 """
 
-BOLTZMANN = 6
-INDEX = 160
-GUMBEL = 16
+BOLTZMANN = 6  # ABE and Boltzmann
+INDEX = 160  # UCB1, UCB-V, MOSS
+DIVERGENCE = 12  # KL-UCB
+GUMBEL = 16  # Boltzmann-Gumbel
 THOMPSON = 12
-DIVERGENCE = 12

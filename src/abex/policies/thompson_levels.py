@@ -72,7 +72,7 @@ def new_beta_levels(
 
 @kernel
 def log_gamma(x: float) -> float:
-    """ln Gamma(x) for x > 0 to about 1e-14 (Stirling); math.lgamma rounds differently in compiled code."""
+    """Ln Gamma(x) for x > 0 to about 1e-14 (Stirling); math.lgamma rounds differently in compiled code."""
     shift = 1.0
     while x < 10.0:
         shift *= x
