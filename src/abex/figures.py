@@ -120,6 +120,28 @@ def schedule_and_bounds(
     return save(figure, path)
 
 
+def step_costs(
+    lines: dict[str, list[tuple[int, float, float, float]]], *, path: str | Path | None = None
+) -> Any:
+    """Nanoseconds per step over the number of arms: each policy as it plays (solid) and the textbook's loop (dotted).
+
+    ``lines`` has for each policy rows ``(arms, ours, plain loop, textbook)``.
+    """
+    figure, axes = canvas()
+    for position, (label, rows) in enumerate(lines.items()):
+        colour = style_of(position)["color"]
+        arms = [row[0] for row in rows]
+        axes.plot(arms, [row[1] for row in rows], label=label, **style_of(position), marker="o", markersize=3)
+        axes.plot(arms, [row[3] for row in rows], color=colour, linestyle=":", linewidth=1.0, alpha=0.7)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("arms")
+    axes.set_ylabel("nanoseconds of CPU per step")
+    entitle(axes, "What a step costs", "decision, Bernoulli reward and update; dotted: a loop over all arms")
+    axes.legend(fontsize=8)
+    return save(figure, path)
+
+
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     """Name each line at its right end, moved apart where they would overlap."""
     end = float(steps[-1])

@@ -29,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).resolve().parent
 UNUSED_DAYS = 14  # a stamp nobody has used for so long is deleted
 
-_waiting: list[Callable[..., Any]] = []
+_waiting: dict[Callable[..., Any], bool] = {}  # kernel -> whether it becomes part of its callers
 _registered: set[Callable[..., Any]] = set()
 _lessons: list[Callable[[], None]] = []
 _lock = threading.RLock()
@@ -37,7 +37,17 @@ _lock = threading.RLock()
 
 def kernel(function: Function) -> Function:
     """Mark ``function`` as usable inside compiled code. It stays a plain Python function."""
-    _waiting.append(function)
+    _waiting[function] = True
+    return function
+
+
+def rare_kernel(function: Function) -> Function:
+    """A kernel that few steps call: compiled as a function of its own, where a `kernel` becomes part of its callers.
+
+    A call hands over every array of a record, which costs more than a short kernel does; but what is
+    part of its callers is compiled once for each of them.
+    """
+    _waiting[function] = False
     return function
 
 
@@ -66,9 +76,10 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
         with _lock:
             while _lessons:
                 _lessons.pop()()
-            for unknown in {*_waiting, *kernels} - _registered:
-                register_jitable(error_model="numpy")(unknown)
-                _registered.add(unknown)
+            for unknown, inline in {**dict.fromkeys(kernels, True), **_waiting}.items():
+                if unknown not in _registered:
+                    register_jitable(error_model="numpy", forceinline=inline)(unknown)
+                    _registered.add(unknown)
             _waiting.clear()
             folder = cache_folder() if ours else None
             options = {"cache": folder is not None, "nogil": True, "error_model": "numpy"}

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from abex.errors import one_of, real_number
 from abex.graphs.feedback import as_changing, changes
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.boltzmann import initial_mean
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.boltzmann import boltzmann_sampler, initial_mean
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
+from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.randomness import below
@@ -37,11 +39,11 @@ class AbeState(NamedTuple):
 
     pulls: PerArm  # float64 (K,), observations
     means: PerArm  # float64 (K,)
-    weights: PerArm  # float64 (K,), scratch
-    sequence: NDArray[np.int64]  # (K,), xi in its first clock[FOUND] places
-    covers: NDArray[np.int64]  # (K,), arms that the j-th pull of xi was the first to reveal
-    missing: NDArray[np.int64]  # (K,), the arms not yet revealed in its first clock[MISSING] places
-    place: NDArray[np.int64]  # (K,), where an arm stands in `missing`, -1 once revealed
+    weights: Any  # float64 (K,), scratch; Levels where there are many arms
+    sequence: NDArray[np.int32]  # (K,), xi in its first clock[FOUND] places
+    covers: NDArray[np.int32]  # (K,), arms that the j-th pull of xi was the first to reveal
+    missing: NDArray[np.int32]  # (K,), the arms not yet revealed in its first clock[MISSING] places
+    place: NDArray[np.int32]  # (K,), where an arm stands in `missing`, -1 once revealed
     clock: NDArray[np.int64]  # (6,)
     due: NDArray[np.float64]  # (1,), arms still to be covered before Boltzmann slots begin
     spread: NDArray[np.float64]  # (K,), law of the exploration pulls under cover="lp", else empty
@@ -122,6 +124,41 @@ def forget_sequence(state: Any) -> None:
     state.clock[MISSING] = state.means.size
 
 
+@kernel
+def next_of_sweep(state: Any, rng: Any) -> int:
+    """The next arm of xi; while xi is being found, any arm not yet covered; under cover="lp", a draw from its law."""
+    if state.spread.size > 0:
+        return pick(state.spread, 1.0, rng)
+    if state.clock[NEXT] < state.clock[FOUND]:
+        return int(state.sequence[state.clock[NEXT]])
+    return int(state.missing[below(state.clock[MISSING], rng)])
+
+
+@kernel
+def advance(state: Any, arm: int, seen: int) -> None:
+    """Count an observation; a discovery pull of xi covers what it reveals."""
+    if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND] and state.spread.size == 0:
+        reveal_arm(state, seen)
+    if seen == arm:
+        end_of_slot(state, arm)
+
+
+@kernel
+def select_of_many(state: Any, t: int, rng: Any) -> int:
+    """`ABE.select` where the weights are levels."""
+    if is_exploring(state):
+        return next_of_sweep(state, rng)
+    return draw_arm(state.weights, state.means, state.eta * math.sqrt(t - 1.0), rng)
+
+
+@kernel
+def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """`ABE.update` where the weights are levels."""
+    learn_mean(state, t, arm, seen, reward, rng)
+    refile_arm(state.weights, seen, state.means[seen])
+    advance(state, arm, seen)
+
+
 @dataclass(frozen=True)
 class ABE(Policy[AbeState]):
     r"""Almost Boltzmann exploration, with bandit feedback (Algorithm 1) and on feedback graphs (Algorithm 2).
@@ -159,7 +196,7 @@ class ABE(Policy[AbeState]):
 
     Notes
     -----
-    Cost O(K) per Boltzmann slot, O(1) per exploration slot. `report` tells the exploration slots used.
+    Cost per slot independent of K (`abex.policies.levels`), O(K) for a few arms. `report` tells the exploration slots used.
     The schedule advances with the rewards that arrive, so a decision whose reward is late does not count yet.
 
     Examples
@@ -197,11 +234,11 @@ class ABE(Policy[AbeState]):
         state = AbeState(
             pulls=np.zeros(n),
             means=np.full(n, initial_mean(self.initial)),
-            weights=np.zeros(n),
-            sequence=np.zeros(n, np.int64),
-            covers=np.zeros(n, np.int64),
-            missing=np.arange(n),
-            place=np.arange(n),
+            weights=boltzmann_sampler(np.zeros(n), initial_mean(self.initial)),
+            sequence=np.zeros(n, np.int32),
+            covers=np.zeros(n, np.int32),
+            missing=np.arange(n, dtype=np.int32),
+            place=np.arange(n, dtype=np.int32),
             clock=np.array([0, 0, 0, n, 0, 0]),
             due=np.zeros(1),
             spread=np.zeros(0),
@@ -236,11 +273,7 @@ class ABE(Policy[AbeState]):
     def select(state: Any, t: int, rng: Any) -> int:
         """The next arm of the sweep, or a draw from the Boltzmann distribution."""
         if is_exploring(state):
-            if state.spread.size > 0:
-                return pick(state.spread, 1.0, rng)
-            if state.clock[NEXT] < state.clock[FOUND]:
-                return int(state.sequence[state.clock[NEXT]])
-            return int(state.missing[below(state.clock[MISSING], rng)])
+            return next_of_sweep(state, rng)
         rate = state.eta * math.sqrt(t - 1.0)
         return pick(state.weights, boltzmann_weights(state.means, rate, state.weights), rng)
 
@@ -249,10 +282,15 @@ class ABE(Policy[AbeState]):
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean; a discovery pull of xi covers what it reveals."""
         learn_mean(state, t, arm, seen, reward, rng)
-        if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND] and state.spread.size == 0:
-            reveal_arm(state, seen)
-        if seen == arm:
-            end_of_slot(state, arm)
+        advance(state, arm, seen)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, a draw that does not look at each of them."""
+        return (
+            Kernels(select_of_many, update_of_many)
+            if setting.n_arms > crossover.BOLTZMANN
+            else super().kernels(setting)
+        )
 
     @staticmethod
     @kernel
@@ -288,7 +326,7 @@ class ABE(Policy[AbeState]):
         for counter in (EPOCH, SLOTS, EXPLORED):
             fresh.clock[counter] = state.clock[counter]
         fresh.due[0] = state.due[0] * (setting.n_arms / state.means.size)
-        return fresh
+        return fresh._replace(weights=boltzmann_sampler(fresh.pulls, initial_mean(self.initial)))
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

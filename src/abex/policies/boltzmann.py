@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.errors import one_of, real_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
+from abex.policies.levels import draw_arm, new_levels, refile_arm
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.randomness import argmax
@@ -23,7 +27,7 @@ class BoltzmannState(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,)
-    weights: PerArm  # float64 (K,), scratch
+    weights: Any  # float64 (K,), scratch; Levels where there are many arms
     eta: float
     schedule: int
 
@@ -41,6 +45,24 @@ def boltzmann_rate(eta: float, schedule: int, t: int) -> float:
 def initial_mean(initial: float | None) -> float:
     """What an unseen arm counts as; None means: before all others."""
     return math.inf if initial is None else real_number("initial", initial)
+
+
+def boltzmann_sampler(pulls: NDArray[np.float64], initial: float) -> Any:
+    """What draws need beside the means: scratch for the weights of few arms, `Levels` of many."""
+    return new_levels(pulls, initial) if pulls.size > crossover.BOLTZMANN else np.zeros(pulls.size)
+
+
+@kernel
+def select_of_many(state: Any, t: int, rng: Any) -> int:
+    """`Boltzmann.select` where the weights are levels."""
+    return draw_arm(state.weights, state.means, boltzmann_rate(state.eta, state.schedule, t), rng)
+
+
+@kernel
+def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """`Boltzmann.update` where the weights are levels."""
+    learn_mean(state, t, arm, seen, reward, rng)
+    refile_arm(state.weights, seen, state.means[seen])
 
 
 @dataclass(frozen=True)
@@ -66,7 +88,7 @@ class Boltzmann(Policy[BoltzmannState]):
 
     Notes
     -----
-    Cost O(K) per step.
+    Cost per step independent of K (`abex.policies.levels`), O(K) for a few arms.
 
     Examples
     --------
@@ -91,8 +113,21 @@ class Boltzmann(Policy[BoltzmannState]):
     def start(self, setting: Setting) -> BoltzmannState:
         """Record of means at their initial value."""
         n = setting.n_arms
-        means = np.full(n, initial_mean(self.initial))
-        return BoltzmannState(np.zeros(n), means, np.zeros(n), self.eta, SCHEDULES.index(self.schedule))
+        initial, pulls = initial_mean(self.initial), np.zeros(n)
+        sampler = boltzmann_sampler(pulls, initial)
+        return BoltzmannState(pulls, np.full(n, initial), sampler, self.eta, SCHEDULES.index(self.schedule))
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, a draw that does not look at each of them."""
+        many = setting.n_arms > crossover.BOLTZMANN
+        return Kernels(select_of_many, update_of_many) if many else super().kernels(setting)
+
+    def with_arms(self, state: BoltzmannState, setting: Setting, keep: NDArray[np.int64]) -> BoltzmannState:
+        """Means go along; the arms are filed anew."""
+        fresh = self.start(setting)
+        fresh.pulls[: keep.size] = state.pulls[keep]
+        fresh.means[: keep.size] = state.means[keep]
+        return fresh._replace(weights=boltzmann_sampler(fresh.pulls, initial_mean(self.initial)))
 
     @staticmethod
     @kernel
@@ -152,7 +187,7 @@ class BoltzmannGumbel(Policy[GumbelState]):
 
     Notes
     -----
-    Cost O(K) per step. On feedback graphs, with N_k the observations: BGE-N.
+    Cost O(log K) per step, roughly (`abex.policies.exceedance`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     Examples
     --------
@@ -169,9 +204,26 @@ class BoltzmannGumbel(Policy[GumbelState]):
     def __post_init__(self) -> None:
         real_number("scale", self.scale, least=0.0)
 
-    def start(self, setting: Setting) -> GumbelState:
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.GUMBEL and not self.shared_noise and self.scale > 0.0
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, noise only for those that can win."""
+        return Kernels(select_gumbel, update_gumbel) if self._many(setting) else super().kernels(setting)
+
+    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
+        """Means go along."""
+        fresh = self.start(setting)
+        fresh.pulls[: keep.size] = state.pulls[keep]
+        fresh.means[: keep.size] = state.means[keep]
+        many = self._many(setting)
+        return new_gumbel_levels(fresh.pulls, fresh.means, self.scale) if many else fresh
+
+    def start(self, setting: Setting) -> Any:
         """Record of means; unseen arms stand at +inf, with shared noise at 0."""
         n = setting.n_arms
+        if self._many(setting):
+            return new_gumbel_levels(np.zeros(n), np.full(n, math.inf), self.scale)
         initial = 0.0 if self.shared_noise else math.inf
         return GumbelState(np.zeros(n), np.full(n, initial), np.zeros(n), self.scale, self.shared_noise)
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.errors import real_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.thompson_levels import learn_levels, new_beta_levels, select_beta
 from abex.randomness import argmax
 
 
@@ -29,6 +32,13 @@ def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
         reward = 1.0 if rng.random() < reward else 0.0
     state.successes[seen] += reward
     state.failures[seen] += 1.0 - reward
+
+
+@kernel
+def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """`Thompson.update` where only arms that can win are drawn."""
+    learn_beta(state, t, arm, seen, reward, rng)
+    learn_levels(state, seen)
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Thompson(Policy[BetaState]):
 
     Notes
     -----
-    Cost O(K) Beta draws per step.
+    Cost O(log K) per step, roughly (`abex.policies.thompson_levels`); O(K) draws for a few arms or a prior below 1.
 
     Examples
     --------
@@ -72,9 +82,30 @@ class Thompson(Policy[BetaState]):
         real_number("successes", self.successes, above=0.0)
         real_number("failures", self.failures, above=0.0)
 
-    def start(self, setting: Setting) -> BetaState:
+    def _many(self, setting: Setting) -> bool:
+        # below 1 the density has no tangent above it
+        return setting.n_arms > crossover.THOMPSON and min(self.successes, self.failures) >= 1.0
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, draws only for those that can win."""
+        return Kernels(select_beta, update_of_many) if self._many(setting) else super().kernels(setting)
+
+    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
+        """Posteriors go along."""
+        fresh = self.start(setting)
+        fresh.successes[: keep.size] = state.successes[keep]
+        fresh.failures[: keep.size] = state.failures[keep]
+        if not self._many(setting):
+            return fresh
+        seen = fresh.successes + fresh.failures > self.successes + self.failures
+        return new_beta_levels(fresh.successes, fresh.failures, seen, self.resample)
+
+    def start(self, setting: Setting) -> Any:
         """The prior, for every arm."""
         n = setting.n_arms
+        if self._many(setting):
+            prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
+            return new_beta_levels(*prior, np.zeros(n, bool), self.resample)
         return BetaState(
             np.full(n, float(self.successes)), np.full(n, float(self.failures)), np.zeros(n), self.resample
         )

@@ -3,16 +3,82 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.errors import real_number, whole_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.indices import kl_upper_bound, moss_bound, ucb1_bound, variance_bound
 from abex.policies.means import Means, learn_mean, new_means
+from abex.policies.tournament import (
+    DIVERGENCE,
+    MINIMAX,
+    UCB,
+    VARIANCE,
+    IndexState,
+    learn_index,
+    new_index_state,
+    resume_index_state,
+    select_index,
+)
 from abex.randomness import argmax
+
+_NONE = np.zeros(0)
+
+
+@kernel
+def update_tree(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """What an index policy learns where its bounds stand in a tree."""
+    if state.rule == VARIANCE:
+        learn_spread(state, t, arm, seen, reward, rng)
+    else:
+        learn_width(state, t, arm, seen, reward, rng)
+    learn_index(state, seen)
+
+
+class _IndexPolicy(Policy[Any]):
+    """What policies that play the largest index share: the plain loop for few arms, a tree of bounds for many.
+
+    Both have the same law: the arm of the largest index, ties broken uniformly.
+    """
+
+    def start(self, setting: Setting) -> Any:
+        """Nothing observed; unseen arms stand at +inf."""
+        if self._many(setting):
+            return new_index_state(setting.n_arms, *self._rule(setting))
+        return self._plain(setting)
+
+    @abstractmethod
+    def _plain(self, setting: Setting) -> Any:
+        """The record of the plain loop."""
+
+    @abstractmethod
+    def _rule(self, setting: Setting) -> tuple[Any, ...]:
+        """The rule of the tree and its parameters."""
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, a search that does not look at each of them."""
+        return Kernels(select_index, update_tree) if self._many(setting) else super().kernels(setting)
+
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.INDEX
+
+    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
+        """Observations go along."""
+        fresh = self.start(setting)
+        for name in ("pulls", "means", "narrow", "spread"):
+            if getattr(fresh, name, _NONE).size > 1 and hasattr(state, name):
+                getattr(fresh, name)[: keep.size] = getattr(state, name)[keep]
+        if isinstance(fresh, IndexState):
+            fresh.narrow[:] = 1.0 / np.sqrt(np.maximum(fresh.pulls, 1.0))
+            return resume_index_state(fresh)
+        return fresh
 
 
 class WidthMeans(NamedTuple):
@@ -33,7 +99,7 @@ def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any
 
 
 @dataclass(frozen=True)
-class UCB1(Policy[WidthMeans]):
+class UCB1(_IndexPolicy):
     r"""Upper confidence bounds of Hoeffding's kind.
 
     Play the arm with the largest :math:`\hat\mu_k + \sqrt{a \ln t / N_k}`, an unseen arm first.
@@ -51,7 +117,7 @@ class UCB1(Policy[WidthMeans]):
 
     Notes
     -----
-    Cost O(K) per step.
+    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms.
 
     Examples
     --------
@@ -70,10 +136,13 @@ class UCB1(Policy[WidthMeans]):
     def __post_init__(self) -> None:
         real_number("scale", self.scale, least=0.0)
 
-    def start(self, setting: Setting) -> WidthMeans:
+    def _plain(self, setting: Setting) -> WidthMeans:
         """Record of means; unseen arms stand at +inf."""
         n = setting.n_arms
         return WidthMeans(np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), self.scale)
+
+    def _rule(self, setting: Setting) -> tuple[Any, ...]:
+        return UCB, self.scale
 
     @staticmethod
     @kernel
@@ -81,7 +150,7 @@ class UCB1(Policy[WidthMeans]):
         """The largest upper confidence bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.score[k] = state.means[k] + width * state.narrow[k]
+            state.score[k] = ucb1_bound(state.means[k], state.narrow[k], width)
         return argmax(state.score, rng)
 
     update = staticmethod(learn_width)
@@ -104,8 +173,16 @@ class VarianceMeans(NamedTuple):
     c: float
 
 
+@kernel
+def learn_spread(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Mean and squared deviations (Welford)."""
+    before = state.means[seen] if state.pulls[seen] > 0.0 else reward
+    learn_mean(state, t, arm, seen, reward, rng)
+    state.spread[seen] += (reward - before) * (reward - state.means[seen])
+
+
 @dataclass(frozen=True)
-class UCBV(Policy[VarianceMeans]):
+class UCBV(_IndexPolicy):
     r"""Upper confidence bounds that use the empirical variance.
 
     Play the largest :math:`\hat\mu_k + \sqrt{2 V_k \zeta\ln t/N_k} + 3c\,\zeta\ln t/N_k`, where
@@ -123,7 +200,7 @@ class UCBV(Policy[VarianceMeans]):
 
     Notes
     -----
-    Cost O(K) per step.
+    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms.
 
     Examples
     --------
@@ -141,10 +218,13 @@ class UCBV(Policy[VarianceMeans]):
         real_number("zeta", self.zeta, above=0.0)
         real_number("c", self.c, least=0.0)
 
-    def start(self, setting: Setting) -> VarianceMeans:
+    def _plain(self, setting: Setting) -> VarianceMeans:
         """Record of means and spreads; unseen arms stand at +inf."""
         n = setting.n_arms
         return VarianceMeans(np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), self.zeta, self.c)
+
+    def _rule(self, setting: Setting) -> tuple[Any, ...]:
+        return VARIANCE, self.zeta, self.c
 
     @staticmethod
     @kernel
@@ -152,48 +232,14 @@ class UCBV(Policy[VarianceMeans]):
         """The largest variance-aware bound."""
         level = state.zeta * math.log(t)
         for k in range(state.means.size):
-            n = max(state.pulls[k], 1.0)
-            root = math.sqrt(2.0 * level * state.spread[k]) / n
-            state.score[k] = state.means[k] + root + 3.0 * state.c * level / n
+            state.score[k] = variance_bound(state.means[k], state.pulls[k], state.spread[k], level, state.c)
         return argmax(state.score, rng)
 
-    @staticmethod
-    @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Welford's update."""
-        before = state.means[seen] if state.pulls[seen] > 0.0 else reward
-        learn_mean(state, t, arm, seen, reward, rng)
-        state.spread[seen] += (reward - before) * (reward - state.means[seen])
-
-
-@kernel
-def kl_upper_bound(mean: float, level: float) -> float:
-    """Largest q with kl(mean, q) <= level, by Newton's method in s = -ln(1 - q).
-
-    kl is convex in s, and both Pinsker's bound and (level + entropy) / (1 - mean) lie right of the root: from the
-    smaller of them the iterates fall to it monotonically, in about five steps.
-    """
-    if level <= 0.0 or mean >= 1.0:
-        return mean
-    if mean <= 0.0:
-        return -math.expm1(-level)
-    entropy = -mean * math.log(mean) - (1.0 - mean) * math.log1p(-mean)
-    s = (level + entropy) / (1.0 - mean)
-    pinsker = mean + math.sqrt(0.5 * level)
-    if pinsker < 1.0:
-        s = min(s, -math.log1p(-pinsker))
-    for _ in range(50):
-        rest = math.exp(-s)  # 1 - q
-        excess = (1.0 - mean) * s - mean * math.log1p(-rest) - entropy - level
-        step = excess / (1.0 - mean - mean * rest / (1.0 - rest))
-        s -= step
-        if step * rest < 1e-13:  # the change of q
-            break
-    return max(mean, -math.expm1(-s))
+    update = staticmethod(learn_spread)
 
 
 @dataclass(frozen=True)
-class KLUCB(Policy[Means]):
+class KLUCB(_IndexPolicy):
     r"""Upper confidence bounds by the Kullback-Leibler divergence.
 
     Play the largest :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le \ln t + c\ln\ln t\}`.
@@ -209,7 +255,8 @@ class KLUCB(Policy[Means]):
 
     Notes
     -----
-    Cost O(K) per step plus a few Newton steps (to 1e-13) for each arm whose Pinsker bound
+    Cost O(log K) per step, roughly (`abex.policies.tournament`). For a few arms O(K) plus some Newton steps (to 1e-13)
+    for each arm whose Pinsker bound
     :math:`\hat\mu_k+\sqrt{\ln t/(2N_k)}` beats the best bound found so far: the others cannot win.
 
     Examples
@@ -226,9 +273,15 @@ class KLUCB(Policy[Means]):
     def __post_init__(self) -> None:
         real_number("c", self.c, least=0.0)
 
-    def start(self, setting: Setting) -> Means:
+    def _plain(self, setting: Setting) -> Means:
         """Record of means; unseen arms stand at +inf."""
         return new_means(setting.n_arms, self.c)
+
+    def _rule(self, setting: Setting) -> tuple[Any, ...]:
+        return DIVERGENCE, self.c
+
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.DIVERGENCE
 
     @staticmethod
     @kernel
@@ -271,14 +324,12 @@ def moss_select(state: Any, t: int, rng: Any) -> int:
     rounds = t if math.isnan(state.horizon) else state.horizon
     share = rounds / state.means.size
     for k in range(state.means.size):
-        n = max(state.pulls[k], 1.0)
-        bonus = 0.0 if share <= n else math.sqrt(state.factor * math.log(share / n) / n)
-        state.score[k] = state.means[k] + bonus
+        state.score[k] = moss_bound(state.means[k], state.pulls[k], share, state.factor)
     return argmax(state.score, rng)
 
 
 @dataclass(frozen=True)
-class MOSS(Policy[MossState]):
+class MOSS(_IndexPolicy):
     r"""Upper confidence bounds that shrink to zero at the fair share of the horizon.
 
     Play the largest :math:`\hat\mu_k+\sqrt{\ln_+\!\big(H/(K N_k)\big)/N_k}`.
@@ -294,7 +345,7 @@ class MOSS(Policy[MossState]):
 
     Notes
     -----
-    Cost O(K) per step.
+    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms.
 
     Examples
     --------
@@ -315,18 +366,21 @@ class MOSS(Policy[MossState]):
         """Only where ``horizon`` is left open."""
         return self.horizon is None
 
-    def start(self, setting: Setting) -> MossState:
+    def _plain(self, setting: Setting) -> MossState:
         """Record of means; unseen arms stand at +inf."""
         n = setting.n_arms
         horizon = float(self.horizon or self.horizon_of(setting))
         return MossState(np.zeros(n), np.full(n, np.inf), np.zeros(n), horizon, 1.0)
+
+    def _rule(self, setting: Setting) -> tuple[Any, ...]:
+        return MINIMAX, self.horizon or self.horizon_of(setting), 1.0
 
     select = staticmethod(moss_select)
     update = staticmethod(learn_mean)
 
 
 @dataclass(frozen=True)
-class AnytimeMOSS(Policy[MossState]):
+class AnytimeMOSS(_IndexPolicy):
     r"""MOSS without a horizon.
 
     Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
@@ -342,7 +396,7 @@ class AnytimeMOSS(Policy[MossState]):
 
     Notes
     -----
-    Cost O(K) per step. Needs no horizon.
+    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms. Needs no horizon.
 
     Examples
     --------
@@ -358,10 +412,13 @@ class AnytimeMOSS(Policy[MossState]):
     def __post_init__(self) -> None:
         real_number("a", self.a, above=-1.0)
 
-    def start(self, setting: Setting) -> MossState:
+    def _plain(self, setting: Setting) -> MossState:
         """Record of means; unseen arms stand at +inf."""
         n = setting.n_arms
         return MossState(np.zeros(n), np.full(n, np.inf), np.zeros(n), math.nan, 0.5 * (1.0 + self.a))
+
+    def _rule(self, setting: Setting) -> tuple[Any, ...]:
+        return MINIMAX, math.nan, 0.5 * (1.0 + self.a)
 
     select = staticmethod(moss_select)
     update = staticmethod(learn_mean)

@@ -1,0 +1,10 @@
+"""Up to how many arms the plain loop over all of them is the faster one (measured by benchmarks/many_arms.py).
+
+Beyond, `Policy.kernels` and `Policy.start` give kernels and records of the same law whose step does not pay for every arm.
+"""
+
+BOLTZMANN = 6  # ABE and Boltzmann
+INDEX = 160  # UCB1, UCB-V, MOSS
+DIVERGENCE = 12  # KL-UCB
+GUMBEL = 16  # Boltzmann-Gumbel
+THOMPSON = 12

@@ -1,0 +1,302 @@
+"""Policies for many arms have the law of the plain loop."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency, chisquare, ks_2samp
+
+from abex import (
+    ABE,
+    KLUCB,
+    MOSS,
+    UCB1,
+    UCBV,
+    AnytimeMOSS,
+    Bernoulli,
+    Boltzmann,
+    BoltzmannGumbel,
+    Player,
+    Thompson,
+    simulate,
+)
+from abex.kernels import compiled
+from abex.policies import crossover
+from abex.policies.base import Setting
+from abex.policies.levels import FRESH, TAIL, draw_arm, new_levels, refile_arm
+from abex.policies.player import compiled_kernels
+from abex.randomness import stream
+from abex.testing import policy_checks
+from naive.many_arms import boltzmann_law, index_from_history
+
+INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
+NOISY = [BoltzmannGumbel(), Thompson(), Thompson(resample=False), Thompson(successes=2.5, failures=1.0)]
+MANY = [
+    ABE(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0),
+    ABE(eta=2.0, rounding="ceil", initial=None),
+    Boltzmann(eta=2.0, schedule="log"),
+    UCB1(),
+    UCBV(),
+    KLUCB(),
+    MOSS(),
+    BoltzmannGumbel(),
+    Thompson(),
+]
+#: another process would not know of the crossover set here; documentation does not depend on it
+ELSEWHERE = {"is_the_same_in_another_process", "is_documented", "is_a_value"}
+CHECKS = [check for check in policy_checks() if check.__name__ not in ELSEWHERE]
+
+
+def set_crossover(monkeypatch, n_arms):
+    for name in vars(crossover):
+        if name.isupper():
+            monkeypatch.setattr(crossover, name, n_arms)
+
+
+@pytest.fixture
+def always_many(monkeypatch):
+    set_crossover(monkeypatch, 0)
+
+
+@pytest.mark.parametrize("policy", MANY, ids=str)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_policy_for_many_arms_keeps_every_promise(check, policy, always_many):
+    check(policy)
+
+
+# -- levels: exact draws -------------------------------------------------------------------------------
+
+
+@compiled(draw_arm)
+def counts_of_draws(levels, values, rate, n, out, rng):
+    for _ in range(n):
+        out[draw_arm(levels, values, rate, rng)] += 1
+
+
+@compiled(refile_arm)
+def learn(levels, values, arm, value):
+    values[arm] = value
+    refile_arm(levels, arm, value)
+
+
+def filed(values, observed, initial=0.0):
+    """Levels of arms with these values, observed one after the other."""
+    levels = new_levels(np.zeros(len(values)), initial)
+    current = np.full(len(values), initial)
+    for arm in np.flatnonzero(observed):
+        learn(levels, current, arm, values[arm])
+    return levels, current
+
+
+def assert_law(levels, values, rate, rng, draws=200_000):
+    out = np.zeros(values.size, np.int64)
+    counts_of_draws(levels, values, rate, draws, out, rng)
+    law = boltzmann_law(values, rate)
+    assert not out[law < 1e-12].any()
+    likely = law * draws > 10
+    expected = np.append(law[likely], law[~likely].sum()) * draws
+    found = np.append(out[likely], out[~likely].sum())
+    keep = expected > 1e-3 * draws / 200_000
+    if keep.sum() > 1:
+        assert chisquare(found[keep], expected[keep] * found[keep].sum() / expected[keep].sum()).pvalue > 1e-5
+
+
+STATES = {
+    "warm": lambda rng: rng.random(300),
+    "all equal": lambda rng: np.full(300, 0.5),
+    "all zero": lambda rng: np.zeros(300),
+    "ties": lambda rng: rng.integers(0, 4, 300) / 3,
+    "one far ahead": lambda rng: np.append(rng.random(299) * 0.1, 1.0),
+    "two ahead": lambda rng: np.append(rng.random(298) * 0.1, [0.99999, 1.0]),
+    "close": lambda rng: 0.5 + 1e-6 * rng.random(300),
+    "wide": lambda rng: rng.random(300) ** 8,
+    "one arm": lambda rng: np.ones(1),
+}
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-7, 0.7, 30.0, 3e3, 1e6, 1e8])
+@pytest.mark.parametrize("state", STATES)
+def test_draws_from_levels_have_the_boltzmann_law(state, rate):
+    rng = stream(1, state, str(rate))
+    values = STATES[state](rng)
+    levels, current = filed(values, np.ones(values.size, bool))
+    assert_law(levels, current, rate, rng)
+
+
+@pytest.mark.parametrize("initial", [0.0, 0.6, 1.0, -3.0, 2.0])
+@pytest.mark.parametrize("rate", [0.0, 2.0, 40.0])
+def test_arms_never_observed_have_their_share(initial, rate):
+    rng = stream(2, str(initial), str(rate))
+    values = rng.random(300)
+    levels, current = filed(values, rng.random(300) < 0.5, initial)
+    assert_law(levels, current, rate, rng)
+
+
+def test_arms_never_observed_come_first_where_they_stand_at_infinity():
+    rng = stream(3, "first")
+    levels, values = filed(rng.random(50), np.arange(50) < 40, math.inf)
+    drawn = {draw_arm(levels, values, 3.0, rng) for _ in range(400)}
+    assert drawn == set(range(40, 50))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_levels_stay_exact_while_values_and_rates_move(seed):
+    """Rates that grow, jump and fall, leaders that rise and sink: the law is right in between, the lists are sound."""
+    rng = stream(4, seed)
+    n = 120
+    levels, values = filed(rng.random(n), rng.random(n) < 0.7, 0.3)
+    rate = 1.0
+    for step in range(60):
+        for _ in range(int(rng.integers(1, 400))):
+            arm = int(rng.integers(n))
+            value = rng.random() if rng.random() < 0.3 else values[arm] + 0.02 * rng.standard_normal()
+            learn(levels, values, arm, float(np.clip(value, 0.0, 1.0)))
+        rate *= float(rng.choice([1.0, 1.01, 1.1, 3.0, 100.0, 0.02, 1.0 / 3.0]))
+        rate = min(max(rate, 1e-3), 1e7)
+        if step % 6 == 0:
+            assert_law(levels, values, rate, rng, draws=40_000)
+        else:
+            draw_arm(levels, values, rate, rng)
+        assert_sound(levels, values)
+
+
+def assert_sound(levels, values):
+    """Every arm is where its level says, and masses are those of the counts."""
+    for arm, level in enumerate(levels.level):
+        if level == FRESH:
+            assert levels.order[levels.place[arm]] == arm
+        elif level != TAIL:
+            assert levels.pool[levels.start[level] + levels.place[arm]] == arm
+    assert np.array_equal(np.bincount(levels.level, minlength=FRESH + 1), levels.arms)
+    assert levels.grid[-1] == levels.mass.sum()
+    assert (levels.mass == np.floor(levels.mass)).all()
+
+
+# -- the tournament: the largest index ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("continuous", [False, True], ids=["coins", "fractions"])
+@pytest.mark.parametrize("policy", INDEXED, ids=str)
+def test_the_tournament_plays_an_arm_of_the_largest_index(policy, continuous, always_many):
+    n_arms, horizon = 13, 1500
+    setting, rng = Setting(n_arms, horizon), stream(8, str(policy))
+    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    history = [[] for _ in range(n_arms)]
+    for t in range(1, horizon + 1):
+        arm = select(state, t, rng)
+        if t <= n_arms:
+            assert not history[arm]
+        elif t < 300 or t % 7 == 0:
+            indices = [index_from_history(policy, seen, t, n_arms, horizon) for seen in history]
+            assert indices[arm] >= max(indices) - 1e-9
+        for seen in {arm, *rng.integers(n_arms, size=int(t % 3 == 0))} - {
+            arm
+        }:  # now and then a side observation
+            if history[seen]:
+                history[seen].append(rng.random() if continuous else float(rng.random() < 0.5))
+                update(state, t, arm, seen, history[seen][-1], rng)
+        history[arm].append(rng.random() if continuous else float(rng.random() < 0.3 + 0.04 * arm))
+        update(state, t, arm, arm, history[arm][-1], rng)
+
+
+def test_the_tournament_breaks_ties_uniformly(always_many):
+    policy, setting, rng = UCB1(), Setting(11), stream(9, "ties")
+    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    for arm in range(11):
+        update(state, arm + 1, arm, arm, float(arm % 2), rng)  # five arms that paid, six that did not
+    counts = np.bincount([select(state, 12, rng) for _ in range(5000)], minlength=11)
+    assert not counts[::2].any()
+    assert chisquare(counts[1::2]).pvalue > 1e-5
+
+
+# -- exceedances: the largest draw ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mix", ["cold", "warm", "one far ahead", "alike"])
+@pytest.mark.parametrize("policy", NOISY, ids=str)
+def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, monkeypatch):
+    """Both kernels on the same frozen observations: counts of 40000 decisions, chi-square at level 1e-5."""
+    rng = stream(10, str(policy), mix)
+    n_arms, draws = 40, 40_000
+    rounds = {"cold": 1, "warm": 12, "one far ahead": 40, "alike": 30}[mix]
+    chances = {"cold": 0.5, "warm": rng.random(n_arms), "one far ahead": 0.2, "alike": 0.5}[mix] * np.ones(
+        n_arms
+    )
+    if mix == "one far ahead":
+        chances[0] = 0.9
+    rewards = (rng.random((rounds, n_arms)) < chances).astype(float)
+    counts = []
+    for crossing in (0, 10**9):
+        set_crossover(monkeypatch, crossing)
+        setting = Setting(n_arms)
+        kernels, state = compiled_kernels(policy.kernels(setting)), policy.start(setting)
+        for row in rewards:
+            for arm in range(n_arms):
+                kernels.update(state, 1, arm, arm, row[arm], rng)
+        chosen = [kernels.select(state, 50, rng) for _ in range(draws)]
+        counts.append(np.bincount(chosen, minlength=n_arms))
+    table = np.array(counts)
+    rare = table.sum(axis=0) < 20
+    table = np.concatenate([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)], axis=1)
+    assert chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-5
+
+
+# -- the same regret -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        UCB1(),
+        KLUCB(),
+        ABE(eta=1.0),
+        ABE(eta=0.3, c=0.5, alpha=0.3, initial=1.0),
+        Boltzmann(eta=3.0, schedule="log"),
+    ],
+    ids=str,
+)
+def test_regret_has_the_distribution_of_the_plain_loop(policy, monkeypatch):
+    """Two samples of 2000 independent runs, Kolmogorov and Smirnov, level 1e-4."""
+    environment = Bernoulli(np.linspace(0.1, 0.9, 12))
+    options = {"horizon": 300, "replications": 2000, "progress": False}
+    set_crossover(monkeypatch, 0)
+    many = simulate(policy, environment, seed=1, **options).regret[0]
+    set_crossover(monkeypatch, 10**9)
+    plain = simulate(policy, environment, seed=2, **options).regret[0]
+    for checkpoint in (20, 60, -1):
+        assert ks_2samp(many[:, checkpoint], plain[:, checkpoint]).pvalue > 1e-4
+
+
+# -- robust --------------------------------------------------------------------------------------------
+
+
+def test_a_jump_in_time_changes_nothing_but_the_rate():
+    policy, n = Boltzmann(eta=1.0), 40
+    state, rng = policy.start(Setting(n)), stream(5, "jump")
+    select, update = policy.kernels(Setting(n))
+    for t in [*range(1, 200), 10**12, 10**6, 10**15]:
+        arm = select(state, t, rng)
+        update(state, t, arm, arm, float(rng.random() < 0.5), rng)
+        assert_sound(state.weights, state.means)
+    assert_law(state.weights, state.means, 1e3, rng, draws=50_000)
+
+
+def test_a_player_with_a_million_arms_is_saved_and_loaded(tmp_path):
+    player = Player(ABE(eta=1.0, initial=1.0), n_arms=10**6, seed=1)
+    for _ in range(50):
+        player.update(player.select(), 1.0)
+    player.save(tmp_path / "player.json")
+    twin = Player.load(tmp_path / "player.json")
+    assert [twin.select() for _ in range(20)] == [player.select() for _ in range(20)]
+
+
+def test_a_million_arms_take_less_than_200_bytes_each():
+    for policy in (ABE(), Boltzmann(), UCB1(), UCBV(), BoltzmannGumbel(), Thompson()):
+        state = policy.start(Setting(10**6))
+        assert sum(leaf.nbytes for leaf in leaves(state)) < 200 * 10**6
+
+
+def leaves(record):
+    if isinstance(record, np.ndarray):
+        return [record]
+    return [leaf for part in record for leaf in leaves(part)] if isinstance(record, tuple) else []
