@@ -27,7 +27,7 @@ from abex.policies.levels import FRESH, TAIL, draw_arm, new_levels, refile_arm
 from abex.policies.player import compiled_kernels
 from abex.randomness import stream
 from abex.testing import policy_checks
-from naive.many_arms import boltzmann_law, index_from_history
+from tests.naive.many_arms import boltzmann_law, index_from_history
 
 INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
 NOISY = [BoltzmannGumbel(), Thompson(), Thompson(resample=False), Thompson(successes=2.5, failures=1.0)]
