@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex.boosting.fitting import Recipe, first_weights, start_fit
-from abex.boosting.stages import STUMP
+from abex.boosting.stages import PRODUCT, STUMP, TREE
 from abex.policies import Uniform
 from abex.randomness import stream
 from tests.naive import boosting as naive
@@ -204,3 +204,38 @@ def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
     np.testing.assert_allclose(model.scores(X), slow, atol=1e-10)
     *_, last = model.staged_scores(X)
     np.testing.assert_allclose(last, slow, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["narrow", "missing", "multilabel"])
+@pytest.mark.parametrize(("learner", "size"), [(TREE, 5), (PRODUCT, 3)])
+def test_trees_and_products_are_the_naive_ones(kind, learner, size):
+    """Each iteration's learner has the edge of the one grown naively under the weights before it."""
+    X, signs = problem(kind, seed=9)
+    iterations = 6
+    recipe = {"leaves": size} if learner == TREE else {"terms": size}
+    fit = fitted(X, signs, iterations, kind=learner, **recipe)
+    model = fit.model()
+    weights = first_weights(signs, np.ones(len(X)))
+    before = np.zeros(signs.shape)
+    for t, scores in enumerate(model.staged_scores(X)):
+        s = weights * signs
+        edge = naive.tree_edge(X, s, size) if learner == TREE else naive.product_edge(X, s, size)
+        assert model.edge[t] == pytest.approx(edge, abs=1e-9)
+        weights = weights * np.exp(-signs * (scores - before))
+        weights /= weights.sum()
+        before = scores
+
+
+def test_products_on_listed_features_keep_their_totals():
+    X, signs = problem("listed", seed=10)
+    fit = fitted(X, signs, 40, Uniform(), kind=PRODUCT, terms=3, cycles=2, per_search=2)
+    assert fit.codes.listed.any()
+    weights = first_weights(signs, np.ones(len(X)))
+    before = np.zeros(signs.shape)
+    for t, scores in enumerate(fit.model().staged_scores(X)):
+        edge = (weights * signs * np.sign(scores - before)).sum()
+        assert fit.model().edge[t] == pytest.approx(edge, abs=1e-9)
+        weights = weights * np.exp(-signs * (scores - before))
+        weights /= weights.sum()
+        before = scores
+    np.testing.assert_allclose(fit.current_weights(), weights, rtol=1e-6)

@@ -45,6 +45,8 @@ def test_other_rewards(tmp_path, capsys, rewards):
     [
         (["simulat"], "did you mean 'simulate'"),
         (["simulate", "--policy", "Tompson"], "did you mean 'Thompson'"),
+        (["simulate", "--arms", "special"], "pass --graph FILE"),
+        (["simulate", "--policy", "ELP"], "needs to know the feedback graph"),
         (["simulate", "--policy", "ABE(etta=1)"], "did you mean 'eta'"),
         (["simulate", "--policy", "ABE(eta=__import__('os'))"], "cannot read the policy"),
         (["simulate", "--horizon", "0"], "horizon must be"),
@@ -90,3 +92,14 @@ def test_random_arms_are_seeded():
 
     assert parse_arms("random:5", 1).tolist() == parse_arms("random:5", 1).tolist()
     assert parse_arms("random:5", 1).tolist() != parse_arms("random:5", 2).tolist()
+
+
+def test_simulate_plays_on_a_graph_from_a_file(tmp_path, capsys):
+    edges = tmp_path / "x.edges"
+    edges.write_text("10 20\n20 30\n")
+    wanted = ["--graph", str(edges), "--arms", "special", "--policy", "UCB-MaxN", "--horizon", "50"]
+    code, out, err = run(
+        ["simulate", *wanted, "--replications", "2", "--quiet", "--out", str(tmp_path / "y")], capsys
+    )
+    assert code == 0, err
+    assert "3 bernoulli arms, 2 edges" in out

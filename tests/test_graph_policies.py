@@ -1,7 +1,9 @@
 """Policies on feedback graphs against slow oracles."""
 
 import math
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from abex import (
     Exp3GPlusPlus,
     Exp3IXGraph,
     Exp3SET,
+    Graph,
     GraphSequence,
     Player,
     SpecialArm,
@@ -43,6 +46,8 @@ from abex.randomness import counter_key, stream
 from abex.testing.policy_contract import leaves
 from tests.naive import graphs as naive
 
+DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+FACEBOOK = DATA / "facebook" / "0.edges"
 K, STEPS = 6, 40
 DIRECTED = erdos_renyi(K, 0.35, 3, directed=True)
 GRAPHS = [
@@ -347,6 +352,26 @@ def test_isolated_arms_and_several_components_are_legal():
         for one in (graph, bandit(6)):
             curves = simulate(policy, SpecialArm(6), graph=one, horizon=50, replications=2, progress=False)
             assert np.isfinite(curves.regret).all()
+
+
+@pytest.mark.skipif(not FACEBOOK.exists(), reason="facebook/0.edges not found, set ABEX_DATA")
+@pytest.mark.parametrize(
+    ("policy", "regret", "error"),
+    [
+        (ABE(eta=0.4), 1166, 24),
+        (ABE(eta=0.4, c=1.0, alpha=0.5), 1383, 36),
+        (UCB1(scale=0.5), 2381, 42),
+        (ELP(independence=120), 10070, 178),
+    ],
+    ids=str,
+)
+def test_the_facebook_experiment_agrees_with_an_independent_implementation(policy, regret, error):
+    graph = Graph.read(FACEBOOK)
+    curves = simulate(
+        policy, SpecialArm(333), graph=graph, horizon=50_000, replications=12, seed=3, progress=False
+    )
+    mine = curves.regret[0, :, -1]
+    assert abs(mine.mean() - regret) < 4 * math.hypot(error, mine.std(ddof=1) / math.sqrt(12))
 
 
 def test_no_state_is_larger_than_linear():

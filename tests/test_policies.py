@@ -20,8 +20,9 @@ from tests.naive.policies import DRAWS, LAWS, kl
 PLAIN = [
     example
     for cls in known_policies().values()
-    if cls.__module__.startswith("abex.") and not cls.needs_graph
+    if cls.__module__.startswith("abex.")
     for example in cls.examples()
+    if not example.needs_graph
 ]
 HORIZON = 200
 
@@ -215,3 +216,19 @@ def test_the_remembered_leader_is_the_leader(policy):
         if state.lead[0] >= 0:
             assert leaders.nonzero()[0].tolist() == [state.lead[0]], t
     assert t == 300
+
+
+@pytest.mark.parametrize("policy", PLAIN, ids=str)
+@given(
+    st.integers(1, 40),
+    st.lists(st.sampled_from([0.0, 1.0, 0.5, 1e-9, 1.0 - 1e-9]), max_size=30),
+    st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=15)
+def test_any_number_of_arms_and_any_rewards_give_a_valid_arm(policy, n_arms, rewards, seed):
+    player = Player(policy, n_arms, horizon=100, seed=seed)
+    for reward in rewards:
+        arm = player.select()
+        assert type(arm) is int
+        assert 0 <= arm < n_arms
+        player.update(arm, reward)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from abex import ABE, UCB1, Bernoulli, Curves, Table, Thompson, Uniform, UserError, simulate
+from abex.graphs import complete
 from abex.policies.base import Policy
 from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
-from abex.testing.policy_contract import FullInformation
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
 QUICK = {"horizon": 300, "replications": 4, "seed": 5, "progress": False}
@@ -38,7 +38,7 @@ class Recorder(Policy[Means]):
 def test_all_policies_face_the_same_rewards():
     """Reward of arm k at step t in replication r is the same whoever asks: full feedback shows everyone the same table."""
     table = []
-    graph = FullInformation(3)
+    graph = complete(3)
     for policy in (Uniform(), UCB1(), Thompson()):
         result = play_replication(UCB1(), ARMS, graph, as_checkpoints(1, 50), 1, 0)
         table.append(result.state.means.tolist())
@@ -73,7 +73,7 @@ def test_checkpoints_do_not_change_the_play():
 
 
 def test_pseudo_regret_counts_pulls_never_observations():
-    curves = simulate(Uniform(), Bernoulli([0.0, 1.0]), graph=FullInformation(2), **QUICK)
+    curves = simulate(Uniform(), Bernoulli([0.0, 1.0]), graph=complete(2), **QUICK)
     assert np.array_equal(
         curves.regret + curves.hits, np.broadcast_to(curves.checkpoints, curves.regret.shape)
     )
@@ -110,7 +110,7 @@ def test_a_policy_from_outside_the_package_plays_like_ours():
         ({"policies": [3]}, "policies must be"),
         ({"environment": [0.5]}, "environment must be"),
         ({"environment": Table([[0.5, 0.5]])}, "ends at step 1"),
-        ({"graph": FullInformation(4)}, "4 nodes but the environment has 3 arms"),
+        ({"graph": complete(4)}, "4 nodes but the environment has 3 arms"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_sentence(change, message):
@@ -145,7 +145,9 @@ def test_an_error_in_a_worker_stops_the_others():
 def test_ctrl_c_stops_promptly_and_cleanly():
     """A run of many minutes ends within seconds of SIGINT, with KeyboardInterrupt and nothing else."""
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # shells ignore it in the background
         "from abex import simulate, Bernoulli, Uniform\n"
+        "simulate(Uniform(), Bernoulli([0.5, 0.6]), horizon=1000)\n"
         "print('ready', flush=True)\n"
         "simulate(Uniform(), Bernoulli([0.5, 0.6]), horizon=10**11, replications=8, workers=2)\n"
     )
@@ -156,17 +158,35 @@ def test_ctrl_c_stops_promptly_and_cleanly():
         text=True,
         env=dict(os.environ),
     )
-    assert process.stdout.readline().strip() == "ready"
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode != 0
     assert error.strip().endswith("KeyboardInterrupt")
 
 
-def test_progress_appears_only_when_it_takes_long(capsys):
+def test_progress_appears_only_when_it_takes_long(capsys, monkeypatch):
+    monkeypatch.setattr("abex.progress.PATIENCE", 1e9)
     simulate(UCB1(), ARMS, **QUICK | {"progress": True})
     assert capsys.readouterr().err == ""
+
+
+def test_a_long_run_shows_a_bar_with_the_time_left(capsys, monkeypatch):
+    from abex.progress import Progress
+
+    monkeypatch.setattr("abex.progress.PATIENCE", 0.0)
+    with Progress("work", total=10, show=True) as bar:
+        for _ in range(5):
+            bar.advance()
+            time.sleep(0.03)
+    shown = capsys.readouterr().err
+    assert "work" in shown
+    assert "left" in shown
+    assert bar.done == 5
 
 
 def test_ten_million_steps_leave_every_number_finite():

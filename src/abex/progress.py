@@ -52,7 +52,7 @@ class Progress:
             TaskProgressColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=Console(stderr=True, force_terminal=True),
             transient=True,
         )
         self._task = self._bar.add_task(self.what, total=self.total, completed=self.done)

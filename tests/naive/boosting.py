@@ -80,3 +80,41 @@ def boost(X, signs, weights, feature_lists, smoothing=0.0, tolerance=1e-12):
         found.append((stump, a, weights.sum()))
         weights = weights / weights.sum()
     return found, weights
+
+
+def tree_edge(X, s, leaves, tolerance=1e-12):
+    """Edge of the tree grown best first by full search, all leaves voting by sign."""
+    rows = [np.arange(len(X))]
+
+    def best_cut(part):
+        constant = np.abs(s[part].sum(axis=0)).sum()
+        best = (tolerance, None)
+        for j in range(X.shape[1]):
+            for threshold, missing_right in thresholds(X[part, j]):
+                right = Stump(0.0, j, threshold, missing_right, None).side(X[part]) > 0
+                edge = np.abs(s[part][right].sum(axis=0)).sum() + np.abs(s[part][~right].sum(axis=0)).sum()
+                if edge - constant > best[0] + tolerance:
+                    best = (edge - constant, right)
+        return best
+
+    while len(rows) < leaves:
+        cuts = [best_cut(part) for part in rows]
+        k = max(range(len(rows)), key=lambda k: (cuts[k][0], -k))
+        if cuts[k][1] is None:
+            break
+        part, right = rows[k], cuts[k][1]
+        rows[k] = part[~right]
+        rows.append(part[right])
+    return sum(np.abs(s[part].sum(axis=0)).sum() for part in rows)
+
+
+def product_edge(X, s, terms):
+    """Edge of the product of stumps, one term after the other by full search, a term kept where it helps."""
+    sign = np.ones(len(X))
+    edge = 0.0
+    for _ in range(terms):
+        stump = best_stump(X, s * sign[:, None], range(X.shape[1]))
+        if stump.edge > edge + 1e-12:
+            edge = stump.edge
+            sign = sign * stump.side(X)
+    return edge

@@ -314,6 +314,25 @@ LEARN = {
     "INF": tsallis_learn,
 }
 
+
+def elimination(policy, history, n, horizon):
+    """Uniform over the arms in play that the pass under way has not observed."""
+    level = math.log(1.0 / (policy.delta or 0.5 / (n * horizon)))
+    active, phase, left, unseen = set(range(n)), 1, math.ceil(2 * level * 16), set(range(n))
+    for step, (_, rewards) in enumerate(history, start=1):
+        unseen -= set(rewards)
+        if unseen:
+            continue
+        left -= 1
+        if left == 0 and len(active) > 1:
+            means = {k: np.mean(observed(history[:step], k)) for k in active}
+            active = {k for k in active if means[k] >= max(means.values()) - 2 * 0.5 ** (phase + 1)}
+            phase += 1
+            left = math.ceil(2 * level * 4 ** (phase + 1))
+        unseen = set(active)
+    return np.array([(k in unseen) / len(unseen) for k in range(n)])
+
+
 LAWS = {
     "ABE": abe,
     "AnytimeMOSS": indexed(anytime_moss),
@@ -327,6 +346,7 @@ LAWS = {
     "Exp3PMultiBoost": weights(multiboost_rule),
     "Exp3PlusPlus": weights(new_rule),
     "Exp3PlusPlus2014": weights(old_rule),
+    "EliminationAlphaSample": elimination,
     "ExploreThenCommit": explore_then_commit,
     "FollowTheLeader": indexed(lambda policy, x, t, n, horizon: x.mean()),
     "INF": weights(tsallis_rule),
@@ -362,4 +382,11 @@ def thompson_draws(policy, history, n, size, rng):
     return np.argmax(np.stack(columns, axis=1), axis=1)
 
 
-DRAWS = {"BoltzmannGumbel": gumbel_draws, "Thompson": thompson_draws}
+def mixed_draws(policy, history, n, size, rng):
+    """Thompson sampling with uniform pulls now and then, in a run of 200 steps."""
+    epsilon = 1 / math.sqrt(200) if policy.epsilon is None else policy.epsilon
+    uniform = rng.random(size) < epsilon
+    return np.where(uniform, rng.integers(n, size=size), thompson_draws(policy, history, n, size, rng))
+
+
+DRAWS = {"BoltzmannGumbel": gumbel_draws, "TSU": mixed_draws, "Thompson": thompson_draws}

@@ -37,22 +37,27 @@ def add(out: Any, o: int, a: Any, i: int) -> None:
     out[o] += a[i]
 
 
-def add_with_mass(out: Any, mass: Any, o: int, a: Any, i: int) -> None:
-    """out[o] += a[i] and mass[o] += |a[i]|."""
-    out[o] += a[i]
-    mass[o] += np.abs(a[i])
+def add_row(out: Any, o: int, a: Any, i: int, n: int) -> None:
+    """Row o of ``out`` += row i of ``a``, rows of n vectors."""
+    out[o * n : o * n + n] += a[i * n : i * n + n]
 
 
-def add_product(out: Any, o: int, a: Any, i: int, b: Any, j: int) -> None:
-    """out[o] += a[i] * b[j]."""
-    out[o] += a[i] * b[j]
+def add_row_with_mass(out: Any, mass: Any, o: int, a: Any, i: int, n: int) -> None:
+    """`add_row`, and the same of absolute values."""
+    out[o * n : o * n + n] += a[i * n : i * n + n]
+    mass[o * n : o * n + n] += np.abs(a[i * n : i * n + n])
 
 
-def add_product_with_mass(out: Any, mass: Any, o: int, a: Any, i: int, b: Any, j: int) -> None:
-    """out[o] += a[i] * b[j] and mass[o] += |a[i] * b[j]|."""
-    product = a[i] * b[j]
-    out[o] += product
-    mass[o] += np.abs(product)
+def add_row_product(out: Any, o: int, a: Any, i: int, b: Any, j: int, n: int) -> None:
+    """Row o of ``out`` += row i of ``a`` times row j of ``b``, rows of n vectors."""
+    out[o * n : o * n + n] += a[i * n : i * n + n] * b[j * n : j * n + n]
+
+
+def add_row_product_with_mass(out: Any, mass: Any, o: int, a: Any, i: int, b: Any, j: int, n: int) -> None:
+    """`add_row_product`, and the same of absolute values."""
+    product = a[i * n : i * n + n] * b[j * n : j * n + n]
+    out[o * n : o * n + n] += product
+    mass[o * n : o * n + n] += np.abs(product)
 
 
 def multiply(out: Any, o: int, a: Any, i: int, b: Any, j: int) -> None:
@@ -60,10 +65,12 @@ def multiply(out: Any, o: int, a: Any, i: int, b: Any, j: int) -> None:
     out[o] = a[i] * b[j]
 
 
-def multiply_floored(out: Any, o: int, a: Any, i: int, b: Any, j: int, floor: Any, f: int) -> None:
-    """out[o] = a[i] * b[j], moved away from zero to at least floor[f] (the sign is kept)."""
-    product = a[i] * b[j]
-    out[o] = np.copysign(np.maximum(np.abs(product), floor[f]), product)
+def multiply_row_floored(
+    out: Any, o: int, a: Any, i: int, b: Any, j: int, floor: Any, f: int, n: int
+) -> None:
+    """Row o of ``out`` = row i of ``a`` times row j of ``b``, moved away from zero to at least row f of ``floor``."""
+    product = a[i * n : i * n + n] * b[j * n : j * n + n]
+    out[o * n : o * n + n] = np.copysign(np.maximum(np.abs(product), floor[f * n : f * n + n]), product)
 
 
 def copy(out: Any, o: int, a: Any, i: int) -> None:
@@ -155,22 +162,37 @@ def teach_numba() -> None:
             return only if self.size == 8 else self.builder.fpext(only, ir.DoubleType())
 
     def operation(function: Any, pattern: str, emit: Any, returns: Any = types.void) -> None:
-        """Lower ``function``, whose arguments are arrays (A) and indices (i), by the code of ``emit``."""
-        n = len(pattern)
+        """Lower ``function`` by the code of ``emit``. Its arguments: arrays (A), indices (i), vectors of a row (n)."""
 
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             kinds = signature.args
             machine = Machine(context, builder, kinds[0])
-            places = []
-            waiting = []
-            for k in range(n):  # an index belongs to all arrays that stand before it without one
-                if pattern[k] == "A":
-                    waiting.append(k)
-                else:
-                    places += [machine.place(kinds[w], arguments[w], arguments[k]) for w in waiting]
-                    waiting = []
-            result = emit(machine, *places)
-            return context.get_dummy_value() if returns is types.void else result
+
+            def places(vector_of: Any) -> list[Any]:
+                found, waiting = [], []
+                for k, letter in enumerate(pattern):  # an index belongs to all arrays that wait for one
+                    if letter == "A":
+                        waiting.append(k)
+                    elif letter == "i":
+                        at = vector_of(arguments[k])
+                        found += [machine.place(kinds[w], arguments[w], at) for w in waiting]
+                        waiting = []
+                return found
+
+            if pattern[-1] != "n":
+                result = emit(machine, *places(lambda index: index))
+                return context.get_dummy_value() if returns is types.void else result
+            count = arguments[-1]
+            emit(
+                machine, *places(lambda row: builder.mul(row, count))
+            )  # most rows are one vector: no loop for it
+            one = ir.Constant(count.type, 1)
+            with (
+                builder.if_then(builder.icmp_signed(">", count, one), likely=False),
+                cgutils.for_range(builder, count, one) as loop,
+            ):
+                emit(machine, *places(lambda row: builder.add(builder.mul(row, count), loop.index)))
+            return context.get_dummy_value()
 
         @type_callable(function)  # type: ignore[untyped-decorator]
         def typer(context: Any) -> Any:
@@ -207,13 +229,16 @@ def teach_numba() -> None:
         return m.total(m.larger(m.magnitude(value), m.load(least)))
 
     operation(add, "AiAi", lambda m, out, a: sum_into(m, out, m.load(a)))
-    operation(add_with_mass, "AAiAi", emit_add_with_mass)
+    operation(add_row, "AiAin", lambda m, out, a: sum_into(m, out, m.load(a)))
+    operation(add_row_with_mass, "AAiAin", emit_add_with_mass)
+    operation(add_row_product_with_mass, "AAiAiAin", emit_product_with_mass)
     operation(
-        add_product, "AiAiAi", lambda m, out, a, b: sum_into(m, out, m.builder.fmul(m.load(a), m.load(b)))
+        add_row_product,
+        "AiAiAin",
+        lambda m, out, a, b: sum_into(m, out, m.builder.fmul(m.load(a), m.load(b))),
     )
-    operation(add_product_with_mass, "AAiAiAi", emit_product_with_mass)
     operation(multiply, "AiAiAi", lambda m, out, a, b: m.store(m.builder.fmul(m.load(a), m.load(b)), out))
-    operation(multiply_floored, "AiAiAiAi", emit_multiply_floored)
+    operation(multiply_row_floored, "AiAiAiAin", emit_multiply_floored)
     operation(copy, "AiAi", lambda m, out, a: m.store(m.load(a), out))
     operation(subtract, "AiAi", lambda m, out, a: m.store(m.builder.fsub(m.load(out), m.load(a)), out))
     operation(cross, "AiAiAi", emit_cross, types.float64)

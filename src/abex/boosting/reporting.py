@@ -84,4 +84,4 @@ def entropy_of(counts: NDArray[np.int64]) -> float:
     if counts.size < 2 or counts.sum() == 0:
         return 1.0
     share = counts[counts > 0] / counts.sum()
-    return float(-(share * np.log(share)).sum() / math.log(counts.size))
+    return abs(float((share * np.log(share)).sum())) / math.log(counts.size)

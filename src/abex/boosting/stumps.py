@@ -15,18 +15,20 @@ from abex.boosting.encoding import MOST_BINS
 from abex.boosting.lanes import (
     absolute_sum,
     add,
-    add_product,
-    add_product_with_mass,
-    add_with_mass,
+    add_row,
+    add_row_product,
+    add_row_product_with_mass,
+    add_row_with_mass,
     copy,
     cross,
     multiply,
     subtract,
     vectors,
 )
-from abex.boosting.weights import settled
+from abex.boosting.weights import clear, settled
 from abex.kernels import compiled, kernel
 
+HALF_BINS = MOST_BINS // 2
 EDGE, SCALE = 0, 1  # places in Search.best
 FEATURE, RANK, MISSING_RIGHT, BUFFER = 0, 1, 2, 3  # places in Search.cut
 
@@ -96,43 +98,64 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
     chunks = w.chunks
     sums, masses = search.sums, search.masses
     heavy = search.track or codes.wide[j]
-    for at in range(base, base + codes.bins[j] * chunks):
-        for k in range(sums.shape[1]):
-            sums[at, k] = 0.0
-            masses[at, k] = 0.0
+    size = codes.bins[j] * chunks
+    # two sums for a bin, of even and odd rows, where there is room: neighbours often share a bin, and an addition
+    # would have to wait for the one before
+    odd = HALF_BINS if codes.bins[j] <= HALF_BINS else 0
+    clear(sums[base : base + size])
+    clear(masses[base : base + size])
+    if odd:
+        clear(sums[base + odd * chunks : base + odd * chunks + size])
+        clear(masses[base + odd * chunks : base + odd * chunks + size])
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
-    row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
     listed = codes.listed[j]
-    if settled(w):
-        for m in range(code.size):
-            i = row[m] if listed else m
-            for c in range(chunks):
-                if heavy:
-                    add_with_mass(sums, masses, base + code[m] * chunks + c, w.values, i * chunks + c)
-                else:
-                    add(sums, base + code[m] * chunks + c, w.values, i * chunks + c)
-    elif heavy:
-        for m in range(code.size):
-            i = row[m] if listed else m
-            for c in range(chunks):
-                add_product_with_mass(
-                    sums, masses, base + code[m] * chunks + c,
-                    w.values, i * chunks + c, w.factors, w.slot[i] * chunks + c,
-                )  # fmt: skip
+    sums, masses = sums[base:], masses[base:]
+    if listed:
+        fill_listed(code, codes.row[codes.row_start[j] : codes.row_start[j + 1]], w, sums, masses, odd, heavy)
     else:
-        for m in range(code.size):
-            i = row[m] if listed else m
-            for c in range(chunks):
-                add_product(
-                    sums,
-                    base + code[m] * chunks + c,
-                    w.values,
-                    i * chunks + c,
-                    w.factors,
-                    w.slot[i] * chunks + c,
-                )
+        fill_dense(code, w, sums, masses, odd, heavy)
+    if odd:
+        for at in range(size):
+            add(sums, at, sums, at + odd * chunks)
+            add(masses, at, masses, at + odd * chunks)
     if listed:
         fill_frequent(codes, j, w, search, base)
+
+
+@kernel
+def fill_dense(code: Any, w: Any, sums: Any, masses: Any, odd: int, heavy: bool) -> None:
+    """Add every row to its bin."""
+    chunks = w.chunks
+    if settled(w):
+        for i in range(code.size):
+            if heavy:
+                add_row_with_mass(sums, masses, code[i] + (i & 1) * odd, w.values, i, chunks)
+            else:
+                add_row(sums, code[i] + (i & 1) * odd, w.values, i, chunks)
+    elif heavy:
+        for i in range(code.size):
+            at = code[i] + (i & 1) * odd
+            add_row_product_with_mass(sums, masses, at, w.values, i, w.factors, w.slot[i], chunks)
+    else:
+        for i in range(code.size):
+            add_row_product(sums, code[i] + (i & 1) * odd, w.values, i, w.factors, w.slot[i], chunks)
+
+
+@kernel
+def fill_listed(code: Any, row: Any, w: Any, sums: Any, masses: Any, odd: int, heavy: bool) -> None:
+    """Add the listed rows to their bins."""
+    chunks = w.chunks
+    if settled(w):
+        for m in range(row.size):
+            if heavy:
+                add_row_with_mass(sums, masses, code[m] + (m & 1) * odd, w.values, row[m], chunks)
+            else:
+                add_row(sums, code[m] + (m & 1) * odd, w.values, row[m], chunks)
+    else:
+        for m in range(row.size):
+            i = row[m]
+            at = code[m] + (m & 1) * odd
+            add_row_product_with_mass(sums, masses, at, w.values, i, w.factors, w.slot[i], chunks)
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add, add_product_with_mass, vectors
+from abex.boosting.lanes import add, add_row_product_with_mass, vectors
 from abex.boosting.products import accept_term, begin_product
 from abex.boosting.stages import (
     PRODUCT,
@@ -122,10 +122,7 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
     begin, end = inner_rows(codes, j, rank)
     for at in range(begin, end):
         i = codes.order[at]
-        for c in range(chunks):
-            add_product_with_mass(
-                w.block[chunks:], w.block, c, w.values, i * chunks + c, w.factors, w.slot[i] * chunks + c
-            )
+        add_row_product_with_mass(w.block[chunks:], w.block, 0, w.values, i, w.factors, w.slot[i], chunks)
     everything = 0.0
     for k in range(w.total.size):
         right_mass = w.block[k // lanes, k % lanes]

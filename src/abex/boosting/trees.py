@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add, add_with_mass
+from abex.boosting.lanes import add_row, add_row_with_mass
 from abex.boosting.stages import coefficient_of, normaliser, record_cut, record_votes
 from abex.boosting.stumps import BUFFER, EDGE, FEATURE, MISSING_RIGHT, RANK, keep_buffer, scan
 from abex.boosting.weights import clear, write_back
@@ -47,8 +47,7 @@ def sum_leaf(w: Any, learner: Any, leaf: int) -> None:
     clear(w.block)
     for m in range(learner.begin[leaf], learner.end[leaf]):
         i = learner.rows[m]
-        for c in range(chunks):
-            add_with_mass(w.block[:chunks], w.block[chunks:], c, w.values, i * chunks + c)
+        add_row_with_mass(w.block[:chunks], w.block[chunks:], 0, w.values, i, chunks)
     mass = 0.0
     for c in range(chunks):
         for k in range(w.block.shape[1]):
@@ -79,14 +78,13 @@ def try_in_leaf(codes: Any, j: int, w: Any, search: Any, learner: Any, known: fl
     chunks = w.chunks
     buffer = 1 - search.cut[BUFFER]
     base = buffer * MOST_BINS * chunks
-    clear(search.sums[base : base + codes.bins[j] * chunks])
+    sums = search.sums[base : base + codes.bins[j] * chunks]
+    clear(sums)
     leaf = learner.at[LEAF]
     start = codes.code_start[j]
     for m in range(learner.begin[leaf], learner.end[leaf]):
         i = learner.rows[m]
-        bin_at = base + codes.code[start + i] * chunks
-        for c in range(chunks):
-            add(search.sums, bin_at + c, w.values, i * chunks + c)
+        add_row(sums, codes.code[start + i], w.values, i, chunks)
     before, kept = search.best[EDGE], search.cut[FEATURE]
     top = scan(codes, j, w, search, base, 0, known)
     if codes.missing[j]:

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.lanes import (
-    add_product_with_mass,
-    add_with_mass,
+    add_row_product_with_mass,
+    add_row_with_mass,
     lanes_of,
     multiply,
-    multiply_floored,
+    multiply_row_floored,
     vectors,
 )
 from abex.kernels import compiled, kernel
@@ -133,10 +133,8 @@ def write_back(w: Any) -> None:
         clear(w.block)
         for i in range(begin, min(n, begin + BLOCK)):
             slot = w.slot[i]
-            for c in range(chunks):
-                at = i * chunks + c
-                multiply_floored(w.values, at, w.values, at, w.factors, slot * chunks + c, w.floor, c)
-                add_with_mass(sums, masses, i % PARALLEL * chunks + c, w.values, at)
+            multiply_row_floored(w.values, i, w.values, i, w.factors, slot, w.floor, 0, chunks)
+            add_row_with_mass(sums, masses, i % PARALLEL, w.values, i, chunks)
             w.slot[i] = slot & -w.stride
         add_block(w)
     everything = 0.0
@@ -218,10 +216,6 @@ def sum_up(w: Any) -> None:
     for begin in range(0, n, BLOCK):
         clear(w.block)
         for i in range(begin, min(n, begin + BLOCK)):
-            for c in range(chunks):
-                at = i * chunks + c
-                add_product_with_mass(
-                    sums, masses, i % PARALLEL * chunks + c, w.values, at, w.factors, w.slot[i] * chunks + c
-                )
+            add_row_product_with_mass(sums, masses, i % PARALLEL, w.values, i, w.factors, w.slot[i], chunks)
         add_block(w)
     w.numbers[0] = w.mass.sum()

@@ -23,7 +23,7 @@ def shared(command: Any) -> Any:
     for option in (
         click.option("--target", default=None, help="Column with the classes in your own file; default the last."),
         click.option("--base", type=click.Choice(BASES), default="tree", show_default=True, help="Base learner."),
-        click.option("--iterations", default=500, show_default=True, help="Number of base classifiers."),
+        click.option("--iterations", default=1000, show_default=True, help="Number of base classifiers."),
         click.option("--leaves", default=None, type=int, help="Leaves of a tree."),
         click.option("--terms", default=None, type=int, help="Terms of a product."),
         click.option("--arms-per-round", default=None, type=int, help="Features tried for each inner stump."),
@@ -33,7 +33,7 @@ def shared(command: Any) -> Any:
     return command
 
 
-@click.group(context_settings=HELP)
+@click.group(context_settings=HELP, epilog="Example:  abex boost train letter --out letter")
 def command() -> None:
     """AdaBoost.MH whose features are chosen by a policy, on a data set (`abex data`) or a file of your own."""
 

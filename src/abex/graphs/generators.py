@@ -55,7 +55,7 @@ def erdos_renyi(n: int, q: float, seed: int = 0, *, directed: bool = False) -> G
     """Each pair of arms is joined with probability ``q``, independently.
 
     >>> erdos_renyi(1000, 0.01, seed=1)
-    <Graph: 1000 arms, 5004 undirected edges>
+    <Graph: 1000 arms, 4951 undirected edges>
     """
     n, q = whole_number("n", n, least=1), real_number("q", q, least=0.0, most=1.0)
     rng = stream(seed, "erdos_renyi")

@@ -174,3 +174,4 @@ class EliminationAlphaSample(Policy[EliminationState]):
         """Tuned for the horizon, and bolder."""
         yield cls()
         yield cls(delta=0.3)
+        yield cls(delta=0.95)

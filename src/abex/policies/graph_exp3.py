@@ -206,7 +206,7 @@ class Exp3SET(_GraphWeights):
     >>> player.update(1, 0.0, also={0: 1.0, 2: 1.0})
     True
     >>> player.probabilities().round(3).tolist()
-    [0.345, 0.311, 0.345]
+    [0.344, 0.311, 0.344]
     """
 
     eta: float | None = None

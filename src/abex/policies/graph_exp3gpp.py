@@ -131,8 +131,8 @@ class Exp3GPlusPlus(Policy[GapGraphState]):
     >>> player = Player(Exp3GPlusPlus(), n_arms=2, graph=Graph.from_edges([(0, 1)]), seed=0)
     >>> player.update(0, 0.0, also={1: 1.0})
     True
-    >>> player.probabilities().round(2).tolist()
-    [0.5, 0.5]
+    >>> player.probabilities().tolist()
+    [0.625, 0.375]
     """
 
     a: float = 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -276,3 +277,9 @@ class TSU(Policy[MixedBeta]):
         return argmax(state.score, rng)
 
     update = staticmethod(learn_beta)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """The default share of uniform pulls, and a large one."""
+        yield cls()
+        yield cls(epsilon=0.3)

@@ -58,28 +58,16 @@ def graph_lower_bound(means: Iterable[float], graph: Any) -> float:
     >>> graph_lower_bound(means, np.ones((10, 10)))
     0.0
     """
-    from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
+    from abex.graphs import Graph
+    from abex.graphs.exact import regret_lower_bound
+
     mu = _means(means)
-    top = float(mu.max())
-    start, arms = _observers(graph, mu.size)
-    rows: list[int] = []
-    columns: list[int] = []
-    demands: list[float] = []
-    for i in np.flatnonzero(mu < top).tolist():
-        seen_by = arms[start[i] : start[i + 1]]
-        if not bool(np.any(mu[seen_by] == top)):
-            rows += [len(demands)] * seen_by.size
-            columns += seen_by.tolist()
-            demands.append(1.0 / bernoulli_kl(float(mu[i]), top))
-    if not demands or all(demand == 0.0 for demand in demands):
-        return 0.0
-    matrix: Any = csr_array((np.full(len(rows), -1.0), (rows, columns)), shape=(len(demands), mu.size))
-    answer: Any = linprog(top - mu, A_ub=matrix, b_ub=-np.array(demands), bounds=(0.0, None), method="highs")
-    if not answer.success:
-        raise RuntimeError(f"the linear program of the lower bound was not solved: {answer.message}")
-    return float(answer.fun)
+    known = graph if isinstance(graph, Graph) else Graph.from_scipy(csr_array(graph))
+    if known.n_arms != mu.size:
+        raise UserError(f"the graph has {known.n_arms} arms but there are {mu.size} means")
+    return float(regret_lower_bound(known, mu).upper)
 
 
 def _means(means: Iterable[float]) -> NDArray[np.float64]:
@@ -87,21 +75,3 @@ def _means(means: Iterable[float]) -> NDArray[np.float64]:
     if mu.ndim != 1 or mu.size == 0 or not bool(np.all((mu >= 0.0) & (mu <= 1.0))):
         raise UserError("means must be a non-empty list of numbers in [0, 1]")
     return mu
-
-
-def _observers(graph: Any, n_arms: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """In-neighbourhoods in compressed rows: of an abex graph (told by its record) or of a matrix."""
-    links = getattr(graph, "links", graph)
-    if hasattr(links, "in_start"):
-        start, arms = np.asarray(links.in_start), np.asarray(links.in_arms)
-    else:
-        from scipy.sparse import csc_array, eye_array
-
-        matrix = csc_array(graph)
-        if matrix.shape[0] != matrix.shape[1]:
-            raise UserError(f"the graph's matrix must be square, got shape {matrix.shape}")
-        matrix = csc_array(matrix + eye_array(matrix.shape[0]))
-        start, arms = matrix.indptr, matrix.indices
-    if start.size != n_arms + 1:
-        raise UserError(f"the graph has {start.size - 1} arms but there are {n_arms} means")
-    return start, arms
