@@ -149,9 +149,7 @@ def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
         (_height(axes, end, float(v[-1])), position, label) for position, (label, v) in enumerate(lines)
     )
     heights = np.array([height for height, _, _ in ends])
-    for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + 0.055)
-    heights -= max(0.0, heights[-1] - max(1.0, ends[-1][0])) if len(heights) else 0.0
+    heights = spread(heights, 0.055)
     for (_, position, label), height in zip(ends, heights, strict=True):
         axes.annotate(
             label,
@@ -164,6 +162,25 @@ def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def spread(heights: Any, room: float) -> Any:
+    """Heights in rising order moved apart by at least ``room``, as little as possible, and below 1 where they fit.
+
+    >>> spread(np.array([0.1, 0.5, 0.5, 0.9]), 0.1).round(2).tolist()
+    [0.1, 0.45, 0.55, 0.9]
+    """
+    offsets = room * np.arange(len(heights))
+    blocks: list[
+        list[float]
+    ] = []  # least squares with rising values: neighbours that collide share their mean
+    for value in np.asarray(heights) - offsets:
+        blocks.append([float(value), 1.0])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (a, n), (b, m) = blocks[-2], blocks.pop()
+            blocks[-1] = [(n * a + m * b) / (n + m), n + m]
+    moved = np.array([value for value, count in blocks for _ in range(int(count))]) + offsets
+    return moved - max(0.0, moved[-1] - 1.0) if len(moved) else moved
 
 
 def _height(axes: Any, x: float, y: float) -> float:
