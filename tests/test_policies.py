@@ -12,8 +12,8 @@ from abex import ABE, KLUCB, Player, UserError, parse_policy
 from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.exp3 import loss_chances
+from abex.policies.indices import kl_upper_bound
 from abex.policies.softmax import boltzmann_weights, pick
-from abex.policies.ucb import kl_upper_bound
 from abex.randomness import stream
 from tests.naive.policies import DRAWS, LAWS, kl
 

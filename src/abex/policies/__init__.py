@@ -4,7 +4,8 @@ from abex.policies.abe import ABE
 from abex.policies.base import Policy, Setting, known_policies, parse_policy
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
 from abex.policies.elimination import EliminationAlphaSample
-from abex.policies.exp3 import Exp3, Exp3IX, Exp3P, Exp3PBubeck
+from abex.policies.exp3 import Exp3, Exp3IX
+from abex.policies.exp3p import Exp3P, Exp3PBubeck
 from abex.policies.exp3pp import Exp3PlusPlus, Exp3PlusPlus2014
 from abex.policies.graph_exp3 import ELP, Exp3G, Exp3SET
 from abex.policies.graph_exp3dom import Exp3DOM
@@ -12,18 +13,15 @@ from abex.policies.graph_exp3gpp import Exp3GPlusPlus
 from abex.policies.graph_exp3ix import Exp3IXGraph
 from abex.policies.graph_index import TSU, TSMaxN, UCBMaxN
 from abex.policies.graph_lp import UCBLP, EpsilonGreedyLP
+from abex.policies.greedy import DecayingEpsilonGreedy, EpsilonGreedy, FollowTheLeader
 from abex.policies.ids import IDSN
+from abex.policies.klucb import KLUCB
+from abex.policies.moss import MOSS, AnytimeMOSS
 from abex.policies.multiboost import Exp3PMultiBoost
-from abex.policies.simple import (
-    DecayingEpsilonGreedy,
-    EpsilonGreedy,
-    ExploreThenCommit,
-    FollowTheLeader,
-    Uniform,
-)
+from abex.policies.simple import ExploreThenCommit, Uniform
 from abex.policies.thompson import Thompson
 from abex.policies.tsallis import INF, TsallisINF
-from abex.policies.ucb import KLUCB, MOSS, UCB1, UCBV, AnytimeMOSS
+from abex.policies.ucb import UCB1, UCBV
 
 __all__ = [
     "ABE",

@@ -14,9 +14,9 @@ from abex.errors import real_number
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.index_policy import learn_width
 from abex.policies.known_graph import known_graph
 from abex.policies.thompson import learn_beta
-from abex.policies.ucb import learn_width
 from abex.randomness import argmax, below
 
 
