@@ -77,7 +77,7 @@ def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]
     from scipy.io.matlab import MatReadError
 
     try:
-        found = loadmat(io.BytesIO(content), variable_names=[key])  # type: ignore[arg-type]
+        found = loadmat(io.BytesIO(content), variable_names=[key])
     except (MatReadError, ValueError, TypeError, NotImplementedError, OSError, EOFError) as error:
         raise UserError(f"{where} is not a readable MATLAB file: {_sentence(error)}") from None
     except Exception as error:  # zlib.error and scipy's own have no common base
