@@ -114,10 +114,9 @@ def with_checksums(problem: Spec) -> Spec:
     try:
         return _with_checksums(dict(problem))
     except UserError as error:
-        name = data_of(problem)
-        if name is None:
+        if data_of(problem) is None:
             raise
-        raise MissingData(f"{name}: {error}") from error
+        raise MissingData(str(error)) from error
 
 
 def _with_checksums(problem: Spec) -> Spec:

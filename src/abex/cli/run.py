@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from abex.cli.workplace import Teller, open_store, work_options
-from abex.errors import UserError
 
 
 @click.command(
@@ -119,6 +118,3 @@ def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
     console().print(table(outcome.experiment.title, columns, rows, (2, 3, 4)))
     for verdict in verdicts:
         click.echo(f"{verdict.answer.upper()}: {verdict.claim.text} -- {verdict.measured}")
-
-
-__all__ = ["UserError", "command", "find", "run_one", "say_verdicts"]

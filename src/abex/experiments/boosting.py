@@ -45,7 +45,7 @@ def comparison_lines(best: tuple[float, float], search: int, quick: bool) -> tup
         line("ABE, tuned", *(f"ABE(eta={eta}, c={c}, alpha={alpha})" for eta in (0.4, 2.0, 10.0, 50.0))),
         line("BGE, tuned", *(f"BoltzmannGumbel(scale={scale})" for scale in (0.25, 0.025, 0.0025))),
     ]
-    dear = ("Boltzmann", "BGE, tuned", "EXP3.P, authors' code")  # to compile, or to play
+    dear = ("Boltzmann", "BGE, tuned", "EXP3.P, authors' code", "full search")  # to compile, or to play
     return tuple(one for one in lines if not quick or one.label not in dear)
 
 
