@@ -83,7 +83,16 @@ def test_list_finds_a_policy_by_its_name_in_the_literature(capsys):
     assert code == 0
     assert out.startswith("Thompson(")
     code, out, _ = run(["list"], capsys)
-    for name in ("TS-N", "UCB-N", "KL-UCB-N", "BGE-N", "EXP3.P", "Drifting"):
+    for name in (
+        "TS-N",
+        "UCB-N",
+        "KL-UCB-N",
+        "BGE-N",
+        "EXP3.P",
+        "Drifting",
+        "facebook-comparison",
+        "pendigits",
+    ):
         assert name in out
 
 

@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "results": ("results", "what the store holds: list, export, prune"),
     "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
     "boost": ("boost", "train, evaluate, compare and use boosted classifiers"),
-    "list": ("listing", "policies and environments, or one of them explained"),
+    "list": ("listing", "policies, environments, experiments, data sets; or one explained"),
     "theory": ("theory", "when ABE explores, what is proved about it, and parameters with a reason"),
     "data": ("data", "data sets: what is here, what is missing, fetch and check them"),
 }

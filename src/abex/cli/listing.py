@@ -12,7 +12,7 @@ from abex.environments import __all__ as environment_names
 from abex.errors import UserError, nearest
 from abex.policies import known_policies
 
-KINDS = ("policies", "environments")
+KINDS = ("policies", "environments", "experiments", "datasets")
 
 
 @click.command(
@@ -21,18 +21,15 @@ KINDS = ("policies", "environments")
 )
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List policies and environments, or explain one of them.
+    """List policies, environments, experiments and data sets, or explain a policy or an environment.
 
-    NAME is "policies", "environments", or the name of one, also as the literature calls it (TS-N, EXP3.P, BGE).
+    NAME is "policies", "environments", "experiments", "datasets", or the name of a policy or an environment, also as the
+    literature calls it (TS-N, EXP3.P, BGE).
     """
     policies, environments = known_policies(), _environments()
     if name is None or name in KINDS:
-        if name in (None, "policies"):
-            rows = [(known, ", ".join(cls.also_known_as), summary(cls)) for known, cls in policies.items()]
-            console().print(table("Policies", ["name", "also known as", "what it does"], rows))
-        if name in (None, "environments"):
-            pairs = [(known, summary(cls)) for known, cls in environments.items()]
-            console().print(table("Environments", ["name", "what it pays"], pairs))
+        for kind in KINDS if name is None else (name,):
+            console().print(_table_of(kind, policies, environments))
         return
     aliases = {alias: cls for cls in policies.values() for alias in cls.also_known_as}
     everything: dict[str, Any] = {**aliases, **policies, **environments}
@@ -42,6 +39,28 @@ def command(name: str | None) -> None:
             f"nothing is called {name!r}{nearest(name, [*everything, *KINDS])}; `abex list` shows all"
         )
     click.echo(f"{found.__name__}{inspect.signature(found)}\n\n{inspect.getdoc(found)}")
+
+
+def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any]) -> Any:
+    if kind == "policies":
+        rows = [(known, ", ".join(cls.also_known_as), summary(cls)) for known, cls in policies.items()]
+        return table("Policies", ["name", "also known as", "what it does"], rows)
+    if kind == "environments":
+        return table(
+            "Environments",
+            ["name", "what it pays"],
+            [(known, summary(cls)) for known, cls in environments.items()],
+        )
+    if kind == "experiments":
+        from abex.experiments import known_experiments
+
+        scale = {True: "small, without any download", False: "a panel of the paper, on the real data"}
+        names = [(known, scale[known.endswith("-quick")]) for known in known_experiments()]
+        return table("Experiments (abex run NAME)", ["name", "scale"], names)
+    from abex.datasets.registry import entries
+
+    sets = [(known, entry.rows, entry.description) for known, entry in entries().items()]
+    return table("Data sets (abex data)", ["name", "size", "what it holds"], sets)
 
 
 def _environments() -> dict[str, Any]:

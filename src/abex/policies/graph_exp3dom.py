@@ -128,7 +128,7 @@ class Exp3DOM(Policy[DominatingState]):
     Notes
     -----
     Cost O(K) per step and the in-degrees of the observed arms. On a graph drawn at each step a dominating set is found at
-    each step: O(K |R| + edges), O(K^2) for `ErdosRenyiEachStep`.
+    each step: :math:`O(K|R|)` plus the edges, O(K^2) for `ErdosRenyiEachStep`.
 
     Examples
     --------
