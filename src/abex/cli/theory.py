@@ -43,8 +43,8 @@ def command(
 
     n_arms, steps = whole_number("arms", arms, least=2), whole_number("horizon", horizon, least=1)
     real_number("eta", eta, above=0.0)
-    click.echo(f"ABE(eta={eta:g}, c={c:g}, alpha={alpha:g}, rounding={rounding!r})\n")
-    click.echo(explain(n_arms, steps, gap, c, alpha, eta, rounding))
+    words = explain(n_arms, steps, gap, c, alpha, eta, rounding)
+    click.echo(f"ABE(eta={eta:g}, c={c:g}, alpha={alpha:g}, rounding={rounding!r})\n\n{words}")
     if plot is not None:
         draw(n_arms, steps, gap, c, alpha, eta, rounding, plot, replications, seed)
         click.echo(f"\nwrote {plot}")
