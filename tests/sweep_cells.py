@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from abex.executors import in_processes, in_threads, on_cluster
 from abex.randomness import stream
 from abex.results import Payload, Store
-from abex.sweeps import complain, sweep
+from abex.sweeps.executors import in_processes, in_threads, on_cluster
+from abex.sweeps.sweep import complain, sweep
 
 
 def numbers(cell, stopped):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.boosting_cells import error_curve, run_boosting, sample_points, smoothed
-from abex.cells import run_cell
 from abex.datasets import load
 from abex.errors import UserError
 from abex.experiments.base import FULL_SEARCH
+from abex.sweeps.boosting_cells import error_curve, run_boosting, sample_points, smoothed
+from abex.sweeps.cells import run_cell
 
 CELL = {
     "kind": "boosting", "protocol": 1, "policy": "Uniform()", "problem": {"data": "digits", "part": "test"},
@@ -79,7 +79,7 @@ def test_every_window_is_looked_at_in_many_places():
 
 
 def test_validation_rows_come_from_the_training_set_and_differ_by_replication():
-    from abex.boosting_cells import _split
+    from abex.sweeps.boosting_cells import _split
 
     data = load("digits")
     splits = [_split({"data": "digits", "part": "validation"}, 1, r) for r in (0, 1)]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import abex.executors
+import abex.sweeps.executors
 from abex import UCB1, Thompson
-from abex.cells import bandit_cell, run_cell
 from abex.errors import UserError
-from abex.executors import in_processes, in_threads
 from abex.results import Store, key_of
-from abex.sweeps import complain, estimate, kin_of, known_seconds, sweep
+from abex.sweeps.cells import bandit_cell, run_cell
+from abex.sweeps.executors import in_processes, in_threads
+from abex.sweeps.sweep import complain, estimate, kin_of, known_seconds, sweep
 from tests.sweep_cells import cells
 
 ROOT = Path(__file__).parents[1]
@@ -171,7 +171,7 @@ def test_abandoning_a_sweep_stops_its_threads(store):
 
 
 def test_a_worker_with_other_sources_is_refused(store, monkeypatch):
-    monkeypatch.setattr(abex.executors, "source_stamp", lambda: "another")
+    monkeypatch.setattr(abex.sweeps.executors, "source_stamp", lambda: "another")
     with pytest.raises(UserError, match="another version of abex"):
         sweep(cells(1), store)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from abex.errors import UserError
 from abex.files import decode_array, encode_array
 
-Cell = dict[str, Any]  # plain JSON: what is computed; see `abex.cells`
+Cell = dict[str, Any]  # plain JSON: what is computed; see `abex.sweeps.cells`
 FORMAT = 1
 PATIENCE = 120.0  # seconds to wait for another process that is writing
 SCHEMA = """

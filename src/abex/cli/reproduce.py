@@ -26,9 +26,9 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
     named, and the rest goes on.
     """
     from abex.experiments import known_experiments
-    from abex.panels import draw
-    from abex.problems import MissingData
+    from abex.experiments.panels import draw
     from abex.report import write_report
+    from abex.sweeps.problems import MissingData
 
     builders = {
         name: build

@@ -34,8 +34,8 @@ def command(context: click.Context, folder: str) -> None:
 @click.pass_obj
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
-    from abex.cells import name_of
     from abex.cli.output import console, table
+    from abex.sweeps.cells import name_of
 
     with open_store(folder, must_exist=True) as store:
         groups: dict[tuple[str, ...], list[float]] = defaultdict(list)

@@ -27,7 +27,7 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
             return
         outcome = run_one(experiment, store, **work)
         say_verdicts(outcome, work["quiet"], work["as_json"])
-        from abex.panels import draw
+        from abex.experiments.panels import draw
 
         paths = draw(outcome, Path(folder) / "figures")
         if not (work["quiet"] or work["as_json"]):
@@ -54,7 +54,7 @@ def run_one(
 ) -> Any:
     """Run an experiment with the options of the command line; returns its outcome."""
     from abex.experiments import collect, run_experiment
-    from abex.sweeps import complain, executor_of
+    from abex.sweeps.sweep import complain, executor_of
 
     teller = Teller(experiment.id, quiet, as_json)
     states = run_experiment(experiment, store, executor_of(executor, workers, cluster), teller)

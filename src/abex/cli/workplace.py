@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from abex.results import Store
-from abex.sweeps import EXECUTORS, Progressed
+from abex.sweeps.sweep import EXECUTORS, Progressed
 
 DEFAULT = "abex-results"
 STORE = "cells.sqlite"

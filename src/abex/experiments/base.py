@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from abex.cells import PROTOCOL, load_code
 from abex.errors import UserError, one_of, whole_number
 from abex.policies.base import parse_policy
 from abex.results import Cell
+from abex.sweeps.cells import PROTOCOL, load_code
 
 FULL_SEARCH = "full search"  # in boosting, the line that asks no policy
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
@@ -52,7 +52,7 @@ class Experiment:
         Together the id ``name-vN``: whoever changes what is computed raises the version.
     kind : "bandit" or "boosting"
     problem, validation : dict
-        Where the lines are drawn, and where parameters are chosen (`abex.problems`).
+        Where the lines are drawn, and where parameters are chosen (`abex.sweeps.problems`).
     length : int
         Steps, or boosting iterations.
     seeds, validation_seeds : int

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from abex.experiments.base import FULL_SEARCH, Claim, Experiment, Line, line, register
-from abex.problems import with_checksums
+from abex.sweeps.problems import with_checksums
 
 #: data set -> (figures of the paper, iterations, the paper's best (c, alpha), iterations of full search)
 SETS: dict[str, tuple[str, str, int, tuple[float, float], int]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from abex.experiments.base import Claim, Experiment, Line, line, register
 from abex.experiments.boosting import GRID
 from abex.experiments.facebook import varying_claims
-from abex.problems import with_checksums
+from abex.sweeps.problems import with_checksums
 
 HORIZON = 50_000
 SYNTHETIC = {"name": "synthetic", "n_users": 250, "n_items": 300, "more_than": 10, "seed": 1}

@@ -7,7 +7,7 @@ from typing import Any
 
 from abex.experiments.base import Claim, Experiment, Line, line, register
 from abex.experiments.boosting import GRID
-from abex.problems import with_checksums
+from abex.sweeps.problems import with_checksums
 
 HORIZON = 50_000
 MARGIN = 50.0  # regret: a twentieth of what a good policy loses

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from abex.cells import load_code
 from abex.errors import UserError, nearest
 from abex.experiments.base import Claim, Experiment, Line, policy_text
 from abex.files import read_text
-from abex.problems import bandit_problem, with_checksums
+from abex.sweeps.cells import load_code
+from abex.sweeps.problems import bandit_problem, with_checksums
 
 
 class _Strict(BaseModel):

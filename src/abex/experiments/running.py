@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from abex.executors import Executor
 from abex.experiments.base import Experiment, Line
 from abex.results import Cell, Store, key_of
-from abex.sweeps import Progressed, estimate, known_seconds, sweep
+from abex.sweeps.executors import Executor
+from abex.sweeps.sweep import Progressed, estimate, known_seconds, sweep
 
 Tell = Callable[[str, Progressed], None]  # what is being done, and how far it is
 

@@ -17,10 +17,10 @@ import numpy as np
 from abex.errors import UserError
 from abex.experiments.base import Experiment
 from abex.experiments.outcomes import Drawn, Outcome, collect, interval
+from abex.experiments.panels import x_name, xs
 from abex.experiments.verdicts import FAILS, HOLDS, OPEN, RULES_IN_WORDS, Verdict, judge
 from abex.figures import COLOURS
 from abex.files import write_atomically
-from abex.panels import x_name, xs
 from abex.results import Store
 
 MARKS = {HOLDS: "yes", FAILS: "no", OPEN: "open"}

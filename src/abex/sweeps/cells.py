@@ -17,11 +17,11 @@ from functools import lru_cache
 from typing import Any
 
 from abex.errors import UserError, nearest
-from abex.problems import bandit_problem
 from abex.results import Cell, Payload, canonical, key_of
+from abex.sweeps.problems import bandit_problem
 
 PROTOCOL = {"bandit": 1, "boosting": 1}
-RUNNERS = {"bandit": "abex.cells:run_bandit", "boosting": "abex.boosting_cells:run_boosting"}
+RUNNERS = {"bandit": "abex.sweeps.cells:run_bandit", "boosting": "abex.sweeps.boosting_cells:run_boosting"}
 Stopped = Callable[[], bool]
 
 
@@ -41,7 +41,7 @@ def bandit_cell(
     policy: Any, problem: dict[str, Any], *, horizon: int, checkpoints: int, seed: int, replication: int,
     code: dict[str, str] | None = None,
 ) -> Cell:  # fmt: skip
-    """One replication of a policy in a bandit problem (`abex.problems`)."""
+    """One replication of a policy in a bandit problem (`abex.sweeps.problems`)."""
     cell = {
         "kind": "bandit",
         "protocol": PROTOCOL["bandit"],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from abex.cells import Failure, name_of
 from abex.errors import UserError, one_of
-from abex.executors import Executor, in_processes, in_threads, on_cluster
 from abex.results import Cell, Payload, Store, canonical, key_of
+from abex.sweeps.cells import Failure, name_of
+from abex.sweeps.executors import Executor, in_processes, in_threads, on_cluster
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
 LONGEST_BATCH = 32
@@ -59,7 +59,7 @@ def sweep(
     --------
     >>> import tempfile
     >>> from abex import UCB1
-    >>> from abex.cells import bandit_cell
+    >>> from abex.sweeps.cells import bandit_cell
     >>> problem = {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}}
     >>> cells = [bandit_cell(UCB1(), problem, horizon=100, checkpoints=5, seed=1, replication=r) for r in range(3)]
     >>> with tempfile.TemporaryDirectory() as folder, Store(folder + "/cells.sqlite") as store:

@@ -13,10 +13,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from abex.cells import Failure, run_batch
 from abex.errors import UserError
 from abex.kernels import source_stamp
 from abex.results import Cell, Payload
+from abex.sweeps.cells import Failure, run_batch
 
 Outcome = tuple[Cell, "Payload | Failure"]
 Executor = Callable[[Iterable[list[Cell]]], Iterator[list[Outcome]]]

@@ -30,9 +30,9 @@ _warming = threading.Lock()
 def run_boosting(cell: Cell, stopped: Any) -> Payload:
     """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured."""
     from abex.boosting import AdaBoostMHClassifier
-    from abex.cells import Interrupted
     from abex.randomness import seed_sequence
     from abex.simulation import as_checkpoints
+    from abex.sweeps.cells import Interrupted
 
     X, y, X_test, y_test = _split(cell["problem"], cell["seed"], cell["replication"])
     policy = None if cell["policy"] == FULL_SEARCH else cell["policy"]
