@@ -16,6 +16,8 @@ from abex import (
     Bernoulli,
     Boltzmann,
     BoltzmannGumbel,
+    Exp3,
+    Exp3IX,
     Player,
     Thompson,
     simulate,
@@ -25,7 +27,9 @@ from abex.policies import crossover
 from abex.policies.base import Setting
 from abex.policies.levels import FRESH, TAIL, draw_arm, new_levels, refile_arm
 from abex.policies.player import compiled_kernels
+from abex.policies.sum_tree import even_tree, find_leaf, set_leaf
 from abex.randomness import stream
+from abex.simulation import as_checkpoints, play_replication
 from abex.testing import policy_checks
 from tests.naive.many_arms import boltzmann_law, index_from_history
 
@@ -41,6 +45,9 @@ MANY = [
     MOSS(),
     BoltzmannGumbel(),
     Thompson(),
+    Exp3(),
+    Exp3(gamma=0.2),
+    Exp3IX(eta=0.05),
 ]
 #: another process would not know of the crossover set here; documentation does not depend on it
 ELSEWHERE = {"is_the_same_in_another_process", "is_documented", "is_a_value"}
@@ -300,3 +307,39 @@ def leaves(record):
     if isinstance(record, np.ndarray):
         return [record]
     return [leaf for part in record for leaf in leaves(part)] if isinstance(record, tuple) else []
+
+
+# -- sums of weights -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [Exp3(gamma=0.1), Exp3IX(eta=0.02)], ids=str)
+def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, always_many):
+    """Rewards that differ by far let log-weights grow beyond every double: the tree stays the softmax of the scores."""
+    n_arms = 13
+    setting = Setting(n_arms, 100_000)
+    curves = play_replication(
+        policy, Bernoulli([0.5] + [0.0] * (n_arms - 1)), None, as_checkpoints(1, 60_000), 3, 0
+    )
+    state = curves.state
+    moved = state.reference[0]
+    assert moved > 100.0, "the run was meant to be long enough to move the reference"
+    law = np.zeros(n_arms)
+    type(policy).probabilities(state, 60_001, law)
+    size = state.tree.size // 2
+    leaves = state.tree[size : size + n_arms] / state.tree[1]
+    mixing = getattr(state, "mixing", 0.0)
+    np.testing.assert_allclose((1 - mixing) * leaves + mixing / n_arms, law, rtol=1e-9, atol=1e-300)
+    for node in range(1, size):
+        assert state.tree[node] == state.tree[2 * node] + state.tree[2 * node + 1]
+    assert policy.kernels(setting).select(state, 60_001, stream(0, "x")) in range(n_arms)
+
+
+def test_a_walk_down_the_tree_meets_no_arm_without_weight():
+    tree = even_tree(5)
+    assert [find_leaf(tree, rest) for rest in (0.0, 0.999, 1.0, 4.5, 4.999999)] == [0, 0, 1, 4, 4]
+    assert find_leaf(tree, 5.0) == 4  # a rest that rounding left at the total
+    set_leaf(tree, 4, 0.0)
+    set_leaf(tree, 0, 0.0)
+    assert tree[1] == 3.0
+    assert [find_leaf(tree, rest) for rest in (0.0, 3.0)] == [1, 3]
+    assert find_leaf(even_tree(1), 0.5) == 0

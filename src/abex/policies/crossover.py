@@ -8,3 +8,4 @@ INDEX = 160  # UCB1, UCB-V, MOSS
 DIVERGENCE = 12  # KL-UCB
 GUMBEL = 16  # Boltzmann-Gumbel
 THOMPSON = 12
+WEIGHTS = 4  # EXP3, EXP3-IX with a given rate

@@ -11,8 +11,18 @@ import numpy as np
 
 from abex.errors import real_number
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.softmax import boltzmann_weights, normalised, pick
+from abex.policies.sum_tree import (
+    Exp3Tree,
+    ImplicitTree,
+    even_tree,
+    exp3_tree_select,
+    exp3_tree_update,
+    implicit_tree_select,
+    implicit_tree_update,
+)
 
 
 class WeightState(NamedTuple):
@@ -47,7 +57,7 @@ def mixed_select(state: Any, t: int, rng: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Exp3(Policy[WeightState]):
+class Exp3(Policy[Any]):
     r"""Exponential weights on importance-weighted rewards, mixed with uniform exploration.
 
     :math:`p_k=(1-\gamma)\,w_k/\sum_j w_j+\gamma/K`; the pulled arm's weight grows by
@@ -65,7 +75,7 @@ class Exp3(Policy[WeightState]):
 
     Notes
     -----
-    Cost O(K) per step. Uses the pulled arm's reward alone, also on feedback graphs.
+    Cost O(log K) per step. Uses the pulled arm's reward alone, also on feedback graphs.
 
     Examples
     --------
@@ -88,17 +98,25 @@ class Exp3(Policy[WeightState]):
         """Only where ``gamma`` is left open."""
         return self.gamma is None
 
-    def start(self, setting: Setting) -> WeightState:
+    def start(self, setting: Setting) -> WeightState | Exp3Tree:
         """Equal weights."""
         n = setting.n_arms
         gamma = self.gamma
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
+        if n > crossover.WEIGHTS:
+            return Exp3Tree(np.zeros(n), np.ones(1), even_tree(n), np.zeros(1), gamma, gamma / n)
         return weight_state(n, gamma, 0.0, gamma / n)
 
     select = staticmethod(mixed_select)
     probabilities = staticmethod(mixed_chances)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, weights in a tree of sums."""
+        if setting.n_arms > crossover.WEIGHTS:
+            return Kernels(exp3_tree_select, exp3_tree_update)
+        return super().kernels(setting)
 
     @staticmethod
     @kernel
@@ -144,7 +162,7 @@ def loss_chances(losses: Any, rate: float, out: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Exp3IX(Policy[LossState]):
+class Exp3IX(Policy[Any]):
     r"""EXP3-IX: exponential weights whose loss estimates are tempered instead of mixed.
 
     :math:`p=\mathrm{softmax}(-\eta\hat L)`; the pulled arm's loss l counts as
@@ -163,7 +181,8 @@ class Exp3IX(Policy[LossState]):
 
     Notes
     -----
-    Cost O(K) per step. Uses the pulled arm's reward alone; on graphs see `Exp3IXGraph`.
+    Cost O(log K) per step with a given ``eta``, O(K) with the anytime rate, which moves every weight at every step. Uses
+    the pulled arm's reward alone; on graphs see `Exp3IXGraph`.
 
     Examples
     --------
@@ -181,10 +200,18 @@ class Exp3IX(Policy[LossState]):
         if self.eta is not None:
             real_number("eta", self.eta, above=0.0)
 
-    def start(self, setting: Setting) -> LossState:
+    def start(self, setting: Setting) -> LossState | ImplicitTree:
         """No loss yet."""
         n = setting.n_arms
+        if self.eta is not None and n > crossover.WEIGHTS:
+            return ImplicitTree(np.zeros(n), np.ones(1), even_tree(n), np.zeros(1), self.eta)
         return LossState(np.zeros(n), np.full(n, 1.0 / n), math.nan if self.eta is None else self.eta)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms and a rate that stays, weights in a tree of sums."""
+        if self.eta is not None and setting.n_arms > crossover.WEIGHTS:
+            return Kernels(implicit_tree_select, implicit_tree_update)
+        return super().kernels(setting)
 
     @staticmethod
     @kernel

@@ -163,9 +163,14 @@ class Player:
         if not law.any():
             law[rest] = 1.0
         law /= law.sum()
+        arm = int(pick(law, 1.0, self._rng))
         if "chances" in self.policy.remembers:  # rewards are weighed by the law that really chose
-            np.copyto(self._state.chances, law, where=law > 0.0)
-        return int(pick(law, 1.0, self._rng))
+            chances = self._state.chances
+            if chances.size == law.size:
+                np.copyto(chances, law, where=law > 0.0)
+            else:  # a policy for many arms keeps the chosen arm's probability alone
+                chances[0] = law[arm]
+        return arm
 
     def _record(self, arm: int) -> Decision:
         self._steps += 1

@@ -1,0 +1,147 @@
+r"""Exponential weights of many arms in a tree of sums: a draw and an update cost log K, not K.
+
+Leaf k holds :math:`e^{s_k-r}`, s_k the log-weight and r a reference; every inner node holds the sum of its two children,
+computed from them whenever one changes, so that no error accumulates. Walking down from the root with a uniform number
+below the total reaches leaf k with probability :math:`e^{s_k}/\sum_j e^{s_j}`: the law of the loop over all arms. A log-weight
+moves by at most 2 a step, so the reference has to follow, and all leaves to be written anew, only once in hundreds of
+steps of one arm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.kernels import kernel, rare_kernel
+from abex.policies.base import PerArm
+from abex.randomness import below
+
+FARTHEST = 200.0  # log-weights that far from the reference move it
+
+
+class Exp3Tree(NamedTuple):
+    """Log-weights with their tree, and the probability of the last decision."""
+
+    scores: PerArm  # float64 (K,)
+    chances: NDArray[np.float64]  # (1,), of the chosen arm
+    tree: NDArray[np.float64]  # (2 size,), root at 1, leaf of arm k at size + k
+    reference: NDArray[np.float64]  # (1,)
+    mixing: float
+    step: float
+
+
+class ImplicitTree(NamedTuple):
+    """Estimated losses with the tree of their weights, and the probability of the last decision."""
+
+    losses: PerArm  # float64 (K,)
+    chances: NDArray[np.float64]  # (1,), of the chosen arm
+    tree: NDArray[np.float64]  # (2 size,)
+    reference: NDArray[np.float64]  # (1,)
+    eta: float
+
+
+def even_tree(n_arms: int) -> NDArray[np.float64]:
+    """The tree of ``n_arms`` weights of 1."""
+    size = 1 << (n_arms - 1).bit_length()
+    tree = np.zeros(2 * size)
+    tree[size : size + n_arms] = 1.0
+    add_up(tree)
+    return tree
+
+
+@kernel
+def add_up(tree: Any) -> None:
+    """Write all sums."""
+    for node in range((tree.size >> 1) - 1, 0, -1):
+        tree[node] = tree[2 * node] + tree[2 * node + 1]
+
+
+@kernel
+def set_leaf(tree: Any, arm: int, weight: float) -> None:
+    """Write one weight and the sums above it."""
+    node = (tree.size >> 1) + arm
+    tree[node] = weight
+    node >>= 1
+    while node > 0:
+        tree[node] = tree[2 * node] + tree[2 * node + 1]
+        node >>= 1
+
+
+@kernel
+def find_leaf(tree: Any, rest: float) -> int:
+    """The arm at ``rest`` in the line of all weights; rounding never leads to one without weight."""
+    node = 1
+    while node < tree.size >> 1:
+        node *= 2
+        if rest >= tree[node] and tree[node + 1] > 0.0:
+            rest -= tree[node]
+            node += 1
+    return int(node - (tree.size >> 1))
+
+
+@kernel
+def exp3_tree_select(state: Any, t: int, rng: Any) -> int:
+    """A draw from the mixture of weights and uniform choice."""
+    n_arms = state.scores.size
+    total = state.tree[1]
+    even = rng.random() < state.mixing
+    arm = below(n_arms, rng) if even else find_leaf(state.tree, rng.random() * total)
+    weight = state.tree[(state.tree.size >> 1) + arm]
+    state.chances[0] = (1.0 - state.mixing) * weight / total + state.mixing / n_arms
+    return arm
+
+
+@kernel
+def exp3_tree_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Importance-weighted reward of the pulled arm."""
+    if seen == arm:
+        state.scores[arm] += state.step * reward / state.chances[0]
+        if state.scores[arm] - state.reference[0] > FARTHEST:
+            move_up(state)
+        else:
+            set_leaf(state.tree, arm, math.exp(state.scores[arm] - state.reference[0]))
+
+
+@rare_kernel
+def move_up(state: Any) -> None:
+    """Take the largest log-weight as reference."""
+    top = state.scores[0]
+    for k in range(1, state.scores.size):
+        top = max(top, state.scores[k])
+    state.reference[0] = top
+    for k in range(state.scores.size):
+        state.tree[(state.tree.size >> 1) + k] = math.exp(state.scores[k] - top)
+    add_up(state.tree)
+
+
+@kernel
+def implicit_tree_select(state: Any, t: int, rng: Any) -> int:
+    """A draw from the weights of the losses."""
+    arm = find_leaf(state.tree, rng.random() * state.tree[1])
+    state.chances[0] = state.tree[(state.tree.size >> 1) + arm] / state.tree[1]
+    return arm
+
+
+@kernel
+def implicit_tree_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Tempered loss of the pulled arm; the weights shrink, and the reference follows the smallest loss."""
+    if seen == arm:
+        state.losses[arm] += (1.0 - reward) / (state.chances[0] + 0.5 * state.eta)
+        set_leaf(state.tree, arm, math.exp(-state.eta * (state.losses[arm] - state.reference[0])))
+        if state.tree[1] < math.exp(-FARTHEST):
+            move_down(state)
+
+
+@rare_kernel
+def move_down(state: Any) -> None:
+    """Take the smallest loss as reference."""
+    least = state.losses[0]
+    for k in range(1, state.losses.size):
+        least = min(least, state.losses[k])
+    state.reference[0] = least
+    for k in range(state.losses.size):
+        state.tree[(state.tree.size >> 1) + k] = math.exp(-state.eta * (state.losses[k] - least))
+    add_up(state.tree)
