@@ -4,7 +4,8 @@ UCB1, UCB-V, KL-UCB and MOSS give arm k the index :math:`f_k(\ell)`, where the *
 (such as :math:`\sqrt{a\ln t}`) and :math:`f_k` changes only when k is observed. Each node of a binary tree knows
 the winner of its arms and a level up to which that is certain: the loser b of a match against a at level
 :math:`\ell_0` cannot win before :math:`f_b` has reached what :math:`f_a` was already then, that is before
-:math:`f_b^{-1}(f_a(\ell_0))`, because :math:`f_a` does not fall. All four inverses have a closed form.
+:math:`f_b^{-1}(f_a(\ell_0))`, because :math:`f_a` does not fall. All four inverses have a closed form; UCB1's indices are
+lines in the level, and where two lines cross is known exactly.
 
 **It is exact.** A decision first replays the matches whose certainty has ended (a node knows the earliest of its
 subtree), an observation those of its arm; every other match still has the winner it had, so the winner at the root has
@@ -27,11 +28,7 @@ from abex.kernels import kernel, rare_kernel
 from abex.policies.indices import divergence, kl_upper_bound, moss_bound, ucb1_bound, variance_bound
 from abex.randomness import below
 
-WINNER, TIES, UNTIL = (
-    0,
-    1,
-    2,
-)  # columns of `IndexState.nodes`: an arm, how many share its index, the level of certainty
+WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
 UCB, VARIANCE, DIVERGENCE, MINIMAX = 0, 1, 2, 3  # the rules
 NEVER = 1e300
 SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
@@ -127,6 +124,15 @@ def level_of_reaching(state: Any, arm: int, value: float) -> float:
 
 
 @kernel
+def level_of_crossing(state: Any, champion: int, loser: int) -> float:
+    """UCB1's indices are lines in the level: where the loser's crosses the champion's, if it is the steeper one."""
+    steeper = state.narrow[loser] - state.narrow[champion]
+    if steeper <= 0.0:
+        return NEVER
+    return float(min((state.means[champion] - state.means[loser] - SAFETY) / steeper, NEVER))
+
+
+@kernel
 def alike(state: Any, one: int, two: int) -> bool:
     """Whether two arms have seen the same, in any order (which rounds differently): their indices stay equal."""
     if abs(state.means[one] - state.means[two]) > SAFETY:
@@ -157,11 +163,14 @@ def replay(state: Any, node: int) -> bool:
             if not same:
                 until = min(until, level)
         else:
-            loser = two
+            champion, loser = one, two
             if second > first:
-                winner, loser, first = right, one, second
+                winner, champion, loser, first = right, two, one, second
             ties = nodes[winner, TIES]
-            certain = level_of_reaching(state, loser, first - SAFETY)
+            if state.rule == UCB:
+                certain = level_of_crossing(state, champion, loser)
+            else:
+                certain = level_of_reaching(state, loser, first - SAFETY)
             until = min(until, max(level, certain * (1.0 - SAFETY)))
     arm = nodes[winner, WINNER]
     changed = nodes[node, WINNER] != arm or nodes[node, TIES] != ties or nodes[node, UNTIL] != until
