@@ -4,7 +4,8 @@ Beyond, `Policy.kernels` and `Policy.start` give kernels and records of the same
 """
 
 BOLTZMANN = 6  # ABE and Boltzmann
-INDEX = 160  # UCB1, UCB-V, MOSS
+INDEX = 120  # UCB1, UCB-V
+MINIMAX = 32  # MOSS, with and without a horizon
 DIVERGENCE = 12  # KL-UCB
 GUMBEL = 16  # Boltzmann-Gumbel
 THOMPSON = 12

@@ -114,7 +114,7 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
     target = max(1.5, math.log(state.means.size) - 0.5)
     if state.cut[0] != NOWHERE:
         make_fit(levels, state.logs, 1.0)
-    if (state.cut[0] == NOWHERE) or not 0.7 * target < average_exceeding(levels) < 2.5 * target + 2.0:
+    if (state.cut[0] == NOWHERE) or not 0.8 * target < average_exceeding(levels) < 1.3 * target + 0.6:
         choose_cut(state, target)
     average = average_exceeding(levels)
     best, top = -1, 0.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from abex.errors import real_number, whole_number
 from abex.kernels import kernel
+from abex.policies import crossover
 from abex.policies.base import PerArm, Setting
 from abex.policies.index_policy import IndexPolicy
 from abex.policies.indices import moss_bound
@@ -87,6 +88,9 @@ class MOSS(IndexPolicy):
     def _rule(self, setting: Setting) -> tuple[Any, ...]:
         return MINIMAX, self.horizon or self.horizon_of(setting), 1.0
 
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.MINIMAX
+
     select = staticmethod(moss_select)
     update = staticmethod(learn_mean)
 
@@ -131,6 +135,9 @@ class AnytimeMOSS(IndexPolicy):
 
     def _rule(self, setting: Setting) -> tuple[Any, ...]:
         return MINIMAX, math.nan, 0.5 * (1.0 + self.a)
+
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.MINIMAX
 
     select = staticmethod(moss_select)
     update = staticmethod(learn_mean)
