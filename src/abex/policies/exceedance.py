@@ -112,11 +112,13 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
     if levels.arms[FRESH] > 0:
         return int(levels.order[below(levels.arms[FRESH], rng)])
     target = max(1.5, math.log(state.means.size) - 0.5)
+    average = 0.0
     if state.cut[0] != NOWHERE:
         make_fit(levels, state.logs, 1.0)
-    if (state.cut[0] == NOWHERE) or not 0.8 * target < average_exceeding(levels) < 1.3 * target + 0.6:
+        average = average_exceeding(levels)
+    if not 0.8 * target < average < 1.3 * target + 0.6:
         choose_cut(state, target)
-    average = average_exceeding(levels)
+        average = average_exceeding(levels)
     best, top = -1, 0.0
     clock = rng.standard_exponential()
     while clock < average:
