@@ -45,19 +45,38 @@ class GumbelLevels(NamedTuple):
     logs: NDArray[np.float64]  # (K,), ln lambda_k
     levels: Levels
     cut: NDArray[np.float64]  # (1,), L; NOWHERE before the first decision
+    unit: NDArray[np.float64]  # (2,), a zero of the levels and points on average for a mass of 1 there
     scale: float
 
 
 def new_gumbel_levels(pulls: NDArray[np.float64], means: NDArray[np.float64], scale: float) -> GumbelLevels:
     """The record of arms with these observations."""
     logs = np.full(pulls.size, math.inf)
-    return GumbelLevels(pulls, means, logs, new_levels(pulls, math.inf), np.array([NOWHERE]), scale)
+    levels = new_levels(pulls, math.inf)
+    return GumbelLevels(pulls, means, logs, levels, np.array([NOWHERE]), np.array([math.nan, 0.0]), scale)
 
 
 @kernel
-def average_exceeding(levels: Any) -> float:
+def average_exceeding(state: Any) -> float:
     """An upper bound on the average number of points above the level: the rate of trials."""
-    return levels.grid[TOTAL] / levels.grid[ONE] * math.exp(levels.grid[ZERO])  # type: ignore[no-any-return]
+    grid, unit = state.levels.grid, state.unit
+    if unit[0] != grid[ZERO]:  # the exponential is worth remembering
+        unit[0] = grid[ZERO]
+        unit[1] = math.exp(grid[ZERO]) / grid[ONE]
+    return float(grid[TOTAL] * unit[1])
+
+
+@kernel
+def poisson(average: float, rng: Any) -> int:
+    """A Poisson number of a small average, by inversion: one uniform number, where a clock takes one a point."""
+    rest = rng.random()
+    count = 0
+    chance = math.exp(-average)
+    while rest >= chance and count < 1000:
+        rest -= chance
+        count += 1
+        chance *= average / count
+    return count
 
 
 @kernel
@@ -115,19 +134,17 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
     average = 0.0
     if state.cut[0] != NOWHERE:
         make_fit(levels, state.logs, 1.0)
-        average = average_exceeding(levels)
+        average = average_exceeding(state)
     if not 0.8 * target < average < 1.3 * target + 0.6:
         choose_cut(state, target)
-        average = average_exceeding(levels)
+        average = average_exceeding(state)
     best, top = -1, 0.0
-    clock = rng.standard_exponential()
-    while clock < average:
+    for _ in range(poisson(average, rng)):
         arm = try_arm(levels, state.logs, 1.0, rng)
         if arm >= 0:
             height = rng.standard_exponential() * state.scale / math.sqrt(state.pulls[arm])
             if height > top:
                 best, top = arm, height
-        clock += rng.standard_exponential()
     return best if best >= 0 else highest_below(state, rng)
 
 
