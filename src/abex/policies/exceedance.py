@@ -42,6 +42,7 @@ class GumbelLevels(NamedTuple):
 
     pulls: NDArray[np.float64]  # (K,)
     means: NDArray[np.float64]  # (K,), +inf before the first observation
+    steep: NDArray[np.float64]  # (K,), s_k
     logs: NDArray[np.float64]  # (K,), ln lambda_k
     levels: Levels
     cut: NDArray[np.float64]  # (1,), L; NOWHERE before the first decision
@@ -53,7 +54,10 @@ def new_gumbel_levels(pulls: NDArray[np.float64], means: NDArray[np.float64], sc
     """The record of arms with these observations."""
     logs = np.full(pulls.size, math.inf)
     levels = new_levels(pulls, math.inf)
-    return GumbelLevels(pulls, means, logs, levels, np.array([NOWHERE]), np.array([math.nan, 0.0]), scale)
+    steep = np.sqrt(pulls) / scale
+    return GumbelLevels(
+        pulls, means, steep, logs, levels, np.array([NOWHERE]), np.array([math.nan, 0.0]), scale
+    )
 
 
 @kernel
@@ -82,7 +86,7 @@ def poisson(average: float, rng: Any) -> int:
 @kernel
 def log_exceeding(state: Any, arm: int) -> float:
     """Ln lambda of an arm."""
-    return float(math.sqrt(state.pulls[arm]) / state.scale * (state.means[arm] - state.cut[0]))
+    return float(state.steep[arm] * (state.means[arm] - state.cut[0]))
 
 
 @rare_kernel
@@ -91,7 +95,7 @@ def choose_cut(state: Any, target: float) -> None:
     n_arms = state.means.size
     low, high = -math.inf, -math.inf
     for k in range(n_arms):
-        spread = state.scale / math.sqrt(state.pulls[k])
+        spread = 1.0 / state.steep[k]
         low = max(low, state.means[k] - spread * math.log(target))  # one arm alone exceeds it so often
         high = max(high, state.means[k] - spread * math.log(target / n_arms))  # no arm does its share
     for _ in range(40):
@@ -116,8 +120,8 @@ def highest_below(state: Any, rng: Any) -> int:
     """The best arm given that no arm exceeds the level."""
     best, top = 0, -math.inf
     for k in range(state.means.size):
-        value = state.means[k] - state.scale / math.sqrt(state.pulls[k]) * math.log(
-            rng.standard_exponential() + math.exp(state.logs[k])
+        value = (
+            state.means[k] - math.log(rng.standard_exponential() + math.exp(state.logs[k])) / state.steep[k]
         )
         if value > top:
             best, top = k, value
@@ -142,7 +146,7 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
     for _ in range(poisson(average, rng)):
         arm = try_arm(levels, state.logs, 1.0, rng)
         if arm >= 0:
-            height = rng.standard_exponential() * state.scale / math.sqrt(state.pulls[arm])
+            height = rng.standard_exponential() / state.steep[arm]
             if height > top:
                 best, top = arm, height
     return best if best >= 0 else highest_below(state, rng)
@@ -152,5 +156,6 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
 def update_gumbel(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Running mean, and how often it exceeds the level."""
     learn_mean(state, t, arm, seen, reward, rng)
+    state.steep[seen] = math.sqrt(state.pulls[seen]) / state.scale
     state.logs[seen] = log_exceeding(state, seen) if state.cut[0] != NOWHERE else 0.0
     refile_arm(state.levels, seen, state.logs[seen])
