@@ -56,14 +56,14 @@ def new_gumbel_levels(pulls: NDArray[np.float64], means: NDArray[np.float64], sc
     levels = new_levels(pulls, math.inf)
     steep = np.sqrt(pulls) / scale
     return GumbelLevels(
-        pulls, means, steep, logs, levels, np.array([NOWHERE]), np.array([math.nan, 0.0]), scale
+        pulls, means, steep, logs, levels, np.array([NOWHERE]), np.array([NOWHERE, 0.0]), scale
     )
 
 
 @kernel
-def average_exceeding(state: Any) -> float:
+def average_exceeding(levels: Any, unit: Any) -> float:
     """An upper bound on the average number of points above the level: the rate of trials."""
-    grid, unit = state.levels.grid, state.unit
+    grid = levels.grid
     if unit[0] != grid[ZERO]:  # the exponential is worth remembering
         unit[0] = grid[ZERO]
         unit[1] = math.exp(grid[ZERO]) / grid[ONE]
@@ -138,10 +138,10 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
     average = 0.0
     if state.cut[0] != NOWHERE:
         make_fit(levels, state.logs, 1.0)
-        average = average_exceeding(state)
+        average = average_exceeding(levels, state.unit)
     if not 0.8 * target < average < 1.3 * target + 0.6:
         choose_cut(state, target)
-        average = average_exceeding(state)
+        average = average_exceeding(levels, state.unit)
     best, top = -1, 0.0
     for _ in range(poisson(average, rng)):
         arm = try_arm(levels, state.logs, 1.0, rng)

@@ -45,6 +45,7 @@ class BetaLevels(NamedTuple):
     levels: Levels
     clock: NDArray[np.int64]  # (2,)
     cut: NDArray[np.float64]  # (5,)
+    unit: NDArray[np.float64]  # (2,), see `average_exceeding`
     resample: bool
 
 
@@ -66,6 +67,7 @@ def new_beta_levels(
         levels=new_levels(seen.astype(np.float64), 0.0),
         clock=np.zeros(2, np.int64),
         cut=np.array([NOWHERE, 0.0, 0.0, 0.0, 0.0]),
+        unit=np.array([NOWHERE, 0.0]),
         resample=resample,
     )
 
@@ -217,10 +219,10 @@ def select_beta(state: Any, t: int, rng: Any) -> int:
     many = 8.0 * state.logs.size
     if state.cut[CUT] != NOWHERE:
         make_fit(levels, state.logs, 1.0)
-    average = average_exceeding(levels)
+    average = average_exceeding(levels, state.unit)
     if state.cut[CUT] == NOWHERE or average > 2.0 * math.log(many) + 4.0 or state.cut[DRIFT] > many:
         choose_cut(state)
-        average = average_exceeding(levels)
+        average = average_exceeding(levels, state.unit)
     level, rest = state.cut[CUT], state.cut[REST]
     best, top = -1, -1.0
     for j in range(state.clock[HOTS]):
