@@ -6,7 +6,6 @@ import base64
 import binascii
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ PLAIN_KINDS = "fiub"  # floats, integers, unsigned, booleans: nothing that could
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it there: a kill or a full disk leaves the old file as it was."""
+    import tempfile
+
     target = Path(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")

@@ -12,17 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
-
-import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -119,7 +115,7 @@ def cache_folder() -> Path | None:
     folder = user_cache() / "kernels" / source_stamp()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{uuid.uuid4().hex}"
+        probe = folder / f".probe-{os.urandom(8).hex()}"
         probe.touch()
         probe.unlink()
         os.utime(folder)
@@ -131,6 +127,8 @@ def cache_folder() -> Path | None:
 
 def user_cache() -> Path:
     """The user's cache folder: ``$ABEX_CACHE``, else the platform's."""
+    import platformdirs
+
     return Path(os.environ.get("ABEX_CACHE") or platformdirs.user_cache_dir("abex"))
 
 
@@ -151,6 +149,8 @@ def prune(parent: Path, keep: Path, days: float = UNUSED_DAYS) -> None:
         stale = [p for p in parent.iterdir() if p != keep and p.is_dir() and p.stat().st_mtime < limit]
     except OSError:
         return
+    import shutil
+
     for folder in stale:
         shutil.rmtree(folder, ignore_errors=True)
 

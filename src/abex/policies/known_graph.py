@@ -19,7 +19,6 @@ from abex.graphs.covers import (
     greedy_dominating_set,
     greedy_independent_set,
 )
-from abex.graphs.exact import fractional_domination
 from abex.graphs.feedback import Changing, as_changing, changes
 from abex.graphs.graph import Graph
 from abex.graphs.programs import Cover
@@ -67,6 +66,8 @@ def typical_graphs(record: Changing) -> list[Graph]:
 @lru_cache(maxsize=KEPT)
 def best_cover(graph: Graph) -> Cover:
     """The fractional dominating set."""
+    from abex.graphs.exact import fractional_domination  # needs SciPy and the theory: only where asked for
+
     return fractional_domination(graph)
 
 

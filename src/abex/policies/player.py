@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import secrets
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -115,7 +115,9 @@ class Player:
         self._state: Any = self.policy.start(self._setting)
         self._compiled = compiled
         self._max_pending = whole_number("max_pending", max_pending, least=1)
-        seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0)
+        seed = (
+            int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0)
+        )
         self._rng = stream(seed, "player")
         self._tag = f"{stream(seed, 'tag').integers(2**32):08x}"
         self._steps = 0  # decisions made
