@@ -7,7 +7,7 @@ from typing import Any
 
 from abex.experiments.base import Claim, Experiment, Line, line, register
 from abex.experiments.boosting import GRID
-from abex.experiments.facebook import varying_claims
+from abex.experiments.facebook import lines_on_a_graph, varying_claims
 from abex.sweeps.problems import with_checksums
 
 HORIZON = 50_000
@@ -30,29 +30,13 @@ def problem_of(part: str, quick: bool) -> dict[str, Any]:
 
 
 def comparison_lines(quick: bool) -> tuple[Line, ...]:
-    """The paper's algorithms, the authors' BGE, the baselines it left out, and ABE tuned."""
-    tuned = [
-        f"ABE(eta={eta}, c={c}, alpha={a}, initial=1.0)"
-        for eta in (0.4, 1.0, 2.0)
-        for c, a in ((0.1, 0.7), (1.0, 0.5))
-    ]
-    lines = [
-        line("ABE", "ABE(eta=0.4, c=0.1, alpha=0.7)", group="paper"),
-        line("BGE", "BoltzmannGumbel(scale=0.25)", group="paper"),
-        line("TS-U", "TSU", group="paper"),
-        line(
-            "ELP",
-            *(f"ELP(independence={estimate})" for estimate in ((1000.0, 100.0) if not quick else (50.0,))),
-            group="paper",
-        ),
-        line("BGE, authors' code", "BoltzmannGumbel(scale=0.25, shared_noise=True)", group="authors"),
-        line("Boltzmann", "Boltzmann(eta=0.4)", group="baseline"),
-        line("uniform", "Uniform", group="baseline"),
-        line("ABE, tuned", *tuned),
+    """The common lines, and more policies of the literature at full scale."""
+    common = lines_on_a_graph(line("TS-U", "TSU", group="paper"), (50.0,) if quick else (1000.0, 100.0))
+    more = [
         line("UCB-N", "UCB1(scale=0.5)", group="baseline"),
         line("TS-N", "Thompson", group="baseline"),
     ]
-    return tuple(lines[:8] if quick else lines)
+    return tuple(common if quick else common + more)
 
 
 def comparison(quick: bool = False) -> Experiment:

@@ -29,32 +29,40 @@ def problem_of(quick: bool) -> dict[str, Any]:
     return with_checksums({"environment": {"name": "SpecialArm", "K": 333}, "graph": graph})
 
 
-def comparison_lines(quick: bool) -> tuple[Line, ...]:
-    """The paper's four, the authors' BGE, the baselines it left out, and what we would use."""
+def lines_on_a_graph(thompson: Line, estimates: tuple[float, ...]) -> list[Line]:
+    """The paper's four, the authors' BGE, the baselines it left out, and ABE tuned: what both graph panels compare.
+
+    ``thompson`` is the paper's Thompson sampling for the graph, ``estimates`` are ELP's of the independence number.
+    """
     tuned = [
         f"ABE(eta={eta}, c={c}, alpha={a}, initial=1.0)"
         for eta in (0.4, 1.0, 2.0)
         for c, a in ((0.1, 0.7), (1.0, 0.5))
     ]
-    lines = [
+    return [
         line("ABE", "ABE(eta=0.4, c=0.1, alpha=0.7)", group="paper"),
         line("BGE", "BoltzmannGumbel(scale=0.25)", group="paper"),
-        line("TS-N", "Thompson", group="paper"),
-        line(
-            "ELP",
-            *(f"ELP(independence={estimate})" for estimate in ((120.0, 45.0, 10.0)[: 2 if quick else 3])),
-            group="paper",
-        ),
+        thompson,
+        line("ELP", *(f"ELP(independence={estimate})" for estimate in estimates), group="paper"),
         line("BGE, authors' code", "BoltzmannGumbel(scale=0.25, shared_noise=True)", group="authors"),
         line("Boltzmann", "Boltzmann(eta=0.4)", group="baseline"),
         line("uniform", "Uniform", group="baseline"),
         line("ABE, tuned", *tuned),
+    ]
+
+
+def comparison_lines(quick: bool) -> tuple[Line, ...]:
+    """The common lines, and more policies of the literature at full scale."""
+    common = lines_on_a_graph(
+        line("TS-N", "Thompson", group="paper"), (120.0, 45.0) if quick else (120.0, 45.0, 10.0)
+    )
+    more = [
         line("UCB-N", "UCB1(scale=0.5)", group="baseline"),
         line("KL-UCB-N", "KLUCB", group="baseline"),
         line("UCB-MaxN", "UCBMaxN(scale=0.5)", group="baseline"),
         line("TS-MaxN", "TSMaxN", group="baseline"),
     ]
-    return tuple(lines[:8] if quick else lines)
+    return tuple(common if quick else common + more)
 
 
 def comparison(quick: bool = False) -> Experiment:

@@ -292,10 +292,7 @@ def make_fit(levels: Any, values: Any, rate: float) -> None:
     """Levels, bounds and the first level in use for a trial at this rate."""
     if not fits(levels, rate):
         refit(levels, values, rate)
-    first = levels.clock[FIRST]
-    while first < LEVELS and levels.arms[first] == 0:
-        first += 1
-    levels.clock[FIRST] = first
+    find_first(levels)
 
 
 @kernel
