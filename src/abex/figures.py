@@ -269,16 +269,23 @@ def confusion(
 
 
 def error_against_time(
-    points: Sequence[tuple[str, Any, Any]], *, title: str, subtitle: str = "", path: str | Path | None = None
+    panels: dict[str, Sequence[tuple[str, Any, Any]]], *, subtitle: str = "", path: str | Path | None = None
 ) -> Any:
-    """Series ``(label, seconds, errors in per cent)``: lower left is better."""
-    figure, axes = canvas()
-    for position, (label, seconds, errors) in enumerate(points):
-        axes.plot(seconds, errors, marker="o", markersize=4, linewidth=1.2, label=label, **style_of(position))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("CPU seconds of fit")
-    axes.set_ylabel("test error (per cent)")
-    axes.legend(fontsize=8)
-    entitle(axes, title, subtitle)
+    """Panels of series ``(label, seconds, errors in per cent)``, the same labels everywhere: lower left is better."""
+    figure, several = canvases(len(panels) + 1, figsize=(3.1 * (len(panels) + 0.7), 3.6))
+    for axes, (title, points) in zip(several, panels.items(), strict=False):
+        for position, (label, seconds, errors) in enumerate(points):
+            axes.plot(
+                seconds, errors, marker="o", markersize=4, linewidth=1.2, label=label, **style_of(position)
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("CPU seconds of fit")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        entitle(axes, title, subtitle)
+    several[0].set_ylabel("test error (per cent)")
+    key = several[-1]
+    key.axis("off")
+    key.legend(*several[0].get_legend_handles_labels(), fontsize=8, loc="center left")
     return save(figure, path)
