@@ -7,6 +7,6 @@ BOLTZMANN = 6  # ABE and Boltzmann
 INDEX = 120  # UCB1, UCB-V
 MINIMAX = 32  # MOSS, with and without a horizon
 DIVERGENCE = 12  # KL-UCB
-GUMBEL = 16  # Boltzmann-Gumbel
+GUMBEL = 4  # Boltzmann-Gumbel
 THOMPSON = 12
 WEIGHTS = 4  # EXP3, EXP3-IX with a given rate
