@@ -295,6 +295,24 @@ def test_a_jump_in_time_changes_nothing_but_the_rate():
     assert_law(state.weights, state.means, 1e3, rng, draws=50_000)
 
 
+def test_nothing_drifts_in_millions_of_steps():
+    """Masses are those of the counts and bounds, sums of rewards whole numbers, the law is the softmax.
+
+    `benchmarks/many_arms.py --long 1e9` does the same for a billion steps.
+    """
+    policy, steps, n_arms = ABE(eta=0.1, c=1.0, alpha=0.5), 3_000_000, 200
+    environment = Bernoulli(np.linspace(0.5, 0.501, n_arms))
+    state = play_replication(policy, environment, None, as_checkpoints(2, steps), 6, 0).state
+    levels = state.weights
+    assert_sound(levels, state.means)
+    counts = np.where(np.arange(levels.arms.size) == TAIL, n_arms, levels.arms)
+    assert np.array_equal(levels.mass, np.where(levels.arms > 0, np.floor(counts * levels.upper) + 1.0, 0.0))
+    assert state.pulls.sum() == steps
+    rewards = state.pulls * state.means
+    assert np.abs(rewards - rewards.round()).max() < 1e-6
+    assert_law(levels, state.means, 0.1 * math.sqrt(steps), stream(6, "long"))
+
+
 def test_a_player_with_a_million_arms_is_saved_and_loaded(tmp_path):
     player = Player(ABE(eta=1.0, initial=1.0), n_arms=10**6, seed=1)
     for _ in range(50):

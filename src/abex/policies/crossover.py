@@ -9,4 +9,4 @@ MINIMAX = 32  # MOSS, with and without a horizon
 DIVERGENCE = 12  # KL-UCB
 GUMBEL = 4  # Boltzmann-Gumbel
 THOMPSON = 12
-WEIGHTS = 4  # EXP3, EXP3-IX with a given rate
+WEIGHTS = 1  # EXP3, EXP3-IX with a given rate
