@@ -1,61 +1,95 @@
 """Nanoseconds of CPU per step against the number of arms, for every policy that does not pay for each of them.
 
-    python benchmarks/many_arms.py                    the table
-    python benchmarks/many_arms.py --figure docs/many_arms.svg
+    python benchmarks/many_arms.py                                   the table (about ten minutes)
+    python benchmarks/many_arms.py --figure docs/many_arms.svg       the table and its figure
+    python benchmarks/many_arms.py --long 1e9                        ABE for so many steps: does anything drift?
 
-Each line has three numbers from one process, the median of three runs each: the policy as `simulate` plays it
-(decision, Bernoulli reward, update), our plain loop over all arms, and the textbook's loop, written here as one would
-in Numba: every index or weight from counts and sums, with its square roots and logarithms.
+Each line has numbers from one process, medians of interleaved runs: the policy as `simulate` plays it (decision, Bernoulli
+reward, update; without the first K steps of policies that play every arm once, which are nobody's point), up to a thousand
+arms our plain loop over all arms, and the textbook's loop, written here as one would in Numba: every index or weight from
+counts and sums, with its square roots and logarithms. It starts with one observation of each arm and is run for as few steps
+as half a second allows, ours for at most 2 K or 200,000 steps, or a second.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import statistics
 import time
 
 import numba
 import numpy as np
+from scipy.stats import chisquare
 
-from abex import ABE, KLUCB, MOSS, UCB1, UCBV, AnytimeMOSS, Bernoulli, Boltzmann, BoltzmannGumbel, Thompson
+from abex import (
+    ABE,
+    KLUCB,
+    MOSS,
+    UCB1,
+    UCBV,
+    AnytimeMOSS,
+    Bernoulli,
+    Boltzmann,
+    BoltzmannGumbel,
+    Exp3,
+    Exp3IX,
+    Thompson,
+)  # fmt: skip
+from abex.graphs import erdos_renyi
 from abex.policies import crossover
 from abex.policies.base import Setting
+from abex.policies.levels import TAIL
+from abex.policies.player import compiled_kernels
 from abex.randomness import stream
 from abex.simulation import as_checkpoints, play_replication
+from graphs import abe_loop
 
-POLICIES = [
-    ABE(eta=1.0), Boltzmann(eta=1.0), BoltzmannGumbel(), Thompson(), UCB1(), UCBV(), KLUCB(), MOSS(), AnytimeMOSS(),
-]  # fmt: skip
+POLICIES = {
+    "ABE": ABE(eta=1.0), "Boltzmann": Boltzmann(eta=1.0), "BoltzmannGumbel": BoltzmannGumbel(), "Thompson": Thompson(),
+    "UCB1": UCB1(), "UCBV": UCBV(), "KLUCB": KLUCB(), "MOSS": MOSS(), "AnytimeMOSS": AnytimeMOSS(),
+    "Exp3": Exp3(gamma=0.1), "Exp3IX": Exp3IX(eta=0.05), "ABE on a graph": ABE(eta=1.0),
+}  # fmt: skip
+KINDS = {
+    "ABE": 0, "Boltzmann": 0, "BoltzmannGumbel": 1, "Thompson": 2, "UCB1": 3, "UCBV": 4, "KLUCB": 5, "MOSS": 6,
+    "AnytimeMOSS": 7, "Exp3": 8, "Exp3IX": 9,
+}  # fmt: skip
+SWEEPING = (BoltzmannGumbel, UCB1, UCBV, KLUCB, MOSS, AnytimeMOSS)  # play every arm once before all else
 CROSSOVERS = {name: value for name, value in vars(crossover).items() if name.isupper()}
+NEIGHBOURS = 15  # of an arm, on the graph
 REPEATS = 3
+BUDGET = 5e8  # nanoseconds of the textbook's loop in each repeat
 
 
 @numba.njit(error_model="numpy")
 def textbook(kind, means, steps, scratch, pulls, sums, rng):
-    """The loop of the literature: all arms at every step."""
+    """The loop of the literature: all arms at every step, after a first sweep over them."""
     n_arms = means.size
-    for t in range(1, steps + 1):
-        arm, top = 0, -math.inf
-        if kind == 0:  # Boltzmann
-            rate = math.sqrt(t - 1.0)
-            for k in range(n_arms):
-                scratch[k] = sums[k] / max(pulls[k], 1.0)
-                top = max(top, scratch[k])
+    horizon = n_arms + steps
+    for t in range(n_arms + 1, horizon + 1):
+        arm, top, chance = 0, -math.inf, 1.0
+        if kind == 0 or kind >= 8:
             total = 0.0
-            for k in range(n_arms):
-                scratch[k] = math.exp(rate * (scratch[k] - top))
+            if kind == 0:  # Boltzmann
+                rate = math.sqrt(t - 1.0)
+                for k in range(n_arms):
+                    scratch[k] = sums[k] / max(pulls[k], 1.0)
+                    top = max(top, scratch[k])
+                for k in range(n_arms):
+                    scratch[k] = math.exp(rate * (scratch[k] - top))
+            for k in range(n_arms):  # of exponential weights one is multiplied in a step
                 total += scratch[k]
-            rest = rng.random() * total
-            while arm < n_arms - 1 and rest >= scratch[arm]:
-                rest -= scratch[arm]
-                arm += 1
+            if kind == 8 and rng.random() < 0.1:
+                arm = int(rng.random() * n_arms)
+            else:
+                rest = rng.random() * total
+                while arm < n_arms - 1 and rest >= scratch[arm]:
+                    rest -= scratch[arm]
+                    arm += 1
+            chance = scratch[arm] / total
         else:
             for k in range(n_arms):
                 n = pulls[k]
-                if n == 0.0 and kind != 2:
-                    value = math.inf
-                elif kind == 1:
+                if kind == 1:
                     value = sums[k] / n + 0.5 / math.sqrt(n) * -math.log(-math.log(rng.random()))
                 elif kind == 2:
                     value = rng.beta(1.0 + sums[k], 1.0 + n - sums[k])
@@ -80,88 +114,143 @@ def textbook(kind, means, steps, scratch, pulls, sums, rng):
                         else:
                             high = q
                 else:
-                    value = sums[k] / n + math.sqrt(max(math.log(t / (n_arms * n)), 0.0) / n)
+                    rounds = horizon if kind == 6 else t
+                    value = sums[k] / n + math.sqrt(max(math.log(rounds / (n_arms * n)), 0.0) / n)
                 if value > top:
                     arm, top = k, value
+        reward = 1.0 if rng.random() < means[arm] else 0.0
         pulls[arm] += 1.0
-        sums[arm] += 1.0 if rng.random() < means[arm] else 0.0
-
-
-KINDS = {
-    "ABE": 0, "Boltzmann": 0, "BoltzmannGumbel": 1, "Thompson": 2, "UCB1": 3, "UCBV": 4, "KLUCB": 5, "MOSS": 6,
-    "AnytimeMOSS": 6,
-}  # fmt: skip
+        sums[arm] += reward
+        if kind == 8:
+            scratch[arm] *= math.exp(0.1 / n_arms * reward / (0.9 * chance + 0.1 / n_arms))
+        elif kind == 9:
+            scratch[arm] *= math.exp(-0.05 * (1.0 - reward) / (chance + 0.025))
+        if scratch[arm] > 1e200:
+            for k in range(n_arms):
+                scratch[k] *= 1e-200
 
 
 def set_crossovers(n_arms):
+    """Let the plain loop serve up to so many arms; None restores what abex uses."""
     for name, value in CROSSOVERS.items():
         setattr(crossover, name, value if n_arms is None else n_arms)
 
 
-def ours(policy, environment, horizon, n_arms):
-    """Ns per step as simulated; ``n_arms`` sets the crossover, None leaves it."""
-    set_crossovers(n_arms)
-    play_replication(policy, environment, None, as_checkpoints(2, 500), 1, 0)  # compiles
-    runs = [play_replication(policy, environment, None, as_checkpoints(2, horizon), 1, r).nanoseconds
-            for r in range(REPEATS)]  # fmt: skip
-    set_crossovers(None)
-    return statistics.median(runs)
+def ours(policy, environment, graph, steps, repeat):
+    """CPU ns a step as simulated."""
 
-
-def naive(policy, environment, horizon):
-    n_arms, kind = environment.n_arms, KINDS[type(policy).__name__]
-    runs = []
-    for r in range(REPEATS + 1):
-        steps = horizon if r else 20
-        arrays = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms)
-        if kind not in (0, 2):  # the first sweep is nobody's point
-            arrays[1][:], arrays[2][:] = 1.0, stream(r, "first").random(n_arms) < environment.true_means
+    def spent(horizon):
         began = time.process_time_ns()
-        textbook(kind, environment.true_means, steps, *arrays, stream(r, "naive"))
-        runs.append((time.process_time_ns() - began) / steps)
-    return statistics.median(runs[1:])
+        play_replication(policy, environment, graph, as_checkpoints(2, horizon), 1, repeat)
+        return time.process_time_ns() - began
+
+    if not isinstance(policy, SWEEPING):
+        return spent(steps) / steps
+    first = environment.n_arms
+    return (spent(first + steps) - spent(first)) / steps
 
 
-def memory(policy, n_arms=10**6):
-    def size(part):
-        return (
-            part.nbytes
-            if isinstance(part, np.ndarray)
-            else sum(map(size, part))
-            if isinstance(part, tuple)
-            else 0
+def plain(policy, environment, graph, steps, repeat):
+    set_crossovers(10**9)
+    result = ours(policy, environment, graph, steps, repeat)
+    set_crossovers(None)
+    return result
+
+
+def naive(name, environment, graph, steps, repeat):
+    """CPU ns a step of the textbook's loop."""
+    means, rng = environment.true_means, stream(repeat, "naive")
+    paid = stream(repeat, "first").random(means.size) < means
+    if graph is None:
+        arrays = np.ones(means.size), np.ones(means.size), paid.astype(np.float64)
+        began = time.process_time_ns()
+        textbook(KINDS[name], means, steps, *arrays, rng)
+    else:
+        links = np.array(graph.links.out_start), np.array(graph.links.out_arms)
+        began = time.process_time_ns()
+        abe_loop(*links, means, steps, 1.0, rng)
+    return (time.process_time_ns() - began) / steps
+
+
+def measure(name, n_arms):
+    """Medians of ours, plain (nan beyond a thousand arms) and the textbook's loop."""
+    policy = POLICIES[name]
+    means = stream(0, "means", n_arms).random(n_arms) * 0.5
+    means[0] = 0.75
+    environment = Bernoulli(means)
+    graph = erdos_renyi(n_arms, min(NEIGHBOURS / n_arms, 0.5), seed=1) if "graph" in name else None
+    steps = max(200_000, 2 * n_arms)
+    ours(policy, environment, graph, 500, 0)  # compiles
+    steps = int(min(steps, max(20_000, 2 * BUDGET / ours(policy, environment, graph, 2000, 0))))
+    naive(name, environment, graph, 2, 0)
+    few = int(min(steps, max(2, BUDGET / naive(name, environment, graph, 3, 0))))
+    compare = n_arms <= 1000
+    if compare:
+        plain(policy, environment, graph, 500, 0)
+    rows = [
+        (
+            ours(policy, environment, graph, steps, r),
+            plain(policy, environment, graph, min(steps, 4 * few), r) if compare else math.nan,
+            naive(name, environment, graph, few, r),
         )
+        for r in range(REPEATS)
+    ]
+    return tuple(float(x) for x in np.median(rows, axis=0))
 
-    return size(policy.start(Setting(n_arms, n_arms))) / n_arms
+
+def size(part):
+    """Bytes of the arrays of a record."""
+    if isinstance(part, tuple):
+        return sum(map(size, part))
+    return part.nbytes if isinstance(part, np.ndarray) else 0
+
+
+def long_run(steps, n_arms=1000, draws=400_000):
+    """ABE for very many steps: whether masses, lists and means are what a recomputation gives, and the law the softmax."""
+    policy, setting = ABE(eta=0.03, c=1.0, alpha=0.5), Setting(n_arms)
+    environment = Bernoulli(0.5 + 1e-4 * stream(0, "long").random(n_arms))
+    state, cost = play_replication(policy, environment, None, as_checkpoints(2, steps), 1, 0)[-1:-3:-1]
+    print(f"ABE, {n_arms} arms, {steps:.0e} steps: {cost:.1f} ns a step")
+    levels = state.weights
+    arms = np.bincount(levels.level, minlength=levels.arms.size)
+    counts = np.where(np.arange(arms.size) == TAIL, n_arms, arms)
+    mass = np.where(arms > 0, np.floor(counts * levels.upper) + 1.0, 0.0)
+    print(f"arms of a level: {'as counted' if np.array_equal(arms, levels.arms) else 'WRONG'}; masses: "
+          f"{'as recomputed' if np.array_equal(mass, levels.mass) and mass.sum() == levels.grid[-1] else 'WRONG'}")  # fmt: skip
+    sums = state.pulls * state.means
+    print(f"pulls {state.pulls.min():.3g} to {state.pulls.max():.3g}, together {state.pulls.sum():.0f}; a sum of rewards is "
+          f"{np.abs(sums - sums.round()).max():.1e} from a whole number at most")  # fmt: skip
+    law, rng = np.zeros(n_arms), stream(1, "long")
+    policy.probabilities(state, steps + 1, law)
+    select = compiled_kernels(policy.kernels(setting)).select
+    drawn = np.bincount([select(state, steps + 1, rng) for _ in range(draws)], minlength=n_arms)
+    likely = law * draws > 10
+    test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())
+    print(
+        f"law at the end: {likely.sum()} arms, the largest probability {law.max():.2g}, chi-square p = {test.pvalue:.2f}"
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--arms", default="10,100,1000,10000,1000000")
-    parser.add_argument("--policies", default="")
+    parser.add_argument("--arms", default="10,100,1000,10000,100000,1000000")
+    parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--figure", help="draw ns per step against arms into this file (.svg, .png, .pdf)")
+    parser.add_argument("--long", type=float, metavar="STEPS", help="instead: one run of so many steps")
     options = parser.parse_args()
-    chosen = [p for p in POLICIES if not options.policies or type(p).__name__ in options.policies.split(",")]
+    if options.long:
+        return long_run(int(options.long))
     lines = {}
-    print(f"{'policy':<16}{'arms':>8}{'ours ns':>10}{'plain ns':>12}{'textbook ns':>13}{'ratio':>8}")
-    for policy in chosen:
+    print(f"{'policy':<16}{'arms':>8}{'ours ns':>10}{'plain ns':>12}{'textbook ns':>14}{'ratio':>9}")
+    for name in options.policies.split(","):
         for n_arms in map(int, options.arms.split(",")):
-            means = stream(0, "means", n_arms).random(n_arms) * 0.5
-            means[0] = 0.75
-            environment = Bernoulli(means)
-            horizon = min(max(200_000, 10 * n_arms), 2_000_000)
-            slow = 100.0 if isinstance(policy, KLUCB) else 10.0  # ns an arm, roughly
-            short = int(min(horizon, max(3, 2e9 / slow / n_arms / REPEATS)))
-            fast = ours(policy, environment, horizon, None)
-            plain = ours(policy, environment, max(short, 5), 10**9)
-            text = naive(policy, environment, short)
-            lines.setdefault(type(policy).__name__, []).append((n_arms, fast, plain, text))
-            name = type(policy).__name__
+            fast, slow, text = measure(name, n_arms)
+            lines.setdefault(name, []).append((n_arms, fast, text))
             print(
-                f"{name:<16}{n_arms:>8}{fast:>10.0f}{plain:>12.0f}{text:>13.0f}{text / fast:>8.1f}",
-                flush=True,
+                f"{name:<16}{n_arms:>8}{fast:>10.0f}{slow:>12.0f}{text:>14.0f}{text / fast:>9.1f}", flush=True
             )
-    print("bytes an arm: " + ", ".join(f"{type(p).__name__} {memory(p):.0f}" for p in chosen))
+    setting = Setting(10**6, 10**6)
+    print("bytes an arm: " + ", ".join(f"{n} {size(POLICIES[n].start(setting)) / 1e6:.0f}" for n in lines))
     if options.figure:
         from abex.figures import step_costs
 

@@ -1,10 +1,13 @@
-"""CPU seconds to import abex, and to simulate one policy in a new process with an empty and with a warm kernel cache.
+"""CPU seconds to import abex, and to simulate a policy in a new process with an empty and with a warm kernel cache.
+
+With ten arms ABE draws from levels, which is more code to compile than the loop over two arms.
 
 python benchmarks/start_up.py
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import statistics
@@ -14,7 +17,7 @@ import tempfile
 
 SIMULATE = (
     "from abex import {policy}, Bernoulli, simulate;"
-    "simulate({policy}(), Bernoulli([0.4, 0.6]), horizon=1000, replications=2)"
+    "simulate({policy}(), Bernoulli([0.4] * {losing} + [0.6]), horizon=1000, replications=2)"
 )
 
 
@@ -30,11 +33,12 @@ def main() -> None:
         bare = statistics.median(cpu("import numpy", folder) for _ in range(5))
         ours = statistics.median(cpu("import abex", folder) for _ in range(5))
         print(f"import numpy {bare:.2f} s, import abex {ours - bare:.2f} s beyond it")
-        for policy in ("UCB1", "ABE", "Thompson"):
-            code = SIMULATE.format(policy=policy)
-            cold = cpu(code, os.path.join(folder, policy))
-            warm = statistics.median(cpu(code, os.path.join(folder, policy)) for _ in range(3))
-            print(f"{policy}: cold {cold:.2f} s, warm {warm:.2f} s")
+        for policy, arms in itertools.product(("UCB1", "ABE", "Thompson"), (2, 10)):
+            code = SIMULATE.format(policy=policy, losing=arms - 1)
+            own = os.path.join(folder, f"{policy}-{arms}")
+            cold = cpu(code, own)
+            warm = statistics.median(cpu(code, own) for _ in range(3))
+            print(f"{policy}, {arms} arms: cold {cold:.2f} s, warm {warm:.2f} s")
 
 
 if __name__ == "__main__":

@@ -219,19 +219,23 @@ def test_the_tournament_breaks_ties_uniformly(always_many):
 # -- exceedances: the largest draw ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mix", ["cold", "warm", "one far ahead", "alike"])
+@pytest.mark.parametrize("mix", ["cold", "warm", "one far ahead", "alike", "overtaken"])
 @pytest.mark.parametrize("policy", NOISY, ids=str)
 def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, monkeypatch):
     """Both kernels on the same frozen observations: counts of 40000 decisions, chi-square at level 1e-5."""
     rng = stream(10, str(policy), mix)
     n_arms, draws = 40, 40_000
-    rounds = {"cold": 1, "warm": 12, "one far ahead": 40, "alike": 30}[mix]
-    chances = {"cold": 0.5, "warm": rng.random(n_arms), "one far ahead": 0.2, "alike": 0.5}[mix] * np.ones(
-        n_arms
-    )
+    rounds = {"cold": 1, "warm": 12, "one far ahead": 40, "alike": 30, "overtaken": 60}[mix]
+    chances = {"cold": 0.5, "warm": rng.random(n_arms), "one far ahead": 0.2, "alike": 0.5, "overtaken": 0.5}[
+        mix
+    ]
+    rewards = (rng.random((rounds, n_arms)) < chances * np.ones(n_arms)).astype(float)
     if mix == "one far ahead":
-        chances[0] = 0.9
-    rewards = (rng.random((rounds, n_arms)) < chances).astype(float)
+        rewards[:, 0] = rng.random(rounds) < 0.9
+    if mix == "overtaken":  # two others rise when the first has been the best for long
+        rewards[:20, 0] = 1.0
+        rewards[20:, 0] = 0.0
+        rewards[20:, 1:3] = 1.0
     counts = []
     for crossing in (0, 10**9):
         set_crossover(monkeypatch, crossing)
@@ -240,6 +244,7 @@ def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, 
         for row in rewards:
             for arm in range(n_arms):
                 kernels.update(state, 1, arm, arm, row[arm], rng)
+            kernels.select(state, 50, rng)  # levels and leaders are in use while the arms learn
         chosen = [kernels.select(state, 50, rng) for _ in range(draws)]
         counts.append(np.bincount(chosen, minlength=n_arms))
     table = np.array(counts)
@@ -259,6 +264,8 @@ def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, 
         ABE(eta=1.0),
         ABE(eta=0.3, c=0.5, alpha=0.3, initial=1.0),
         Boltzmann(eta=3.0, schedule="log"),
+        BoltzmannGumbel(),
+        Thompson(),
     ],
     ids=str,
 )
@@ -286,6 +293,24 @@ def test_a_jump_in_time_changes_nothing_but_the_rate():
         update(state, t, arm, arm, float(rng.random() < 0.5), rng)
         assert_sound(state.weights, state.means)
     assert_law(state.weights, state.means, 1e3, rng, draws=50_000)
+
+
+def test_nothing_drifts_in_millions_of_steps():
+    """Masses are those of the counts and bounds, sums of rewards whole numbers, the law is the softmax.
+
+    `benchmarks/many_arms.py --long 1e9` does the same for a billion steps.
+    """
+    policy, steps, n_arms = ABE(eta=0.1, c=1.0, alpha=0.5), 3_000_000, 200
+    environment = Bernoulli(np.linspace(0.5, 0.501, n_arms))
+    state = play_replication(policy, environment, None, as_checkpoints(2, steps), 6, 0).state
+    levels = state.weights
+    assert_sound(levels, state.means)
+    counts = np.where(np.arange(levels.arms.size) == TAIL, n_arms, levels.arms)
+    assert np.array_equal(levels.mass, np.where(levels.arms > 0, np.floor(counts * levels.upper) + 1.0, 0.0))
+    assert state.pulls.sum() == steps
+    rewards = state.pulls * state.means
+    assert np.abs(rewards - rewards.round()).max() < 1e-6
+    assert_law(levels, state.means, 0.1 * math.sqrt(steps), stream(6, "long"))
 
 
 def test_a_player_with_a_million_arms_is_saved_and_loaded(tmp_path):

@@ -120,19 +120,17 @@ def schedule_and_bounds(
     return save(figure, path)
 
 
-def step_costs(
-    lines: dict[str, list[tuple[int, float, float, float]]], *, path: str | Path | None = None
-) -> Any:
+def step_costs(lines: dict[str, list[tuple[int, float, float]]], *, path: str | Path | None = None) -> Any:
     """Nanoseconds per step over the number of arms: each policy as it plays (solid) and the textbook's loop (dotted).
 
-    ``lines`` has for each policy rows ``(arms, ours, plain loop, textbook)``.
+    ``lines`` has for each policy rows ``(arms, ours, textbook)``.
     """
     figure, axes = canvas()
     for position, (label, rows) in enumerate(lines.items()):
         colour = style_of(position)["color"]
         arms = [row[0] for row in rows]
         axes.plot(arms, [row[1] for row in rows], label=label, **style_of(position), marker="o", markersize=3)
-        axes.plot(arms, [row[3] for row in rows], color=colour, linestyle=":", linewidth=1.0, alpha=0.7)
+        axes.plot(arms, [row[2] for row in rows], color=colour, linestyle=":", linewidth=1.0, alpha=0.7)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("arms")

@@ -74,11 +74,17 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
                 _lessons.pop()()
             for unknown, inline in {**dict.fromkeys(kernels, True), **_waiting}.items():
                 if unknown not in _registered:
-                    register_jitable(error_model="numpy", forceinline=inline)(unknown)
+                    # nobody calls a kernel through C: the wrapper would be a second copy to compile
+                    register_jitable(error_model="numpy", forceinline=inline, no_cfunc_wrapper=True)(unknown)
                     _registered.add(unknown)
             _waiting.clear()
             folder = cache_folder() if ours else None
-            options = {"cache": folder is not None, "nogil": True, "error_model": "numpy"}
+            options = {
+                "cache": folder is not None,
+                "nogil": True,
+                "error_model": "numpy",
+                "no_cfunc_wrapper": True,
+            }
             with _numba_cache(folder):
                 counted = numba.njit(**options)
                 lean = counted if allocates else numba.njit(_nrt=False, **options)

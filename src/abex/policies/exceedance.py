@@ -8,6 +8,11 @@ above L are exponential with rate :math:`s_k`. **So, exactly:** the number of po
 :math:`\ln\lambda_k`, whose rejected trials thin a Poisson process of the larger rate of the bounds), and the highest one wins.
 If there is none, all arms are drawn given that they are below L: :math:`\hat\mu_k-\ln(E_k+\lambda_k)/s_k` with
 exponential :math:`E_k`. L is chosen such that :math:`\Lambda\approx\ln K`: then that happens once in about K steps.
+
+**The leader**, an arm with about the most points, is kept apart. Of it only the largest point matters: it is no higher than
+the highest point x of the others (or L) with probability :math:`\exp(-e^{-s(x-\hat\mu)})`, which one uniform number decides,
+however many points it has. Late in a run, when one arm wins nearly always, the others have hardly a point above L and a step
+is that one number.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ from abex.policies.means import learn_mean
 from abex.randomness import below
 
 NOWHERE = 1e300
+APART = -1e4  # the logarithm filed for an arm that is drawn anyway: no trial finds it
+LEADER_SHARE = 0.5  # of a point of another arm
 
 
 class GumbelLevels(NamedTuple):
@@ -46,6 +53,7 @@ class GumbelLevels(NamedTuple):
     logs: NDArray[np.float64]  # (K,), ln lambda_k
     levels: Levels
     cut: NDArray[np.float64]  # (1,), L; NOWHERE before the first decision
+    leader: NDArray[np.int64]  # (1,), the arm kept apart: filed as `APART`; -1 while there is no L
     unit: NDArray[np.float64]  # (2,), a zero of the levels and points on average for a mass of 1 there
     scale: float
 
@@ -55,9 +63,8 @@ def new_gumbel_levels(pulls: NDArray[np.float64], means: NDArray[np.float64], sc
     logs = np.full(pulls.size, math.inf)
     levels = new_levels(pulls, math.inf)
     steep = np.sqrt(pulls) / scale
-    return GumbelLevels(
-        pulls, means, steep, logs, levels, np.array([NOWHERE]), np.array([NOWHERE, 0.0]), scale
-    )
+    cut, leader, unit = np.array([NOWHERE]), np.array([-1]), np.array([NOWHERE, 0.0])
+    return GumbelLevels(pulls, means, steep, logs, levels, cut, leader, unit, scale)
 
 
 @kernel
@@ -75,6 +82,8 @@ def poisson(average: float, rng: Any) -> int:
     """A Poisson number of a small average, by inversion: one uniform number, where a clock takes one a point."""
     rest = rng.random()
     count = 0
+    if rest < 1.0 - average:  # below exp(-average)
+        return count
     chance = math.exp(-average)
     while rest >= chance and count < 1000:
         rest -= chance
@@ -89,20 +98,32 @@ def log_exceeding(state: Any, arm: int) -> float:
     return float(state.steep[arm] * (state.means[arm] - state.cut[0]))
 
 
+@kernel
+def burden(others: float, leader: float) -> float:
+    """What a step pays for points above the level: the leader's cost nothing, but a level far too low costs others."""
+    return others + LEADER_SHARE * leader
+
+
 @rare_kernel
 def choose_cut(state: Any, target: float) -> None:
-    """The level that ``target`` points exceed on average, by bisection; then all logarithms anew."""
+    """The level whose `burden` is ``target``, by bisection; then the leader and all logarithms anew."""
     n_arms = state.means.size
     low, high = -math.inf, -math.inf
     for k in range(n_arms):
         spread = 1.0 / state.steep[k]
-        low = max(low, state.means[k] - spread * math.log(target))  # one arm alone exceeds it so often
+        low = max(low, state.means[k] - spread * math.log(target / LEADER_SHARE))  # so much for one arm alone
         high = max(high, state.means[k] - spread * math.log(target / n_arms))  # no arm does its share
+    leader = 0
     for _ in range(40):
         state.cut[0] = 0.5 * (low + high)
-        average = 0.0
+        others = 0.0
+        most = -math.inf
         for k in range(n_arms):
-            average += math.exp(min(log_exceeding(state, k), 50.0))
+            log = min(log_exceeding(state, k), 50.0)
+            others += math.exp(log)
+            if log > most:
+                leader, most = k, log
+        average = burden(others - math.exp(most), math.exp(most))
         if average > 1.1 * target:
             low = state.cut[0]
         elif average < 0.9 * target:
@@ -111,8 +132,21 @@ def choose_cut(state: Any, target: float) -> None:
             break
     for k in range(n_arms):
         state.logs[k] = log_exceeding(state, k)
+    state.leader[0] = leader
+    state.logs[leader] = APART
     state.levels.clock[STALE] = 1
     make_fit(state.levels, state.logs, 1.0)
+
+
+@rare_kernel
+def replace_leader(state: Any, arm: int) -> None:
+    """Another arm has the most points: the old leader goes back to the others."""
+    old = state.leader[0]
+    state.leader[0] = arm
+    state.logs[arm] = APART
+    state.logs[old] = log_exceeding(state, old)
+    refile_arm(state.levels, arm, state.logs[arm])
+    refile_arm(state.levels, old, state.logs[old])
 
 
 @rare_kernel
@@ -120,9 +154,8 @@ def highest_below(state: Any, rng: Any) -> int:
     """The best arm given that no arm exceeds the level."""
     best, top = 0, -math.inf
     for k in range(state.means.size):
-        value = (
-            state.means[k] - math.log(rng.standard_exponential() + math.exp(state.logs[k])) / state.steep[k]
-        )
+        spent = math.log(rng.standard_exponential() + math.exp(log_exceeding(state, k)))
+        value = state.means[k] - spent / state.steep[k]
         if value > top:
             best, top = k, value
     return best
@@ -135,20 +168,27 @@ def select_gumbel(state: Any, t: int, rng: Any) -> int:
     if levels.arms[FRESH] > 0:
         return int(levels.order[below(levels.arms[FRESH], rng)])
     target = max(1.5, math.log(state.means.size) - 0.5)
-    average = 0.0
+    others, leading = 0.0, 0.0
     if state.cut[0] != NOWHERE:
         make_fit(levels, state.logs, 1.0)
-        average = average_exceeding(levels, state.unit)
-    if not 0.8 * target < average < 1.3 * target + 0.6:
+        others = average_exceeding(levels, state.unit)
+        leading = math.exp(min(log_exceeding(state, state.leader[0]), 50.0))
+    if not 0.8 * target < burden(others, leading) < 1.3 * target + 0.6:
         choose_cut(state, target)
-        average = average_exceeding(levels, state.unit)
+        others = average_exceeding(levels, state.unit)
+        leading = math.exp(log_exceeding(state, state.leader[0]))
     best, top = -1, 0.0
-    for _ in range(poisson(average, rng)):
+    for _ in range(poisson(others, rng)):
         arm = try_arm(levels, state.logs, 1.0, rng)
         if arm >= 0:
             height = rng.standard_exponential() / state.steep[arm]
             if height > top:
                 best, top = arm, height
+    leader = int(state.leader[0])
+    if best >= 0:
+        leading *= math.exp(-state.steep[leader] * top)  # the leader's points above the best of the others
+    if rng.random() >= math.exp(-leading):
+        return leader
     return best if best >= 0 else highest_below(state, rng)
 
 
@@ -157,5 +197,11 @@ def update_gumbel(state: Any, t: int, arm: int, seen: int, reward: float, rng: A
     """Running mean, and how often it exceeds the level."""
     learn_mean(state, t, arm, seen, reward, rng)
     state.steep[seen] = math.sqrt(state.pulls[seen]) / state.scale
-    state.logs[seen] = log_exceeding(state, seen) if state.cut[0] != NOWHERE else 0.0
-    refile_arm(state.levels, seen, state.logs[seen])
+    if seen != state.leader[0]:
+        log = 0.0
+        if state.cut[0] != NOWHERE:
+            log = log_exceeding(state, seen)
+        state.logs[seen] = log
+        refile_arm(state.levels, seen, log)
+        if state.cut[0] != NOWHERE and log > log_exceeding(state, state.leader[0]) + 1.0:
+            replace_leader(state, seen)

@@ -12,7 +12,7 @@ from abex.kernels import kernel
 from abex.policies.means import learn_mean
 from abex.randomness import argmax
 
-FEW_ARMS = 32  # below this, looking is cheaper than remembering
+FEW_ARMS = 4  # below this, looking is cheaper than remembering
 
 
 @kernel

@@ -140,26 +140,6 @@ def list_arm(levels: Any, level: int, arm: int) -> bool:
 
 
 @kernel
-def leave(levels: Any, arm: int) -> None:
-    """Take an arm from where it is."""
-    level = levels.level[arm]
-    last = levels.arms[level] - 1
-    levels.arms[level] = last
-    if level != TAIL:
-        where = levels.place[arm]
-        if level == FRESH:
-            moved = levels.order[last]
-            levels.order[last] = arm
-            levels.order[where] = moved
-        else:
-            begin = levels.start[level]
-            moved = levels.pool[begin + last]
-            levels.pool[begin + where] = moved
-        levels.place[moved] = where
-    weigh(levels, level)
-
-
-@kernel
 def refile_arm(levels: Any, arm: int, value: float) -> None:
     """The value of an arm has changed: move it to its level."""
     level = level_of(levels, value)
@@ -170,7 +150,21 @@ def refile_arm(levels: Any, arm: int, value: float) -> None:
 @rare_kernel
 def move_arm(levels: Any, arm: int, level: int) -> None:
     """Take an arm from where it is to its new level."""
-    leave(levels, arm)
+    old = int(np.int64(levels.level[arm]))
+    last = levels.arms[old] - 1
+    levels.arms[old] = last
+    if old != TAIL:
+        where = levels.place[arm]
+        if old == FRESH:
+            moved = levels.order[last]
+            levels.order[last] = arm
+            levels.order[where] = moved
+        else:
+            begin = levels.start[old]
+            moved = levels.pool[begin + last]
+            levels.pool[begin + where] = moved
+        levels.place[moved] = where
+    weigh(levels, old)
     if level < 0 or (level < TAIL and not list_arm(levels, level, arm)):
         levels.clock[STALE] = 1  # no list for it: wait in the tail until the next draw files all arms
         level = TAIL
@@ -205,8 +199,10 @@ def file_all(levels: Any, values: Any, rate: float) -> None:
         end += levels.room[level]
         levels.arms[level] = 0
     for j in range(fresh, n_arms):
-        arm = levels.order[j]
-        level = levels.level[arm]
+        arm = int(
+            np.int64(levels.order[j])
+        )  # the integers of `move_arm`: one `list_arm` is compiled for both
+        level = int(np.int64(levels.level[arm]))
         if level < TAIL:
             list_arm(levels, level, arm)
             levels.arms[level] += 1

@@ -97,7 +97,7 @@ def exp3_tree_select(state: Any, t: int, rng: Any) -> int:
 @kernel
 def exp3_tree_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Importance-weighted reward of the pulled arm."""
-    if seen == arm:
+    if seen == arm and reward != 0.0:  # else the weights stay
         state.scores[arm] += state.step * reward / state.chances[0]
         if state.scores[arm] - state.reference[0] > FARTHEST:
             move_up(state)
@@ -128,7 +128,7 @@ def implicit_tree_select(state: Any, t: int, rng: Any) -> int:
 @kernel
 def implicit_tree_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Tempered loss of the pulled arm; the weights shrink, and the reference follows the smallest loss."""
-    if seen == arm:
+    if seen == arm and reward != 1.0:  # else the weights stay
         state.losses[arm] += (1.0 - reward) / (state.chances[0] + 0.5 * state.eta)
         set_leaf(state.tree, arm, math.exp(-state.eta * (state.losses[arm] - state.reference[0])))
         if state.tree[1] < math.exp(-FARTHEST):

@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, rare_kernel
-from abex.policies.exceedance import NOWHERE, average_exceeding
+from abex.policies.exceedance import APART, NOWHERE, average_exceeding
 from abex.policies.levels import STALE, Levels, make_fit, new_levels, refile_arm, try_arm
 
 MOST_HOT = 64
 LOG_HALF = math.log(0.5)
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-HOT = -1e4  # the logarithm filed for an arm that is drawn anyway: no trial finds it
 HOTS, SERIAL = 0, 1  # places of `BetaLevels.clock`
 # Of `BetaLevels.cut`: L, ln L, 1 - L, ln(1 - L), and how much has happened since L was chosen.
 CUT, LOG, REST, LOG_REST, DRIFT = 0, 1, 2, 3, 4
@@ -152,7 +151,7 @@ def set_rate(state: Any, arm: int) -> None:
             state.place[arm] = state.clock[HOTS]
             state.hot[state.clock[HOTS]] = arm
             state.clock[HOTS] += 1
-        state.logs[arm] = HOT
+        state.logs[arm] = APART
         return
     if where >= 0:
         last = state.clock[HOTS] - 1
