@@ -35,13 +35,14 @@ def chosen(experiment: Experiment, line: Line, store: Store) -> str | None:
         found = store.read(key_of(cell) for cell in cells)
         if len(found) < len(cells):
             return None
-        means.append(float(np.mean([final_loss(payload.arrays) for payload in found.values()])))
+        means.append(float(np.mean([loss_of(payload.arrays, line.tuned_at) for payload in found.values()])))
     return line.candidates[int(np.argmin(means))]
 
 
-def final_loss(arrays: dict[str, np.ndarray]) -> float:
-    """What a cell is judged by: its regret, or its smoothed error, at the end."""
-    return float(arrays["regret" if "regret" in arrays else "error"][-1])
+def loss_of(arrays: dict[str, np.ndarray], at: int | None = None) -> float:
+    """What a cell is judged by: its regret, or its smoothed error, at a step; at the end unless given."""
+    losses = arrays["regret" if "regret" in arrays else "error"]
+    return float(losses[-1] if at is None else np.interp(at, arrays["step"], losses))
 
 
 def line_cells(experiment: Experiment, store: Store) -> list[Cell]:
