@@ -9,7 +9,8 @@ import numpy as np
 from abex.experiments.base import Experiment, Line
 from abex.results import Cell, Store, key_of
 from abex.sweeps.executors import Executor
-from abex.sweeps.sweep import Progressed, estimate, known_seconds, sweep
+from abex.sweeps.forecast import Forecast
+from abex.sweeps.sweep import Progressed, sweep
 
 Tell = Callable[[str, Progressed], None]  # what is being done, and how far it is
 
@@ -70,7 +71,7 @@ def run_experiment(
 
 def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int, float]]:
     """For a dry run: (line, policy, cells, missing, estimated seconds) of each policy that will be played."""
-    known = known_seconds(store)
+    forecast = Forecast([], store)
     rows = []
     for line in experiment.lines:
         if len(line.candidates) > 1:
@@ -84,5 +85,7 @@ def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int,
     for label, text, cells in rows:
         there = store.read(key_of(cell) for cell in cells)
         missing = [cell for cell in cells if key_of(cell) not in there]
-        result.append((label, text, len(cells), len(missing), sum(estimate(cell, known) for cell in missing)))
+        result.append(
+            (label, text, len(cells), len(missing), sum(forecast.seconds(cell) for cell in missing))
+        )
     return result
