@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from abex.experiments import Claim, Experiment, Line
-from abex.experiments.outcomes import Drawn, Outcome, interval
+from abex.experiments.outcomes import Drawn, Outcome, goals, interval, paired_curve
 from abex.experiments.verdicts import FAILS, HOLDS, OPEN, judge
 
 
@@ -129,3 +129,27 @@ def test_the_interval_is_students():
     low, high = interval(values)
     expected = stats.t.interval(0.95, 11, loc=values.mean(axis=0), scale=stats.sem(values))
     np.testing.assert_allclose([low, high], expected)
+
+
+def test_time_to_an_error_is_its_first_checkpoint_and_infinite_where_it_is_not_reached():
+    rows = {"A": [[9.0, 3.0, 4.0, 2.0], [9.0, 9.0, 9.0, 5.0]]}
+    drawn = curves_of(rows, {"A": 0.5}, Claim("A explores", "explores", "A")).lines[0]
+    assert drawn.seconds_to(3.0).tolist() == [1.0, np.inf]
+    assert drawn.seconds_to(9.0).tolist() == [0.5, 0.5]
+    assert drawn.loss_at(2.5).tolist() == [3.5, 9.0]
+    assert np.isnan(drawn.loss_at(4.5)).all()
+
+
+def test_the_errors_worth_reaching_come_from_the_line_that_learns_nothing():
+    rows = {"A": [[9.0, 1.0]], "uniform": [[9.0, 2.0]]}
+    outcome = curves_of(rows, {"A": 1.0, "uniform": 1.0}, Claim("A explores", "explores", "A"))
+    assert goals(outcome) == ("uniform", (3.0, 2.2))
+    assert goals(Outcome(outcome.experiment, outcome.lines[:1], 0)) == ("A", (1.5, 1.1))
+
+
+def test_differences_are_paired_by_replication_also_between_lines_of_different_length():
+    rows = {"A": [[9.0, 1.0, 3.0], [5.0, 1.0, 1.0]], "B": [[8.0, 2.0], [4.0, 2.0]]}
+    a, b = curves_of(rows, {"A": 1.0, "B": 1.0}, Claim("A explores", "explores", "A")).lines
+    mean, low, high = paired_curve(b, a)
+    assert mean.tolist() == low.tolist() == high.tolist() == [-1.0, 1.0]
+    assert paired_curve(a, b) is None  # B has ended

@@ -14,6 +14,7 @@ from abex.results import Store, key_of
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
+NEAR = (1.5, 1.1)  # times the reference's final loss: how near counts as nearly and as quite there
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +124,36 @@ def interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
         return mean, mean
     margin = stdtrit(len(values) - 1, 0.5 + level / 2.0) * values.std(axis=0, ddof=1) / np.sqrt(len(values))
     return mean - margin, mean + margin
+
+
+def paired_curve(drawn: Drawn, first: Drawn) -> tuple[Floats, Floats, Floats] | None:
+    """Mean, low and high of loss minus that of ``first`` at each checkpoint of ``drawn``, over the replications both have.
+
+    Between the checkpoints of ``first`` its loss is interpolated; None if no replication is common or ``first`` ends earlier.
+    """
+    both = [r for r in drawn.replications if r in set(first.replications)]
+    if not both or drawn.step[-1] > first.step[-1]:
+        return None
+    gaps = np.array(
+        [
+            drawn.loss[drawn.replications.index(r)]
+            - np.interp(drawn.step, first.step, first.loss[first.replications.index(r)])
+            for r in both
+        ]
+    )
+    low, high = interval(gaps)
+    return gaps.mean(axis=0), low, high
+
+
+def goals(outcome: Outcome) -> tuple[str, tuple[float, ...]]:
+    """Losses worth getting down to: 1.5 and 1.1 times the final mean loss of the line that learns nothing, and its name.
+
+    Where there is no uniform choice the first line takes its place.
+    """
+    reference = outcome.get("uniform") or (outcome.lines[0] if outcome.lines else None)
+    if reference is None:
+        return "", ()
+    return reference.label, tuple(factor * float(reference.final.mean()) for factor in NEAR)
 
 
 def paired(first: Drawn, second: Drawn, at: int | None = None) -> Floats:
