@@ -23,7 +23,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
         for kind in FORMATS:
             path = folder / f"{outcome.experiment.id}{name}.{kind}"
             save(figure, path)
-            figure.set_layout_engine("none")  # the first format has laid it out for all
+            figure.set_layout_engine(None)  # the first format has laid it out for all: drawn once, not twice
             paths.append(path)
     return paths
 
