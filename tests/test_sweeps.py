@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import abex.sweeps.executors
-from abex import UCB1, Thompson
+from abex import UCB1, Thompson, Uniform
 from abex.errors import UserError
 from abex.results import Store, key_of
 from abex.sweeps.cells import bandit_cell, run_cell
 from abex.sweeps.executors import in_processes, in_threads
-from abex.sweeps.sweep import complain, estimate, kin_of, known_seconds, sweep
+from abex.sweeps.forecast import Forecast, guess
+from abex.sweeps.sweep import complain, sweep
 from tests.sweep_cells import cells
 
 ROOT = Path(__file__).parents[1]
@@ -156,9 +157,42 @@ def test_two_runs_on_one_store_at_once_end_in_the_same_bytes(tmp_path):
 def test_a_measured_cell_is_the_estimate_for_its_kin(store):
     wanted = cells(3, pause=0.02)
     sweep(wanted, store)
-    known = known_seconds(store)
-    assert set(known) == {kin_of(wanted[0])}
-    assert estimate({**wanted[0], "replication": 99}, known) == known[kin_of(wanted[0])]
+    measured = sorted(found["seconds"] for _, found in store.measured())
+    assert Forecast([], store).seconds({**wanted[0], "replication": 99}) == measured[1]
+
+
+def test_a_wrong_guess_is_corrected_while_the_sweep_runs():
+    """Ten cells of two kinds guessed alike take ten times as long as guessed: so will the kind not yet seen."""
+    wanted = [
+        bandit_cell(policy, PROBLEM, horizon=1000, checkpoints=5, seed=1, replication=r)
+        for policy in (UCB1(), Uniform())
+        for r in range(5)
+    ]
+    forecast = Forecast(wanted)
+    guessed = forecast.left
+    assert guessed == pytest.approx(sum(guess(cell) for cell in wanted))
+    forecast.learn(wanted[0], 10.0 * guess(wanted[0]))
+    assert forecast.left == pytest.approx(9.0 * guessed)
+    assert forecast.done == pytest.approx(guessed)
+    for cell in wanted[1:]:
+        forecast.learn(cell, 1.0)
+    assert forecast.left == 0.0
+
+
+def test_the_compilation_in_the_first_cell_does_not_spoil_the_forecast():
+    wanted = cells(4)
+    forecast = Forecast(wanted)
+    for cell, seconds in zip(wanted, (9.0, 0.1, 0.1), strict=False):
+        forecast.learn(cell, seconds)
+    assert forecast.left == pytest.approx(0.1)
+
+
+def test_a_guess_grows_with_the_problem():
+    cell = {"kind": "boosting", "policy": "Uniform()", "iterations": 1000, "problem": {"data": "digits"}}
+    assert guess({**cell, "policy": "full search"}) > 3 * guess(cell)
+    few, many = ({"recommendation": {"name": "synthetic", "n_users": users}} for users in (100, 1000))
+    bandit = {"kind": "bandit", "policy": "TSU(epsilon=None)", "horizon": 1000}
+    assert guess({**bandit, "problem": many}) > 5 * guess({**bandit, "problem": few})
 
 
 def test_abandoning_a_sweep_stops_its_threads(store):

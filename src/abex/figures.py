@@ -44,15 +44,24 @@ def canvas(**options: Any) -> tuple[Any, Any]:
     return figure, axes
 
 
-def canvases(columns: int, **options: Any) -> tuple[Any, list[Any]]:
-    """A figure and its axes side by side, in the house style."""
+def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[Any]]:
+    """A figure and its axes, row by row, in the house style."""
     import matplotlib
 
     figure, axes = canvas(**options)
     axes.remove()
     with matplotlib.rc_context(STYLE):
-        several = list(figure.subplots(1, columns, squeeze=False)[0])
+        several = list(figure.subplots(rows, columns, squeeze=False).flat)
     return figure, several
+
+
+def plain_log_ticks(axis: Any) -> None:
+    """Plain numbers on a log axis that spans a decade or two, and no more of them than fit."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def style_of(position: int) -> dict[str, Any]:

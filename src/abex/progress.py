@@ -1,10 +1,11 @@
-"""A progress bar with the time left, shown on a terminal when the work takes longer than a second."""
+"""A progress bar with rate and time left, shown on a terminal when the work takes longer than a second."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
@@ -22,40 +23,70 @@ class Progress:
         Units of work in all.
     show : bool or None
         None: only on a terminal. False: never. True: also where the output is no terminal.
+    unit : str or None
+        What is counted beside the work (`report`), for the rate; none is shown unless given.
     """
 
-    def __init__(self, what: str, total: float, show: bool | None = None) -> None:
+    def __init__(self, what: str, total: float, show: bool | None = None, *, unit: str | None = None) -> None:
         self.what, self.total, self.done = what, float(total), 0.0
         self._wanted = sys.stderr.isatty() if show is None else show
         self._lock = threading.Lock()
         self._began = time.monotonic()
+        self._unit, self._count = unit, 0
         self._bar: Any = None
         self._task: Any = None
 
     def advance(self, units: float = 1.0) -> None:
-        """Count ``units`` as done."""
+        """Count ``units`` of work as done."""
         with self._lock:
             self.done += units
-            if self._bar is not None:
-                self._bar.update(self._task, completed=self.done)
-            elif self._wanted and time.monotonic() - self._began > PATIENCE and self.done < self.total:
-                self._open()
+            self._show()
+
+    def report(self, done: float, total: float, count: int) -> None:
+        """So much of so much is done, and so many units are ready; the total may change while one learns about it."""
+        with self._lock:
+            self.done, self.total, self._count = done, total, count
+            self._show()
+
+    def told(self) -> str:
+        """Rate and time left in words.
+
+        >>> progress = Progress("sweep", 60.0, show=False, unit="cells")
+        >>> progress.report(30.0, 60.0, 10)
+        >>> progress.told().endswith("cells/s, 0:00:00 left")
+        True
+        """
+        elapsed = time.monotonic() - self._began
+        rate = f"{self._count / elapsed:.2g} {self._unit}/s" if elapsed > 0 else ""
+        if not self.done:
+            return rate
+        left = elapsed * max(0.0, self.total - self.done) / self.done
+        return f"{rate}, {timedelta(seconds=round(left))} left"
+
+    def _show(self) -> None:
+        if self._bar is not None:
+            more = {} if self._unit is None else {"total": self.total, "told": self.told()}
+            self._bar.update(self._task, completed=self.done, **more)
+        elif self._wanted and time.monotonic() - self._began > PATIENCE and self.done < self.total:
+            self._open()
 
     def _open(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
+        # rich forgets its speed whenever a total changes: where it may, rate and time left are ours
+        ours = (TextColumn("{task.fields[told]}"),)
+        theirs = (TextColumn("left"), TimeRemainingColumn())
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            *(theirs if self._unit is None else ours),
             console=Console(stderr=True, force_terminal=True),
             transient=True,
         )
-        self._task = self._bar.add_task(self.what, total=self.total, completed=self.done)
+        self._task = self._bar.add_task(self.what, total=self.total, completed=self.done, told=self.told())
         self._bar.start()
 
     def __enter__(self) -> Progress:

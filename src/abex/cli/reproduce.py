@@ -40,6 +40,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
             f"no experiment's name contains {' or '.join(map(repr, only))} (`abex list` shows all)"
         )
     skipped = []
+    seconds = 0.0
     with open_store(folder) as store:
         for name, build in builders.items():
             try:
@@ -49,11 +50,15 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 click.echo(f"abex: {name} is left out: {error}", err=True)
                 continue
             if dry_run:
-                show_plan(experiment, store, work["as_json"])
+                seconds += show_plan(experiment, store, work["as_json"])
                 continue
             outcome = run_one(experiment, store, **work)
             say_verdicts(outcome, work["quiet"], work["as_json"])
             draw(outcome, Path(folder) / "figures")
+        if dry_run and not work["as_json"]:
+            click.echo(
+                f"in all about {seconds / 60:.0f} minutes of CPU time (cells that panels share are counted in each)"
+            )
         if not dry_run:
             size = write_report(store, Path(folder) / "report.html")
             if not (work["quiet"] or work["as_json"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +65,22 @@ def run_one(
     return collect(experiment, store)
 
 
-def show_plan(experiment: Any, store: Any, as_json: bool) -> None:
-    """What a run would do."""
+def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
+    """What a run would do; returns about how many seconds of CPU time it takes."""
     from abex.cli.output import console, table
     from abex.experiments.running import plan
 
     rows = plan(experiment, store)
-    seconds = sum(row[4] for row in rows)
+    seconds = math.fsum(row[4] for row in rows)
     if as_json:
         names = ("line", "policy", "cells", "missing", "cpu_seconds")
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
-        return
+        return seconds
     shown = [(label, text, str(cells), str(missing), f"{s:.1f}") for label, text, cells, missing, s in rows]
     title = f"{experiment.id}: {experiment.title}, length {experiment.length:,}"
     console().print(table(title, ("line", "policy", "cells", "missing", "about CPU s"), shown, (2, 3, 4)))
     click.echo(f"{sum(row[3] for row in rows)} cells to compute, about {seconds:.0f} s of CPU time")
+    return seconds
 
 
 def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:

@@ -88,16 +88,16 @@ class Teller:
                 from abex.progress import Progress
 
                 what = f"{self.name} ({phase})" if phase == "tuning" else self.name
-                self._bar = Progress(what, total=max(state.work, 1e-9))
+                self._bar = Progress(what, total=state.seconds_left, unit="cells")
         if self._bar is not None:
-            self._bar.advance(state.done - self._bar.done)
+            self._bar.report(state.seconds, state.seconds + state.seconds_left, state.computed)
         if self.as_json and (state.left == 0 or time.monotonic() - self._shown > 0.5):
             self._shown = time.monotonic()
             self._say(phase, state)
 
     def _say(self, phase: str, state: Progressed) -> None:
         elapsed = time.monotonic() - self._began
-        left = elapsed * (state.work - state.done) / state.done if state.done else None
+        left = elapsed * state.seconds_left / state.seconds if state.seconds else None
         event = {
             "experiment": self.name, "phase": phase, "cells": state.total, "stored": state.stored,
             "computed": state.computed, "failed": len(state.failed), "cpu_seconds": round(state.seconds, 3),

@@ -15,7 +15,7 @@ from abex.sweeps.cells import PROTOCOL, load_code
 
 FULL_SEARCH = "full search"  # in boosting, the line that asks no policy
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
-RULES = ("better", "as good", "best", "explores", "flat")
+RULES = ("better", "as good", "best", "explores", "flat", "sooner")
 VALIDATION = 10_000  # replications from here on are played for choosing parameters only
 
 
@@ -28,6 +28,7 @@ class Line:
     group: str = "own"
     length: int | None = None  # where it is shorter than the experiment's
     seeds: int | None = None  # where it needs fewer
+    tuned_at: int | None = None  # the step whose loss decides between candidates; its last one unless given
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Claim:
     second: tuple[str, ...] = ()
     margin: float = 0.0  # differences up to it do not matter; in regret or in percentage points
     where: str = ""  # section of the paper
+    at: int | None = None  # the step at which losses are compared; the last one unless given
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,11 @@ class Experiment:
             one_of("rule", claim.rule, RULES)
             for label in (claim.first, *claim.second):
                 one_of("line", label, labels)
+            if claim.at is not None:
+                whole_number("at", claim.at, least=1, most=self.length)
+        for one in self.lines:
+            if one.tuned_at is not None:
+                whole_number("tuned_at", one.tuned_at, least=1, most=self.length_of(one))
 
     @property
     def id(self) -> str:
@@ -130,17 +137,20 @@ class Experiment:
         rest = {"lines": lines, "claims": claims, "deviations": tuple(plain["deviations"])}
         return cls(**{**plain, **rest})
 
+    def length_of(self, line: Line) -> int:
+        """How long a line is."""
+        return min(line.length or self.length, self.length)
+
     # -- its cells -------------------------------------------------------------------------------------------
 
     def cells(self, line: Line, policy: str) -> list[Cell]:
         """The cells of a line drawn with ``policy``."""
-        length = min(line.length or self.length, self.length)
         seeds = min(line.seeds or self.seeds, self.seeds)
-        return [self._cell(policy, self.problem, length, r) for r in range(seeds)]
+        return [self._cell(policy, self.problem, self.length_of(line), r) for r in range(seeds)]
 
     def tuning_cells(self, line: Line, policy: str) -> list[Cell]:
         """The cells that tell how good a candidate is on validation."""
-        length = min(line.length or self.length, self.length)
+        length = self.length_of(line)
         problem = self.validation or self.problem
         return [self._cell(policy, problem, length, VALIDATION + r) for r in range(self.validation_seeds)]
 
@@ -148,6 +158,7 @@ class Experiment:
         cell = {
             "kind": self.kind,
             "protocol": PROTOCOL[self.kind],
+            "version": self.version,
             "policy": policy,
             "problem": problem,
             "horizon" if self.kind == "bandit" else "iterations": length,

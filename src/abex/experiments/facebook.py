@@ -12,6 +12,14 @@ from abex.sweeps.problems import with_checksums
 HORIZON = 50_000
 MARGIN = 50.0  # regret: a twentieth of what a good policy loses
 LIKE_FACEBOOK = {"name": "power_law_cluster", "n": 333, "m": 8, "triangle": 0.7, "seed": 1}
+ON_GRAPHS = (  # what both graph panels share
+    "Section 4: BGE's formula C sqrt(Z/N) is a misprint for C Z/sqrt(N), with noise of its own for every arm; the authors' code, "
+    "which shares one draw among all arms, is drawn beside it.",
+    "Section 5: a graph version of BGE is not defined; N counts observations.",
+    "Section 5: whose TS-N and TS-U are meant is not certain (the bibliography is missing); TS-N is Thompson sampling that "
+    "learns from all it sees, TS-U plays a uniform arm with probability 1/sqrt(T) besides.",
+    "Algorithms 1 and 2: 'j mod K' would name an arm 0 that does not exist; arms are counted from 0 here.",
+)
 DEVIATIONS = (
     "Section 5: the horizon is not stated; it is 50,000 here.",
     "Section 5: eta is not given; 0.4 stands in the authors' code, and 'ABE, tuned' chooses it on realisations of its own.",
@@ -19,7 +27,7 @@ DEVIATIONS = (
     "Section 5: ELP's estimate of the independence number (120 in truth) is chosen on realisations of its own; the paper "
     "kept the one that was best in the figure.",
     "Section 5: 10 realisations there, 20 here; all policies meet the same special arms and rewards.",
-    "Section 5: a graph version of BGE is not defined; N counts observations.",
+    *ON_GRAPHS,
 )
 
 

@@ -19,10 +19,19 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _whole(value: Any) -> Any:
+    """1e5 is a whole number to a person."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+
+
 class _Line(_Strict):
     policy: str | None = None
     candidates: list[str] | None = None
     label: str | None = None
+    tuned_at: Whole | None = None
 
 
 class _Claim(_Strict):
@@ -30,19 +39,12 @@ class _Claim(_Strict):
     rule: str = "better"
     first: str
     second: list[str] = Field(default_factory=list)
-    margin: float = 0.0
+    margin: Annotated[float, Field(ge=0.0)] = 0.0
+    at: Whole | None = None
 
 
 def _as_table(value: Any) -> Any:
     return {"policy": value} if isinstance(value, str) else value
-
-
-def _whole(value: Any) -> Any:
-    """1e5 is a whole number to a person."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
 
 
 class _File(_Strict):
@@ -106,7 +108,9 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         seed=plain.seed,
         validation_seeds=plain.validation_seeds,
         checkpoints=plain.checkpoints,
-        claims=tuple(Claim(c.text, c.rule, c.first, tuple(c.second), c.margin) for c in plain.claims),
+        claims=tuple(
+            Claim(c.text, c.rule, c.first, tuple(c.second), c.margin, at=c.at) for c in plain.claims
+        ),
         command=f"abex run {path.name}",
         code=code,
     )
@@ -117,7 +121,7 @@ def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
         raise UserError(f"policies.{number} needs either policy or candidates")
     texts = [one.policy] if one.policy is not None else one.candidates or []
     label = one.label or (texts[0] if len(texts) == 1 else f"the best of {', '.join(texts)}")
-    return Line(label, tuple(policy_text(text, code) for text in texts))
+    return Line(label, tuple(policy_text(text, code) for text in texts), tuned_at=one.tuned_at)
 
 
 def _sentence(error: Any) -> str:

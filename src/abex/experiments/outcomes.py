@@ -14,6 +14,7 @@ from abex.results import Store, key_of
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
+NEAR = (1.5, 1.1)  # times the reference's final loss: how near counts as nearly and as quite there
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,22 @@ class Drawn:
     def final(self) -> Floats:
         """Loss at the end, by replication."""
         return np.asarray(self.loss[:, -1])
+
+    def loss_at(self, step: float) -> Floats:
+        """Loss at a step, between checkpoints by interpolation, by replication; NaN where the line has ended."""
+        if step > self.step[-1]:
+            return np.full(len(self.loss), np.nan)
+        return np.array([np.interp(step, self.step, losses) for losses in self.loss])
+
+    def first_at_most(self, level: float) -> NDArray[np.int64]:
+        """The first checkpoint with a loss of ``level`` or less, by replication; -1 if there is none."""
+        there = self.loss <= level
+        return np.where(there.any(axis=1), there.argmax(axis=1), -1)
+
+    def seconds_to(self, level: float) -> Floats:
+        """CPU seconds until the loss is ``level`` or less for the first time, by replication; infinite if it never is."""
+        at = self.first_at_most(level)
+        return np.where(at < 0, np.inf, self.seconds[np.arange(at.size), at])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +126,43 @@ def interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
     return mean - margin, mean + margin
 
 
-def paired(first: Drawn, second: Drawn) -> Floats:
-    """Final loss of first minus that of second, in the replications both have: they met the same randomness."""
+def paired_curve(drawn: Drawn, first: Drawn) -> tuple[Floats, Floats, Floats] | None:
+    """Mean, low and high of loss minus that of ``first`` at each checkpoint of ``drawn``, over the replications both have.
+
+    Between the checkpoints of ``first`` its loss is interpolated; None if no replication is common or ``first`` ends earlier.
+    """
+    both = [r for r in drawn.replications if r in set(first.replications)]
+    if not both or drawn.step[-1] > first.step[-1]:
+        return None
+    gaps = np.array(
+        [
+            drawn.loss[drawn.replications.index(r)]
+            - np.interp(drawn.step, first.step, first.loss[first.replications.index(r)])
+            for r in both
+        ]
+    )
+    low, high = interval(gaps)
+    return gaps.mean(axis=0), low, high
+
+
+def goals(outcome: Outcome) -> tuple[str, tuple[float, ...]]:
+    """Losses worth getting down to: 1.5 and 1.1 times the final mean loss of the line that learns nothing, and its name.
+
+    Where there is no uniform choice the first line takes its place.
+    """
+    reference = outcome.get("uniform") or (outcome.lines[0] if outcome.lines else None)
+    if reference is None:
+        return "", ()
+    return reference.label, tuple(factor * float(reference.final.mean()) for factor in NEAR)
+
+
+def paired(first: Drawn, second: Drawn, at: int | None = None) -> Floats:
+    """Loss of first minus that of second, in the replications both have: they met the same randomness.
+
+    At the end, or at the step ``at``.
+    """
     both = [r for r in first.replications if r in set(second.replications)]
-    a = dict(zip(first.replications, first.final, strict=True))
-    b = dict(zip(second.replications, second.final, strict=True))
+    losses = [one.final if at is None else one.loss_at(at) for one in (first, second)]
+    a = dict(zip(first.replications, losses[0], strict=True))
+    b = dict(zip(second.replications, losses[1], strict=True))
     return np.array([a[r] - b[r] for r in both])

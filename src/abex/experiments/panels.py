@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from abex.experiments.outcomes import Drawn, Outcome, interval
-from abex.figures import canvas, canvases, entitle, label_ends, save, style_of
+from abex.experiments.outcomes import NEAR, Drawn, Outcome, goals, interval, paired_curve
+from abex.figures import canvas, canvases, entitle, label_ends, plain_log_ticks, save, style_of
 
 FORMATS = ("png", "svg", "pdf")
+COLUMN = (5.6, 3.7)  # inches: printed in a column its letters are those of a footnote
+PAGE = 7.6  # inches: the width of a page
 
 
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
@@ -21,66 +23,94 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
         for kind in FORMATS:
             path = folder / f"{outcome.experiment.id}{name}.{kind}"
             save(figure, path)
-            figure.set_layout_engine("none")  # the first format has laid it out for all
+            figure.set_layout_engine(None)  # the first format has laid it out for all: drawn once, not twice
             paths.append(path)
     return paths
 
 
 def paper_figure(outcome: Outcome) -> Any:
     """As in the paper: regret against steps, or smoothed test error against CPU seconds."""
-    figure, axes = canvas(figsize=(7.2, 4.2))
+    figure, axes = canvas(figsize=COLUMN)
     boosting = outcome.experiment.kind == "boosting"
-    _lines(axes, outcome, "seconds" if boosting else "step", limits=_limits(outcome))
+    _lines(axes, outcome, "seconds" if boosting else "step")
+    _label(axes, outcome, "seconds" if boosting else "step", _limits(outcome))
     entitle(axes, outcome.experiment.title, _subtitle(outcome))
     return figure
 
 
 def views(outcome: Outcome) -> Any:
-    """Log axes, work done instead of time, and the final losses with their intervals."""
+    """Log axes, work and time, paired differences, and the end with its intervals; one legend for all."""
     boosting = outcome.experiment.kind == "boosting"
-    figure, (left, middle, right) = canvases(3, figsize=(13.5, 4.4))
-    _lines(left, outcome, "step", log_x=True, log_y=True, labels=False)
-    entitle(left, "On log axes")
+    rows = 3 if boosting else 2
+    figure, axes = canvases(2, rows=rows, figsize=(PAGE, 2.9 * rows + 0.9))
+    for place, x in zip(axes, ("step", "evaluations", "seconds") if boosting else ("step",), strict=False):
+        _lines(place, outcome, x, log=True)
+        entitle(place, {"step": "On log axes", "evaluations": "By work", "seconds": "By time"}[x])
+    first = outcome.lines[0].label if outcome.lines else ""
+    _differences(axes[3 if boosting else 1], outcome)
+    entitle(axes[3 if boosting else 1], f"Paired differences to {first}")
+    _finals(axes[4 if boosting else 2], outcome)
+    entitle(axes[4 if boosting else 2], "At the end, every run")
     if boosting:
-        _lines(middle, outcome, "evaluations", log_x=True, log_y=True, labels=False)
-        entitle(middle, "Against the work: weak learners tried")
+        _reached(axes[5], outcome)
     else:
-        _differences(middle, outcome)
-        entitle(middle, f"Paired differences to {outcome.lines[0].label if outcome.lines else ''}")
-    _finals(right, outcome)
-    entitle(right, "At the end")
+        _lines(axes[3], outcome, "seconds", log=True)
+        entitle(axes[3], "By time")
+    figure.suptitle(f"{outcome.experiment.title}; {_subtitle(outcome)}", x=0.01, ha="left", fontsize=11)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if labels:
+        figure.legend(handles, labels, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
     return figure
 
 
-def _lines(
-    axes: Any, outcome: Outcome, x: str, *, log_x: bool = False, log_y: bool = False, labels: bool = True,
-    limits: tuple[float, float] | None = None,
-) -> None:  # fmt: skip
+def _lines(axes: Any, outcome: Outcome, x: str, *, log: bool = False) -> None:
+    boosting = outcome.experiment.kind == "boosting"
     for position, drawn in enumerate(outcome.lines):
         style = style_of(position)
         across = xs(drawn, x)
         mean, (low, high) = drawn.loss.mean(axis=0), interval(drawn.loss)
         axes.plot(across, mean, linewidth=1.6, label=drawn.label, **style)
         axes.fill_between(across, low, high, color=style["color"], alpha=0.18, linewidth=0)
-    if log_x:
+    if log and outcome.lines:
         axes.set_xscale("log")
-    if log_y:
         axes.set_yscale("log")
-        lowest = min((float(interval(d.loss)[0][0]) for d in outcome.lines), default=1.0)
-        if lowest <= 0.0:
-            axes.set_ylim(bottom=max(1e-2, min(float(d.loss.mean(axis=0)[-1]) for d in outcome.lines) / 1e3))
+        if boosting:  # before a hundredth of the run all lines fall alike
+            axes.set_xlim(
+                left=min(float(np.interp(d.step[-1] / 100, d.step, xs(d, x))) for d in outcome.lines)
+            )
+            start = float(
+                np.median(
+                    [float(np.interp(d.step[-1] / 100, d.step, d.loss.mean(axis=0))) for d in outcome.lines]
+                )
+            )
+            least = min(float(d.loss.mean(axis=0).min()) for d in outcome.lines)
+            axes.set_ylim(0.93 * least, 1.1 * start)
+            plain_log_ticks(axes.yaxis)
+            if x == "seconds":
+                plain_log_ticks(axes.xaxis)
+        else:
+            least = min(float(interval(d.loss)[0][0]) for d in outcome.lines)
+            if least <= 0.0:
+                end = min(float(d.loss.mean(axis=0)[-1]) for d in outcome.lines)
+                axes.set_ylim(bottom=max(1e-2, end / 1e3))
     axes.set_xlabel(x_name(outcome, x))
-    axes.set_ylabel(outcome.loss_name)
-    if labels and outcome.lines:
-        end = max(float(xs(drawn, x)[-1]) for drawn in outcome.lines)
-        axes.set_xlim(right=end)
-        top = np.inf
-        if limits is not None:
-            axes.set_ylim(*limits)
-            top = limits[1]
-        ends = [(drawn.label, float(drawn.final.mean())) for drawn in outcome.lines]
-        shown = [(f"{label} \u2191" if loss > top else label, [min(loss, top)]) for label, loss in ends]
-        label_ends(axes, [end], shown)
+    axes.set_ylabel(short_loss(outcome) if log else outcome.loss_name.replace(", ", ",\n"))
+
+
+def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | None) -> None:
+    """Names at the ends of the lines; a line that ends above the picture has an arrow."""
+    if not outcome.lines:
+        return
+    end = max(float(xs(drawn, x)[-1]) for drawn in outcome.lines)
+    axes.set_xlim(0.0, end)
+    top = np.inf
+    if limits is not None:
+        axes.set_ylim(*limits)
+        top = limits[1]
+    ends = [(drawn.label, float(drawn.final.mean())) for drawn in outcome.lines]
+    label_ends(
+        axes, [end], [(f"{label} \u2191" if loss > top else label, [min(loss, top)]) for label, loss in ends]
+    )
 
 
 def _limits(outcome: Outcome) -> tuple[float, float] | None:
@@ -95,24 +125,29 @@ def _limits(outcome: Outcome) -> tuple[float, float] | None:
 
 
 def _differences(axes: Any, outcome: Outcome) -> None:
-    """Regret of each line minus that of the first, paired by replication."""
+    """Loss of each line minus that of the first, paired by replication."""
     if not outcome.lines:
         return
+    boosting = outcome.experiment.kind == "boosting"
     reference = outcome.lines[0]
     axes.axhline(0.0, color=style_of(0)["color"], linewidth=1.2)
     for position, drawn in enumerate(outcome.lines[1:], start=1):
-        n = min(len(drawn.loss), len(reference.loss))
-        if drawn.step.size != reference.step.size:
+        gap = paired_curve(drawn, reference)
+        if gap is None:
             continue
-        differences = drawn.loss[:n] - reference.loss[:n]
-        low, high = interval(differences)
+        mean, low, high = gap
         style = style_of(position)
-        axes.plot(drawn.step, differences.mean(axis=0), linewidth=1.4, **style)
+        axes.plot(drawn.step, mean, linewidth=1.4, **style)
         axes.fill_between(drawn.step, low, high, color=style["color"], alpha=0.18, linewidth=0)
     axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=10.0)
-    axes.set_xlabel("step")
-    axes.set_ylabel("regret more than the first line's")
+    if boosting:
+        axes.set_xlim(left=reference.step[-1] / 100)
+        axes.set_ylim(-2.0, 2.0)
+        axes.set_ylabel(f"test error minus that of\n{reference.label} (points)")
+    else:
+        axes.set_yscale("symlog", linthresh=10.0)
+        axes.set_ylabel(f"regret minus that of {reference.label}")
+    axes.set_xlabel(x_name(outcome, "step"))
 
 
 def _finals(axes: Any, outcome: Outcome) -> None:
@@ -124,10 +159,37 @@ def _finals(axes: Any, outcome: Outcome) -> None:
         axes.plot(drawn.final, np.full(drawn.final.size, row), "|", color=colour, alpha=0.5, markersize=7)
         axes.plot([float(low), float(high)], [row, row], color=colour, linewidth=2.5)
         axes.plot([float(drawn.final.mean())], [row], "o", color=colour, markersize=5)
-    axes.set_yticks(range(len(outcome.lines)), [drawn.label for drawn in reversed(outcome.lines)])
+    axes.set_yticks(range(len(outcome.lines)), [drawn.label for drawn in reversed(outcome.lines)], fontsize=8)
     if outcome.experiment.kind == "bandit" and outcome.lines:
         axes.set_xscale("log")
-    axes.set_xlabel(outcome.loss_name)
+        plain_log_ticks(axes.xaxis)
+    axes.set_xlabel(short_loss(outcome))
+
+
+def _reached(axes: Any, outcome: Outcome) -> None:
+    """CPU seconds until the error is near the reference's final one; lines that get there in half of their runs or more."""
+    name, levels = goals(outcome)
+    for position, drawn in enumerate(outcome.lines):
+        row = len(outcome.lines) - 1 - position
+        for level, mark in zip(levels, ("o", "D"), strict=True):
+            middle = float(np.median(drawn.seconds_to(level)))
+            if np.isfinite(middle):
+                axes.plot([middle], [row], mark, color=style_of(position)["color"], markersize=5)
+    axes.set_yticks(range(len(outcome.lines)), [""] * len(outcome.lines))  # the same rows as beside it
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis)
+    axes.set_xlabel("CPU time of training (s), median")
+    if levels:
+        entitle(
+            axes,
+            f"Time to {levels[0]:.2g} % (\u25cf) and {levels[1]:.2g} % (\u25c6)",
+            f"{NEAR[0]:g} and {NEAR[1]:g} times the end of {name}",
+        )
+
+
+def short_loss(outcome: Outcome) -> str:
+    """The loss with its unit, where the figure has said before how it is made."""
+    return "test error (%)" if outcome.experiment.kind == "boosting" else "regret"
 
 
 def xs(drawn: Drawn, x: str) -> Any:

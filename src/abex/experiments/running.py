@@ -9,7 +9,8 @@ import numpy as np
 from abex.experiments.base import Experiment, Line
 from abex.results import Cell, Store, key_of
 from abex.sweeps.executors import Executor
-from abex.sweeps.sweep import Progressed, estimate, known_seconds, sweep
+from abex.sweeps.forecast import Forecast
+from abex.sweeps.sweep import Progressed, sweep
 
 Tell = Callable[[str, Progressed], None]  # what is being done, and how far it is
 
@@ -35,13 +36,14 @@ def chosen(experiment: Experiment, line: Line, store: Store) -> str | None:
         found = store.read(key_of(cell) for cell in cells)
         if len(found) < len(cells):
             return None
-        means.append(float(np.mean([final_loss(payload.arrays) for payload in found.values()])))
+        means.append(float(np.mean([loss_of(payload.arrays, line.tuned_at) for payload in found.values()])))
     return line.candidates[int(np.argmin(means))]
 
 
-def final_loss(arrays: dict[str, np.ndarray]) -> float:
-    """What a cell is judged by: its regret, or its smoothed error, at the end."""
-    return float(arrays["regret" if "regret" in arrays else "error"][-1])
+def loss_of(arrays: dict[str, np.ndarray], at: int | None = None) -> float:
+    """What a cell is judged by: its regret, or its smoothed error, at a step; at the end unless given."""
+    losses = arrays["regret" if "regret" in arrays else "error"]
+    return float(losses[-1] if at is None else np.interp(at, arrays["step"], losses))
 
 
 def line_cells(experiment: Experiment, store: Store) -> list[Cell]:
@@ -69,7 +71,7 @@ def run_experiment(
 
 def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int, float]]:
     """For a dry run: (line, policy, cells, missing, estimated seconds) of each policy that will be played."""
-    known = known_seconds(store)
+    forecast = Forecast([], store)
     rows = []
     for line in experiment.lines:
         if len(line.candidates) > 1:
@@ -83,5 +85,7 @@ def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int,
     for label, text, cells in rows:
         there = store.read(key_of(cell) for cell in cells)
         missing = [cell for cell in cells if key_of(cell) not in there]
-        result.append((label, text, len(cells), len(missing), sum(estimate(cell, known) for cell in missing)))
+        result.append(
+            (label, text, len(cells), len(missing), sum(forecast.seconds(cell) for cell in missing))
+        )
     return result

@@ -16,7 +16,7 @@ import numpy as np
 
 from abex.errors import UserError
 from abex.experiments.base import Experiment
-from abex.experiments.outcomes import Drawn, Outcome, collect, interval
+from abex.experiments.outcomes import Drawn, Outcome, collect, goals, interval, paired_curve
 from abex.experiments.panels import x_name, xs
 from abex.experiments.verdicts import FAILS, HOLDS, OPEN, RULES_IN_WORDS, Verdict, judge
 from abex.figures import COLOURS
@@ -24,6 +24,7 @@ from abex.files import write_atomically
 from abex.results import Store
 
 MARKS = {HOLDS: "yes", FAILS: "no", OPEN: "open"}
+LAST_COLUMNS = ("exploration slots", "CPU s", "runs", "which")
 GROUPS = {"paper": "in the paper", "authors": "its authors' code", "baseline": "baseline", "own": "ours"}
 
 
@@ -94,7 +95,7 @@ def figure_data(outcome: Outcome) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for drawn in outcome.lines:
         mean, (low, high) = drawn.loss.mean(axis=0), interval(drawn.loss)
-        gap = _difference(drawn, first)
+        gap = None if first is None else paired_curve(drawn, first)
         across = {x: xs(drawn, x) for x in ("step", "seconds", "evaluations")}
         for i in range(drawn.step.size):
             row = {"line": drawn.label, "loss": mean[i], "low": low[i], "high": high[i]}
@@ -113,19 +114,6 @@ def figure_data(outcome: Outcome) -> dict[str, Any]:
         ],
         "rows": rows,
     }
-
-
-def _difference(drawn: Drawn, first: Drawn | None) -> tuple[Any, Any, Any] | None:
-    """Mean and band of loss minus that of the first line, over the replications both have."""
-    if first is None or drawn.step.size != first.step.size:
-        return None
-    both = [r for r in drawn.replications if r in set(first.replications)]
-    if not both:
-        return None
-    gaps = np.array(
-        [drawn.loss[drawn.replications.index(r)] - first.loss[first.replications.index(r)] for r in both]
-    )
-    return gaps.mean(axis=0), *interval(gaps)
 
 
 def _short(value: Any) -> Any:
@@ -168,7 +156,8 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
         f"{f', margin {v.claim.margin:g}' if v.claim.margin else ''}</small></td></tr>"
         for v in verdicts
     ]
-    lines = [_line_row(drawn, outcome) for drawn in outcome.lines]
+    extra = _extra(outcome)
+    lines = [_line_row(d, [column[i] for column in extra.values()]) for i, d in enumerate(outcome.lines)]
     seeds = f"seed {experiment.seed}, replications 0 to {experiment.seeds - 1}"
     tuning = any(len(line.candidates) > 1 for line in experiment.lines)
     chosen = (
@@ -179,7 +168,7 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
     unfinished = f' <b class="open">{outcome.missing} cells are missing.</b>' if outcome.missing else ""
     deviations = "".join(f"<li>{_e(text)}</li>" for text in experiment.deviations)
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
-    columns = ("line", "policy drawn", loss, "95 % interval", "exploration slots", "CPU s", "runs", "which")
+    columns = ("line", "policy drawn", loss, "95 % interval", *extra, *LAST_COLUMNS)
     verdict_table = _table(("claim", "measured", "does it hold"), claims) if claims else ""
     return f"""
 <section id="{experiment.id}" class="experiment">
@@ -195,7 +184,22 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
 </section>"""
 
 
-def _line_row(drawn: Drawn, outcome: Outcome) -> str:
+def _extra(outcome: Outcome) -> dict[str, list[str]]:
+    """Columns by name: losses at the steps that claims ask about, and in boosting the CPU time to errors worth reaching."""
+    steps = sorted({claim.at for claim in outcome.experiment.claims if claim.at is not None})
+    levels = goals(outcome)[1] if outcome.experiment.kind == "boosting" else ()
+    columns = {f"at {step:,}": [_number(d.loss_at(step).mean(), "") for d in outcome.lines] for step in steps}
+    for level in levels:
+        name = f"CPU s to {level:.3g} %"
+        columns[name] = [_number(np.median(d.seconds_to(level)), "never") for d in outcome.lines]
+    return columns
+
+
+def _number(value: Any, otherwise: str) -> str:
+    return f"{float(value):.3g}" if np.isfinite(value) else otherwise
+
+
+def _line_row(drawn: Drawn, extra: list[str]) -> str:
     low, high = interval(drawn.final)
     slots = drawn.numbers.get("exploration_slots")
     cells = (
@@ -203,6 +207,7 @@ def _line_row(drawn: Drawn, outcome: Outcome) -> str:
         drawn.policy,
         f"{drawn.final.mean():.2f}",
         f"{float(low):.2f} to {float(high):.2f}",
+        *extra,
         "" if slots is None else f"{np.mean(slots):.0f}",
         f"{drawn.seconds[:, -1].mean():.2g}",
         len(drawn.replications),

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from abex.errors import UserError, one_of
-from abex.results import Cell, Payload, Store, canonical, key_of
+from abex.results import Cell, Payload, Store, key_of
 from abex.sweeps.cells import Failure, name_of
 from abex.sweeps.executors import Executor, in_processes, in_threads, on_cluster
+from abex.sweeps.forecast import Forecast
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
 LONGEST_BATCH = 32
@@ -22,9 +23,8 @@ class Progressed:
     total: int
     stored: int = 0  # were there before
     computed: int = 0
-    work: float = 0.0  # estimated seconds of all missing cells
-    done: float = 0.0  # estimated seconds of those computed
     seconds: float = 0.0  # of CPU, measured
+    seconds_left: float = 0.0  # of CPU, estimated
     damaged: list[str] = field(default_factory=list)  # names of entries computed again
     failed: list[tuple[str, Failure]] = field(default_factory=list)
 
@@ -73,14 +73,13 @@ def sweep(
     missing = [cell for key, cell in wanted.items() if key not in there]
     state = Progressed(total=len(wanted), stored=len(there))
     state.damaged = [name_of(wanted[key]) for key in wanted if key in kept and key not in there]
-    known = known_seconds(store) if missing else {}
-    estimates = {key_of(cell): estimate(cell, known) for cell in missing}
-    state.work = sum(estimates.values())
+    forecast = Forecast(missing, store if missing else None)
+    state.seconds_left = forecast.left
     tell(state)
     if not missing:
         return state
     run = executor_of() if executor is None else executor
-    for outcomes in run(batched(missing, estimates)):
+    for outcomes in run(batched(missing, forecast.seconds)):
         finished = [(cell, outcome) for cell, outcome in outcomes if isinstance(outcome, Payload)]
         store.put(finished)
         for cell, outcome in outcomes:
@@ -88,10 +87,11 @@ def sweep(
                 if outcome.mistake:
                     raise UserError(f"{name_of(cell)}: {outcome.why}")
                 state.failed.append((name_of(cell), outcome))
+                forecast.learn(cell, 0.0)
             else:
                 state.computed += 1
-                state.seconds += float(outcome.measured.get("seconds", 0.0))
-            state.done += estimates[key_of(cell)]
+                forecast.learn(cell, float(outcome.measured.get("seconds", 0.0)))
+        state.seconds, state.seconds_left = forecast.done, forecast.left
         tell(state)
     return state
 
@@ -105,41 +105,15 @@ def complain(state: Progressed) -> None:
         )
 
 
-def batched(cells: Sequence[Cell], estimates: dict[str, float]) -> Iterator[list[Cell]]:
+def batched(cells: Sequence[Cell], seconds_of: Callable[[Cell], float]) -> Iterator[list[Cell]]:
     """Batches of neighbouring cells that last about `BATCH_SECONDS`."""
     batch: list[Cell] = []
     seconds = 0.0
     for cell in cells:
         batch.append(cell)
-        seconds += estimates[key_of(cell)]
+        seconds += seconds_of(cell)
         if seconds >= BATCH_SECONDS or len(batch) == LONGEST_BATCH:
             yield batch
             batch, seconds = [], 0.0
     if batch:
         yield batch
-
-
-# -- how long ----------------------------------------------------------------------------------------------
-
-
-def estimate(cell: Cell, known: dict[str, float]) -> float:
-    """Seconds of CPU a cell will take: as its kin did (`known_seconds`), else a rough guess."""
-    kin = kin_of(cell)
-    if kin in known:
-        return known[kin]
-    length = float(cell.get("horizon") or cell.get("iterations") or 0)
-    per_step = {"bandit": 2e-6, "boosting": 1e-4}.get(str(cell.get("kind")), 0.0)
-    return length * per_step if length else 0.1
-
-
-def kin_of(cell: Cell) -> str:
-    """What a cell has in common with its other replications."""
-    return canonical({name: value for name, value in cell.items() if name not in ("seed", "replication")})
-
-
-def known_seconds(store: Store) -> dict[str, float]:
-    """Mean measured seconds of the cells in the store, by kin."""
-    sums: dict[str, list[float]] = {}
-    for cell, measured in store.measured():
-        sums.setdefault(kin_of(cell), []).append(float(measured.get("seconds", 0.0)))
-    return {kin: sum(values) / len(values) for kin, values in sums.items()}

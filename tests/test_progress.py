@@ -1,0 +1,85 @@
+"""What a person sees while a sweep runs: a bar on a terminal, a line in a log, nothing when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of Unix")
+
+FILE = """
+name = "bars"
+horizon = 300_000
+seeds = 8
+checkpoints = 10
+policies = ["KLUCB", "Uniform"]
+[problem.environment]
+name = "Bernoulli"
+means = [0.9, 0.8, 0.7]
+"""
+
+
+def run(tmp_path, *options: str, terminal: bool = False) -> tuple[str, str]:
+    """Standard output and error of `abex run`, the latter a terminal if asked."""
+    (tmp_path / "bars.toml").write_text(FILE)
+    command = [
+        sys.executable,
+        "-m",
+        "abex",
+        "run",
+        "bars.toml",
+        "--results",
+        "out",
+        "--workers",
+        "1",
+        *options,
+    ]
+    if not terminal:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+        return done.stdout, done.stderr
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child, env=environment
+    ) as process:
+        os.close(child)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(parent, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not chunk:
+                break
+            seen += chunk
+        assert process.wait(300) == 0
+    os.close(parent)
+    return "", seen.decode("utf-8", "replace")
+
+
+def test_a_terminal_shows_a_bar_with_rate_and_time_left(tmp_path):
+    _, seen = run(tmp_path, terminal=True)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+    assert re.search(r"bars-v1 .*%.* [\d.e+]+ cells/s, \d+:\d\d:\d\d left", plain)
+    assert "16 cells, 16 computed now" in plain
+
+
+def test_a_log_has_one_line_an_experiment_and_no_control_characters(tmp_path):
+    out, seen = run(tmp_path)
+    assert seen.count("\n") == 1
+    assert "\x1b" not in out + seen
+    assert run(tmp_path, "--quiet") == ("", "")
+
+
+def test_machines_read_rate_and_time_left(tmp_path):
+    out, seen = run(tmp_path, "--json")
+    events = [json.loads(text) for text in out.splitlines()]
+    assert seen == ""
+    assert events[-1]["computed"] == 16
+    assert events[-1]["cells_per_second"] > 0
+    assert events[-1]["seconds_left"] == 0.0
