@@ -91,7 +91,8 @@ class Fit:
         """Weights of the examples as given, (n, L), summing to 1."""
         w, labels = self.weights, self.stages.votes.shape[2]
         shape = (self.rows.size, -1)
-        now = w.values.reshape(shape) * w.factors.reshape(-1, w.values.reshape(shape).shape[1])[w.slot]
+        table = w.factors.reshape(-1, w.values.reshape(shape).shape[1])
+        now = w.values.reshape(shape) * table[w.group * w.stride + w.slot]
         plain = np.zeros((self.rows.size, labels))
         plain[self.rows] = np.abs(now[:, :labels].astype(np.float64))
         normal: NDArray[np.float64] = plain / plain.sum()
@@ -121,15 +122,15 @@ def start_fit(
     crowded = recipe.per_search * arms.features.size > MANY * (arms.start.size - 1)
     weights = new_weights(
         signs, group, first, start, dtype, depth=1 if crowded else None,
-        patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,
+        patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT, bounded=tree or bool(codes.wide.any()),
     )  # fmt: skip
     write_back(weights)
     search = new_search(
-        weights.chunks, dtype, lists=bool(codes.listed.any()), track=bool(codes.listed.any()) and weights.depth > 1,
+        weights.chunks, labels, dtype, lists=bool(codes.listed.any()), track=bool(codes.listed.any()) and weights.depth > 1,
         tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
     )  # fmt: skip
     learner = new_learner(
-        recipe.kind, n, weights.chunks, dtype, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,
+        recipe.kind, n, weights.total.size, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,
         smoothing=MULTIBOOST_SMOOTHING / n if recipe.multiboost else 0.0,
     )  # fmt: skip
     searches = {STUMP: 1, PRODUCT: recipe.terms * recipe.cycles, TREE: 2 * recipe.leaves}[recipe.kind]

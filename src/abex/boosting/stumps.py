@@ -12,23 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import (
-    absolute_sum,
-    add,
-    add_row,
-    add_row_product,
-    add_row_product_with_mass,
-    add_row_with_mass,
-    copy,
-    cross,
-    multiply,
-    subtract,
-    vectors,
-)
+from abex.boosting.lanes import add, add_to_bins, copy, cross_bins, cross_product, sweep, vectors
 from abex.boosting.weights import clear, settled
 from abex.kernels import compiled, kernel
 
-HALF_BINS = MOST_BINS // 2
+MOST_SUMS = 4  # kept for a bin, side by side
 EDGE, SCALE = 0, 1  # places in Search.best
 FEATURE, RANK, MISSING_RIGHT, BUFFER = 0, 1, 2, 3  # places in Search.cut
 
@@ -39,8 +27,9 @@ class Search(NamedTuple):
     sums: NDArray[
         Any
     ]  # (2 * bins * chunks, lanes): signed sums per bin, of the feature at hand and the best one
-    masses: NDArray[Any]  # same for absolute sums
-    edges: NDArray[Any]  # (4 * chunks, lanes): running, before the bin, best, one row
+    masses: NDArray[Any]  # same for absolute sums, where they are tracked
+    edges: NDArray[Any]  # (3 * chunks, lanes): all examples right, running, best
+    twice: NDArray[Any]  # (chunks, lanes): 2 for a label, 0 in the padding
     least: NDArray[Any]  # (chunks, lanes): what every label contributes at least; 0 for stumps
     bounds: NDArray[np.float64]  # (bins + 1,) edges at the borders of the bins
     best: NDArray[np.float64]  # [EDGE, SCALE]: the best edge and the sum of the weights searched
@@ -50,12 +39,14 @@ class Search(NamedTuple):
     tolerance: float  # differences of edges below this share of the weights are ties
 
 
-def new_search(chunks: int, dtype: Any, *, lists: bool, track: bool, tolerance: float) -> Search:
+def new_search(chunks: int, labels: int, dtype: Any, *, lists: bool, track: bool, tolerance: float) -> Search:
     """A record for rows of ``chunks`` vectors."""
     size = 2 * MOST_BINS * chunks
+    twice = vectors(chunks, dtype)
+    twice.reshape(-1)[:labels] = 2.0
     return Search(
-        vectors(size, dtype), vectors(size, dtype), vectors(4 * chunks, dtype), vectors(chunks, dtype), np.zeros(MOST_BINS + 1),
-        np.zeros(2), np.zeros(4, np.int64), lists, track, tolerance,
+        vectors(size, dtype), vectors(size if track else 0, dtype), vectors(3 * chunks, dtype), twice,
+        vectors(chunks, dtype), np.zeros(MOST_BINS + 1), np.zeros(2), np.zeros(4, np.int64), lists, track, tolerance,
     )  # fmt: skip
 
 
@@ -94,97 +85,137 @@ def keep_buffer(search: Any, buffer: int, before: float, kept: int) -> None:
 
 @kernel
 def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
-    """Sums (and masses, where needed) of the current weights over each bin of feature j."""
+    """Sums (and masses, where tracked) of the current weights over each bin of feature j."""
     chunks = w.chunks
-    sums, masses = search.sums, search.masses
-    heavy = search.track or codes.wide[j]
-    size = codes.bins[j] * chunks
-    # two sums for a bin, of even and odd rows, where there is room: neighbours often share a bin, and an addition
-    # would have to wait for the one before
-    odd = HALF_BINS if codes.bins[j] <= HALF_BINS else 0
-    clear(sums[base : base + size])
-    clear(masses[base : base + size])
-    if odd:
-        clear(sums[base + odd * chunks : base + odd * chunks + size])
-        clear(masses[base + odd * chunks : base + odd * chunks + size])
+    bins = codes.bins[j]
+    sums = search.sums[base : base + MOST_BINS * chunks]
+    several = clear_bins(sums, bins, chunks)
+    step = MOST_BINS // several
+    if search.track:
+        clear(search.masses[base : base + bins * chunks])
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
     listed = codes.listed[j]
-    sums, masses = sums[base:], masses[base:]
-    if listed:
-        fill_listed(code, codes.row[codes.row_start[j] : codes.row_start[j + 1]], w, sums, masses, odd, heavy)
+    row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
+    if settled(w) and not search.track:
+        if listed:
+            add_to_bins(sums, several - 1, step, code, row, w.values, None, None, 0, 0, code.size, chunks)
+        else:
+            add_to_bins(sums, several - 1, step, code, None, w.values, None, None, 0, 0, code.size, chunks)
     else:
-        fill_dense(code, w, sums, masses, odd, heavy)
-    if odd:
-        for at in range(size):
-            add(sums, at, sums, at + odd * chunks)
-            add(masses, at, masses, at + odd * chunks)
-    if listed:
-        fill_frequent(codes, j, w, search, base)
-
-
-@kernel
-def fill_dense(code: Any, w: Any, sums: Any, masses: Any, odd: int, heavy: bool) -> None:
-    """Add every row to its bin."""
-    chunks = w.chunks
-    if settled(w):
-        for i in range(code.size):
-            if heavy:
-                add_row_with_mass(sums, masses, code[i] + (i & 1) * odd, w.values, i, chunks)
+        last = 0
+        for group in range(w.group_start.size - 1):
+            first = last
+            last = w.group_start[group + 1]
+            start = group * w.stride
+            if search.track:
+                add_own(w, search, base, group, bins, several, -1.0)
+            if listed:
+                last = rows_before(row, first, last)
+                add_to_bins(
+                    sums,
+                    several - 1,
+                    step,
+                    code,
+                    row,
+                    w.values,
+                    w.slot,
+                    w.factors,
+                    start,
+                    first,
+                    last,
+                    chunks,
+                )
             else:
-                add_row(sums, code[i] + (i & 1) * odd, w.values, i, chunks)
-    elif heavy:
-        for i in range(code.size):
-            at = code[i] + (i & 1) * odd
-            add_row_product_with_mass(sums, masses, at, w.values, i, w.factors, w.slot[i], chunks)
-    else:
-        for i in range(code.size):
-            add_row_product(sums, code[i] + (i & 1) * odd, w.values, i, w.factors, w.slot[i], chunks)
+                add_to_bins(
+                    sums,
+                    several - 1,
+                    step,
+                    code,
+                    None,
+                    w.values,
+                    w.slot,
+                    w.factors,
+                    start,
+                    first,
+                    last,
+                    chunks,
+                )
+            if search.track:
+                add_own(w, search, base, group, bins, several, 1.0)
+    join_bins(sums, bins, several, chunks)
+    if search.track:
+        for at in range(
+            base, base + bins * chunks
+        ):  # what labels that are there have, and what the others have
+            for k in range(sums.shape[1]):
+                search.masses[at, k] = 2 * search.masses[at, k] - search.sums[at, k]
+    if listed:
+        fill_rest(search.sums, base, bins, codes.frequent[j], w.total, w.block)
+        if search.track:
+            fill_rest(search.masses, base, bins, codes.frequent[j], w.mass, w.block)
 
 
 @kernel
-def fill_listed(code: Any, row: Any, w: Any, sums: Any, masses: Any, odd: int, heavy: bool) -> None:
-    """Add the listed rows to their bins."""
-    chunks = w.chunks
-    if settled(w):
-        for m in range(row.size):
-            if heavy:
-                add_row_with_mass(sums, masses, code[m] + (m & 1) * odd, w.values, row[m], chunks)
-            else:
-                add_row(sums, code[m] + (m & 1) * odd, w.values, row[m], chunks)
-    else:
-        for m in range(row.size):
-            i = row[m]
-            at = code[m] + (m & 1) * odd
-            add_row_product_with_mass(sums, masses, at, w.values, i, w.factors, w.slot[i], chunks)
+def clear_bins(sums: Any, bins: int, chunks: int) -> int:
+    """Empty the bins; returns how many sums there is room for in each (see `add_to_bins`)."""
+    several = MOST_SUMS
+    while several * bins > MOST_BINS:
+        several //= 2
+    step = MOST_BINS // several * chunks
+    for m in range(several):
+        clear(sums[m * step : m * step + bins * chunks])
+    return several
 
 
 @kernel
-def fill_frequent(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
-    """The bin that is not listed: what the others leave of the totals."""
-    chunks = w.chunks
-    lanes = w.values.shape[1]
-    at = base + codes.frequent[j] * chunks
+def join_bins(sums: Any, bins: int, several: int, chunks: int) -> None:
+    """Add up the sums of each bin."""
+    for m in range(1, several):
+        for at in range(bins * chunks):
+            add(sums, at, sums, at + MOST_BINS // several * m * chunks)
+
+
+@kernel
+def fill_rest(sums: Any, base: int, bins: int, rest: int, whole: Any, block: Any) -> None:
+    """Bin ``rest``, still empty, gets what the others leave of the ``whole``."""
+    chunks, lanes = block.shape
+    clear(block)
+    for b in range(bins):
+        for c in range(chunks):
+            add(block, c, sums, base + b * chunks + c)
     for c in range(chunks):
         for k in range(lanes):
-            search.sums[at + c, k] = w.total[c * lanes + k]
-            search.masses[at + c, k] = w.mass[c * lanes + k]
-    for b in range(codes.bins[j]):
-        if b != codes.frequent[j]:
-            for c in range(chunks):
-                subtract(search.sums, at + c, search.sums, base + b * chunks + c)
-                subtract(search.masses, at + c, search.masses, base + b * chunks + c)
+            sums[base + rest * chunks + c, k] = whole[c * lanes + k] - block[c, k]
 
 
 @kernel
-def offer(search: Any, chunks: int, slack: float, edge: float, j: int, rank: int, missing_right: int) -> None:
-    """Keep the stump at the running edges if it beats the best."""
-    if edge > search.best[EDGE] + slack:
-        search.best[EDGE] = edge
-        search.cut[FEATURE] = j
-        search.cut[RANK] = rank
-        search.cut[MISSING_RIGHT] = missing_right
-        for c in range(chunks):
-            copy(search.edges, 2 * chunks + c, search.edges, c)
+def rows_before(row: Any, first: int, limit: int) -> int:
+    """How many of the ascending ``row`` are below ``limit``; the first ``first`` are."""
+    count = row.size - first
+    while count > 0:
+        half = count // 2
+        below = row[first + half] < limit
+        first = first + half + 1 if below else first
+        count = count - half - 1 if below else half
+    return first
+
+
+@kernel
+def add_own(w: Any, search: Any, base: int, group: int, bins: int, several: int, sign: float) -> None:
+    """Add what the bins have now of the group's own labels to the masses.
+
+    Before and after the group has been summed, with opposite signs: what remains are the sums over the group.
+    """
+    chunks = w.chunks
+    lanes = search.sums.shape[1]
+    step = MOST_BINS // several * chunks
+    for k in range(w.labels):
+        c, lane = k // lanes, k % lanes
+        if w.signs[group * chunks + c, lane] > 0.0:
+            for m in range(several):
+                for b in range(bins):
+                    at = base + b * chunks + c
+                    search.masses[at, lane] += sign * search.sums[at + m * step, lane]
 
 
 @kernel
@@ -192,80 +223,52 @@ def scan(codes: Any, j: int, w: Any, search: Any, base: int, missing_right: int,
     """Let the bins cross from right to left, smallest values first; returns the best edge met (or known)."""
     chunks = w.chunks
     slack = search.tolerance * search.best[SCALE]
-    edges, sums = search.edges, search.sums
+    bounds = search.bounds
     bins = codes.bins[j]
     first = 1 if codes.missing[j] else 0
-    for c in range(chunks):
-        for k in range(edges.shape[1]):
-            edges[c, k] = 0.0
-        for b in range(bins):
-            add(edges, c, sums, base + b * chunks + c)
+    crossing = first if missing_right else 0
+    sweep(bounds, search.edges, search.sums, base, bins, crossing, search.twice, search.least, chunks)
     top = known
-    edge = 0.0
-    if first == 1 and missing_right == 0:
-        for c in range(chunks):
-            edge += cross(edges, c, sums, base + c, search.least, c)
-        top = max(top, edge)
-        offer(search, chunks, slack, edge, j, -1, 0)
-    else:
-        for c in range(chunks):
-            edge += absolute_sum(edges, c)
-    if codes.wide[j]:
-        return scan_wide(codes, j, w, search, base, missing_right, edge, top)
-    for b in range(first, bins - 1):
-        edge = 0.0
-        for c in range(chunks):
-            edge += cross(edges, c, sums, base + b * chunks + c, search.least, c)
-        top = max(top, edge)
-        offer(search, chunks, slack, edge, j, b - first, missing_right)
+    for b in range(crossing + 1, bins):
+        top = max(top, bounds[b])
+    wide = codes.wide[j]
+    first_rank = codes.first_rank[codes.first_start[j] : codes.first_start[j + 1]]
+    best = search.best[EDGE]
+    at = -1  # best edges are those with bins below this one on the left
+    for b in range(crossing, bins):
+        if wide and b >= first and first_rank[b - first + 1] > first_rank[b - first] + 1:
+            mass = search.sums[
+                base + b * chunks + w.labels // w.values.shape[1], w.labels % w.values.shape[1]
+            ]
+            # inside the bin |e_l| <= (|e_l| before + after) / 2 + mass_l: no path of steps 2 s_il reaches further
+            if 0.5 * (bounds[b] + bounds[b + 1]) + mass + slack >= top:
+                cross_bins(search.edges, chunks, 0, search.sums, base, crossing, b, search.twice, chunks)
+                for rank in range(first_rank[b - first], first_rank[b - first + 1] - 1):
+                    edge = cross_rank(codes, j, rank, w, search)
+                    top = max(top, edge)
+                    if edge > best + slack:
+                        best = edge
+                        at = -1
+                        keep(search, best, j, rank, missing_right)
+                        for c in range(chunks):
+                            copy(search.edges, 2 * chunks + c, search.edges, chunks + c)
+        if b < bins - 1 and bounds[b + 1] > best + slack:
+            best = bounds[b + 1]
+            at = b + 1
+            rank = b - first if not wide or b < first else first_rank[b - first + 1] - 1
+            keep(search, best, j, rank, missing_right)
+    if at >= 0:
+        cross_bins(search.edges, 2 * chunks, 0, search.sums, base, crossing, at, search.twice, chunks)
     return top
 
 
 @kernel
-def scan_wide(
-    codes: Any, j: int, w: Any, search: Any, base: int, missing_right: int, edge: float, top: float
-) -> float:
-    """The exact best cut of a wide feature: inside a bin only where a bound says it could be better.
-
-    Inside bin b, |e_l| <= (|e_l| before + |e_l| after) / 2 + mass_l: no path of steps 2 s_il reaches further.
-    """
-    chunks = w.chunks
-    slack = search.tolerance * search.best[SCALE]
-    edges, bounds = search.edges, search.bounds
-    bins = codes.bins[j]
-    first = 1 if codes.missing[j] else 0
-    first_rank = codes.first_rank[codes.first_start[j] :]
-    for c in range(chunks):
-        copy(edges, chunks + c, edges, c)
-    bounds[first] = edge
-    for b in range(first, bins):
-        edge = 0.0
-        for c in range(chunks):
-            edge += cross(edges, c, search.sums, base + b * chunks + c, search.least, c)
-        bounds[b + 1] = edge
-        if b < bins - 1:
-            top = max(top, edge)
-    for c in range(chunks):
-        copy(edges, c, edges, chunks + c)
-    for b in range(first, bins):
-        if first_rank[b - first + 1] > first_rank[b - first] + 1:
-            mass = 0.0
-            for c in range(chunks):
-                mass += absolute_sum(search.masses, base + b * chunks + c)
-            if 0.5 * (bounds[b] + bounds[b + 1]) + mass >= top:
-                for c in range(chunks):
-                    copy(edges, chunks + c, edges, c)
-                for rank in range(first_rank[b - first], first_rank[b - first + 1] - 1):
-                    edge = cross_rank(codes, j, rank, w, search)
-                    top = max(top, edge)
-                    offer(search, chunks, slack, edge, j, rank, missing_right)
-                for c in range(chunks):
-                    copy(edges, c, edges, chunks + c)
-        for c in range(chunks):
-            cross(edges, c, search.sums, base + b * chunks + c, search.least, c)
-        if b < bins - 1:
-            offer(search, chunks, slack, bounds[b + 1], j, first_rank[b - first + 1] - 1, missing_right)
-    return top
+def keep(search: Any, edge: float, j: int, rank: int, missing_right: int) -> None:
+    """Note the best stump so far."""
+    search.best[EDGE] = edge
+    search.cut[FEATURE] = j
+    search.cut[RANK] = rank
+    search.cut[MISSING_RIGHT] = missing_right
 
 
 @kernel
@@ -277,12 +280,13 @@ def cross_rank(codes: Any, j: int, rank: int, w: Any, search: Any) -> float:
     edge = 0.0
     for at in range(place[rank], place[rank + 1]):
         i = order[at]
+        slot = w.group[i] * w.stride + w.slot[i]
         edge = 0.0
         for c in range(chunks):
-            multiply(
-                search.edges, 3 * chunks + c, w.values, i * chunks + c, w.factors, w.slot[i] * chunks + c
-            )
-            edge += cross(search.edges, c, search.edges, 3 * chunks + c, search.least, c)
+            edge += cross_product(
+                search.edges, chunks + c, w.values, i * chunks + c, w.factors, slot * chunks + c,
+                search.twice, search.least, c,
+            )  # fmt: skip
     return edge
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add, add_row_product_with_mass, vectors
+from abex.boosting.lanes import add, add_magnitudes
 from abex.boosting.products import accept_term, begin_product
 from abex.boosting.stages import (
     PRODUCT,
@@ -56,28 +56,31 @@ class Learner(NamedTuple):
     cut: NDArray[np.int64]  # (terms or leaves, 4) as Search.cut
     rows: NDArray[np.int32]  # (n,) examples by leaf
     spare: NDArray[np.int32]  # (n,) scratch
+    code: NDArray[np.uint8]  # (n,) scratch
     begin: NDArray[np.int64]  # (leaves,)
     end: NDArray[np.int64]
     parent: NDArray[np.int64]
     is_right: NDArray[np.bool_]
     gain: NDArray[np.float64]
     constant: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    total: NDArray[Any]  # (leaves * chunks, lanes)
+    total: NDArray[
+        np.float64
+    ]  # (leaves, L + 1) signed sums of the labels, mass; padded as rows of weights are
+    right: NDArray[np.float64]  # (leaves, L + 1) the same right of the best cut
 
 
 def new_learner(
-    kind: int, n: int, chunks: int, dtype: Any, *, terms: int = 1, cycles: int = 1, leaves: int = 1,
+    kind: int, n: int, width: int, *, terms: int = 1, cycles: int = 1, leaves: int = 1,
     smoothing: float = 0.0,
 ) -> Learner:  # fmt: skip
-    """A record for ``n`` examples."""
+    """A record for ``n`` examples with rows of ``width`` numbers."""
     examples = n if kind == TREE else 0
     return Learner(
         terms, cycles, leaves, smoothing, np.zeros(3, np.int64), np.zeros(2),
         np.zeros((max(terms, leaves), 4), np.int64), np.zeros(examples, np.int32),
-        np.zeros(examples, np.int32), np.zeros(leaves, np.int64), np.zeros(leaves, np.int64),
+        np.zeros(examples, np.int32), np.zeros(examples, np.uint8), np.zeros(leaves, np.int64), np.zeros(leaves, np.int64),
         np.zeros(leaves, np.int64), np.zeros(leaves, np.bool_), np.zeros(leaves), np.zeros(leaves),
-        np.zeros(leaves), vectors(leaves * chunks, dtype),
+        np.zeros((leaves, width)), np.zeros((leaves, width)),
     )  # fmt: skip
 
 
@@ -122,9 +125,10 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
     begin, end = inner_rows(codes, j, rank)
     for at in range(begin, end):
         i = codes.order[at]
-        add_row_product_with_mass(w.block[chunks:], w.block, 0, w.values, i, w.factors, w.slot[i], chunks)
+        slot = w.group[i] * w.stride + w.slot[i]
+        add_magnitudes(w.block, 0, w.values, i, w.factors, slot, chunks)
     everything = 0.0
-    for k in range(w.total.size):
+    for k in range(w.labels):
         right_mass = w.block[k // lanes, k % lanes]
         right = 0.5 * (w.total[k] + search.edges[2 * chunks + k // lanes, k % lanes])
         left_mass = w.mass[k] - right_mass

@@ -11,10 +11,21 @@ import math
 from typing import Any
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add_row, add_row_with_mass
+from abex.boosting.lanes import add_to_bins
 from abex.boosting.stages import coefficient_of, normaliser, record_cut, record_votes
-from abex.boosting.stumps import BUFFER, EDGE, FEATURE, MISSING_RIGHT, RANK, keep_buffer, scan
-from abex.boosting.weights import clear, write_back
+from abex.boosting.stumps import (
+    BUFFER,
+    EDGE,
+    FEATURE,
+    MISSING_RIGHT,
+    RANK,
+    clear_bins,
+    fill_rest,
+    join_bins,
+    keep_buffer,
+    scan,
+)
+from abex.boosting.weights import write_back
 from abex.kernels import compiled, kernel
 
 LEAF, LEAVES, WAITING = (
@@ -22,6 +33,7 @@ LEAF, LEAVES, WAITING = (
     1,
     2,
 )  # places in Learner.at: leaf searched, leaves so far, leaf to search next or -1
+LIGHTEST = 1e-30  # mass of a leaf whose weights have vanished: a search ends where there is none
 
 
 @compiled()
@@ -36,38 +48,24 @@ def begin_tree(learner: Any, search: Any, w: Any) -> float:
     learner.at[WAITING] = -1
     learner.parent[0] = -1
     w.numbers[0] = w.numbers[1]
-    sum_leaf(w, learner, 0)
+    learner.total[0, w.labels] = w.numbers[1]
+    for k in range(w.labels):
+        learner.total[0, k] = w.total[k] / w.numbers[2]
     return turn_to(learner, search, w, 0)
-
-
-@kernel
-def sum_leaf(w: Any, learner: Any, leaf: int) -> None:
-    """Signed sums and mass of a leaf."""
-    chunks = w.chunks
-    clear(w.block)
-    for m in range(learner.begin[leaf], learner.end[leaf]):
-        i = learner.rows[m]
-        add_row_with_mass(w.block[:chunks], w.block[chunks:], 0, w.values, i, chunks)
-    mass = 0.0
-    for c in range(chunks):
-        for k in range(w.block.shape[1]):
-            learner.total[leaf * chunks + c, k] = w.block[c, k]
-            mass += w.block[chunks + c, k]
-    learner.mass[leaf] = mass
 
 
 @kernel
 def turn_to(learner: Any, search: Any, w: Any, leaf: int) -> float:
     """Make ``leaf`` the one searched; returns its mass."""
     learner.at[LEAF] = leaf
+    lanes = search.least.shape[1]
     constant = 0.0
-    for c in range(w.chunks):
-        for k in range(search.least.shape[1]):
-            search.least[c, k] = abs(learner.total[leaf * w.chunks + c, k])
-            constant += search.least[c, k]
+    for k in range(w.labels):
+        search.least[k // lanes, k % lanes] = abs(learner.total[leaf, k])
+        constant += search.least[k // lanes, k % lanes]
     learner.constant[leaf] = constant
     learner.gain[leaf] = 0.0
-    return float(learner.mass[leaf])
+    return float(learner.total[leaf, w.labels])
 
 
 @compiled()
@@ -76,15 +74,27 @@ def try_in_leaf(codes: Any, j: int, w: Any, search: Any, learner: Any, known: fl
     if codes.bins[j] < 2:
         return known
     chunks = w.chunks
+    bins = codes.bins[j]
     buffer = 1 - search.cut[BUFFER]
     base = buffer * MOST_BINS * chunks
-    sums = search.sums[base : base + codes.bins[j] * chunks]
-    clear(sums)
+    sums = search.sums[base : base + MOST_BINS * chunks]
     leaf = learner.at[LEAF]
-    start = codes.code_start[j]
-    for m in range(learner.begin[leaf], learner.end[leaf]):
+    frequent = codes.frequent[j]
+    code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
+    count = 0
+    for m in range(learner.begin[leaf], learner.end[leaf]):  # those off the frequent bin, without a branch
         i = learner.rows[m]
-        add_row(sums, codes.code[start + i], w.values, i, chunks)
+        learner.spare[count] = i
+        learner.code[count] = code[i]
+        count += 1 if code[i] != frequent else 0
+    several = clear_bins(sums, bins, chunks)
+    add_to_bins(
+        sums, several - 1, MOST_BINS // several, learner.code, learner.spare, w.values, None, None, 0,
+        0, count, chunks,
+    )  # fmt: skip
+    join_bins(sums, bins, several, chunks)
+    if frequent >= 0:
+        fill_rest(sums, 0, bins, frequent, learner.total[leaf], w.block)
     before, kept = search.best[EDGE], search.cut[FEATURE]
     top = scan(codes, j, w, search, base, 0, known)
     if codes.missing[j]:
@@ -101,6 +111,7 @@ def accept_split(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
         learner.gain[leaf] = search.best[EDGE] - learner.constant[leaf]
         for m in range(4):
             learner.cut[leaf, m] = search.cut[m]
+        note_right(codes, w, search, learner, leaf)
     while True:
         if learner.at[WAITING] >= 0:
             leaf = learner.at[WAITING]
@@ -124,6 +135,29 @@ def accept_split(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
 
 
 @kernel
+def border_code(codes: Any, cut: Any) -> tuple[int, int]:
+    """Codes above the first number, or equal to the second, are right of a cut."""
+    missing = codes.missing[cut[FEATURE]]
+    return cut[RANK] + (1 if missing else 0), 0 if missing and cut[MISSING_RIGHT] == 1 else MOST_BINS
+
+
+@kernel
+def note_right(codes: Any, w: Any, search: Any, learner: Any, leaf: int) -> None:
+    """Signed sums and mass right of the best cut of a leaf: edges are right sums less left sums."""
+    lanes = w.values.shape[1]
+    for k in range(w.labels):
+        edge = search.edges[2 * w.chunks + k // lanes, k % lanes]
+        learner.right[leaf, k] = 0.5 * (learner.total[leaf, k] + edge)
+    limit, lost = border_code(codes, search.cut)
+    base = search.cut[BUFFER] * MOST_BINS * w.chunks + w.labels // lanes
+    mass = 0.0
+    for b in range(codes.bins[search.cut[FEATURE]]):
+        if b > limit or b == lost:
+            mass += search.sums[base + b * w.chunks, w.labels % lanes]
+    learner.right[leaf, w.labels] = mass
+
+
+@kernel
 def split(t: int, codes: Any, w: Any, learner: Any, stages: Any, leaf: int) -> None:
     """Cut a leaf: it keeps the left examples, a new leaf gets the right ones."""
     node = learner.at[LEAVES] - 1
@@ -138,8 +172,7 @@ def split(t: int, codes: Any, w: Any, learner: Any, stages: Any, leaf: int) -> N
     stages.left[t, node] = ~leaf
     stages.right[t, node] = ~other
     j = cut[FEATURE]
-    limit = cut[RANK] + (1 if codes.missing[j] else 0)
-    lost = 0 if cut[MISSING_RIGHT] == 1 and codes.missing[j] else MOST_BINS
+    limit, lost = border_code(codes, cut)
     start = codes.code_start[j]
     left = learner.begin[leaf]
     spare = 0
@@ -157,11 +190,14 @@ def split(t: int, codes: Any, w: Any, learner: Any, stages: Any, leaf: int) -> N
     learner.begin[other] = left
     learner.end[other] = learner.end[leaf]
     learner.end[leaf] = left
+    for k in range(w.labels + 1):
+        learner.total[other, k] = learner.right[leaf, k]
+        learner.total[leaf, k] -= learner.right[leaf, k]
     for k in (leaf, other):
         learner.parent[k] = node
         learner.is_right[k] = k == other
         learner.gain[k] = 0.0
-        sum_leaf(w, learner, k)
+        learner.total[k, w.labels] = max(learner.total[k, w.labels], LIGHTEST)
     learner.at[LEAVES] += 1
 
 
@@ -174,20 +210,20 @@ def finish_tree(t: int, w: Any, search: Any, learner: Any, stages: Any, votes: A
     chunks = w.chunks
     lanes = w.values.shape[1]
     edge = 0.0
-    for at in range(leaves * chunks):
-        for k in range(lanes):
-            edge += abs(learner.total[at, k])
+    for leaf in range(leaves):
+        for k in range(w.labels):
+            edge += abs(learner.total[leaf, k])
     edge /= w.numbers[0]
     coefficient = coefficient_of(edge, learner.smoothing)
     scale = 1.0 / (w.numbers[0] * normaliser(edge, coefficient))
     up, down = scale * math.exp(coefficient), scale * math.exp(-coefficient)
     slack = search.tolerance * w.numbers[0]
     for leaf in range(leaves):
-        for k in range(w.total.size):
-            votes[k] = 1.0 if learner.total[leaf * chunks + k // lanes, k % lanes] > slack else -1.0
+        for k in range(w.labels):
+            votes[k] = 1.0 if learner.total[leaf, k] > slack else -1.0
         record_votes(stages, t, leaf, votes)
         for group in range(w.signs.shape[0] // chunks):
-            for k in range(w.total.size):
+            for k in range(w.labels):
                 agrees = votes[k] * w.signs[group * chunks + k // lanes, k % lanes] > 0.0
                 at = (group * w.stride + leaf) * chunks + k // lanes
                 w.factors[at, k % lanes] = down if agrees else up

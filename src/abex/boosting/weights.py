@@ -3,9 +3,12 @@
 A base classifier multiplies the weights of example i by one of two rows of factors, which depend on the example's
 labels (its *group*) and on its side. So the update is put off: each example keeps its *slot*, the bit
 pattern of the sides it took since weights were last written back, and each group keeps one row of pending factors
-per pattern. The current weights of example i are ``values[i] * factors[slot[i]]``.
+per pattern. The current weights of example i are ``values[i] * factors[group * stride + slot[i]]``. Examples lie
+group by group.
 
-Weights carry the sign of their label, s = w y: sums of them are edges, sums of |s| are masses.
+Weights carry the sign of their label, s = w y: sums of them are edges, sums of |s| are masses. Within a group a
+label has one sign, so that masses follow from the sums of the groups. Where bins are bounded, the first number after the
+labels is an upper bound of the example's mass: its sum as written back, times e^a for each update since.
 """
 
 from __future__ import annotations
@@ -16,18 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.lanes import (
-    add_row_product_with_mass,
-    add_row_with_mass,
-    lanes_of,
-    multiply,
-    multiply_row_floored,
-    vectors,
-)
+from abex.boosting.lanes import lanes_of, multiply, note_masses, settle, sum_products, vectors
 from abex.kernels import compiled, kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
-PARALLEL = 4  # sums kept side by side, since each addition waits for the one before
 BLOCK = 512  # rows summed in working precision before they enter the double sums
 
 
@@ -35,11 +30,13 @@ class Weights(NamedTuple):
     """Signed weights of n examples in G groups; a row of labels is ``chunks`` vectors."""
 
     values: NDArray[Any]  # (n * chunks, lanes), as last written back
-    slot: NDArray[np.int32]  # (n,) group * stride + pattern
+    slot: NDArray[Any]  # (n,) the smallest unsigned integers that hold a pattern
+    group: NDArray[np.int32]  # (n,) ascending
+    group_start: NDArray[np.int64]  # (G + 1,)
     factors: NDArray[Any]  # (G * stride * chunks, lanes)
     signs: NDArray[Any]  # (G * chunks, lanes): +1 label is there, -1 it is not, 0 padding
     floor: NDArray[Any]  # (chunks, lanes): the smallest weight, 0 in the padding
-    block: NDArray[Any]  # (PARALLEL * 2 * chunks, lanes), scratch
+    block: NDArray[Any]  # (chunks, lanes), scratch
     sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
     total: NDArray[np.float64]  # (chunks * lanes,) sum of s, now
     mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
@@ -48,8 +45,10 @@ class Weights(NamedTuple):
     ]  # [0] sum of all weights, now; [1] their sum as written back, [2] the factor on it
     counts: NDArray[np.int64]  # [0] pending updates
     chunks: int
+    labels: int
     depth: int  # updates that fit into a pattern
     stride: int  # patterns of a group in the table, a power of two
+    bounded: bool  # number ``labels`` of a row is a bound of its mass
 
 
 def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -65,15 +64,16 @@ def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np
 def new_weights(
     signs: NDArray[np.int8], group: NDArray[np.int64], first: NDArray[np.int64], start: NDArray[np.float64],
     dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
+    bounded: bool = False,
 ) -> Weights:  # fmt: skip
-    """A record for examples with labels ``signs`` and initial weights ``start``, both (n, L).
+    """A record for examples with labels ``signs`` and initial weights ``start``, both (n, L), group by group.
 
     ``patterns`` reserves a table of that size for learners with that many leaves, which are written back at once;
     ``flips`` doubles the table by its negative.
     """
     n, labels = signs.shape
     lanes = lanes_of(dtype)
-    chunks = -(-labels // lanes)
+    chunks = -(-(labels + bounded) // lanes)
     if patterns is None:
         depth = depth or best_depth(n, len(first), chunks)
         patterns = 1 << depth
@@ -84,10 +84,12 @@ def new_weights(
     table_signs.reshape(len(first), -1)[:, :labels] = signs[first]
     floor = vectors(chunks, dtype)
     floor.reshape(-1)[:labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
+    starts = np.append(first, n).astype(np.int64)
     weights = Weights(
-        values, (group * stride).astype(np.int32), vectors(len(first) * stride * chunks, dtype), table_signs,
-        floor, vectors(PARALLEL * 2 * chunks, dtype), vectors(2 * chunks, dtype), np.zeros(chunks * lanes),
-        np.zeros(chunks * lanes), np.zeros(3), np.zeros(1, np.int64), chunks, depth or 1, stride,
+        values, np.zeros(n, np.min_scalar_type(stride - 1)), group.astype(np.int32), starts,
+        vectors(len(first) * stride * chunks, dtype), table_signs, floor, vectors(chunks, dtype),
+        vectors(2 * chunks, dtype), np.zeros(chunks * lanes), np.zeros(chunks * lanes), np.zeros(3),
+        np.zeros(1, np.int64), chunks, labels, depth or 1, stride, bounded,
     )  # fmt: skip
     weights.factors[:] = 1.0
     return weights
@@ -110,43 +112,41 @@ def clear(rows: Any) -> None:
 
 @kernel
 def add_block(w: Any) -> None:
-    """Add the sums of a block of rows to the totals."""
-    chunks = w.chunks
+    """Add the sums of a block of rows of one group to the totals."""
     lanes = w.block.shape[1]
-    for row in range(PARALLEL * chunks):
-        for k in range(lanes):
-            w.total[row % chunks * lanes + k] += w.block[row, k]
-            w.mass[row % chunks * lanes + k] += w.block[PARALLEL * chunks + row, k]
+    for k in range(w.labels):
+        value = w.block[k // lanes, k % lanes]
+        w.total[k] += value
+        w.mass[k] += abs(value)
 
 
 @compiled()
 def write_back(w: Any) -> None:
     """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4]."""
     chunks = w.chunks
-    lanes = w.values.shape[1]
-    for k in range(w.total.size):
+    for k in range(w.labels):
         w.total[k] = 0.0
         w.mass[k] = 0.0
-    sums, masses = w.block[: PARALLEL * chunks], w.block[PARALLEL * chunks :]
-    n = w.slot.size
-    for begin in range(0, n, BLOCK):
-        clear(w.block)
-        for i in range(begin, min(n, begin + BLOCK)):
-            slot = w.slot[i]
-            multiply_row_floored(w.values, i, w.values, i, w.factors, slot, w.floor, 0, chunks)
-            add_row_with_mass(sums, masses, i % PARALLEL, w.values, i, chunks)
-            w.slot[i] = slot & -w.stride
-        add_block(w)
+    for group in range(w.group_start.size - 1):
+        end = w.group_start[group + 1]
+        for begin in range(w.group_start[group], end, BLOCK):
+            last = min(end, begin + BLOCK)
+            settle(w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, begin, last, chunks)
+            if w.bounded:
+                note_masses(w.values, w.labels, begin, last, chunks)
+            add_block(w)
+    for i in range(w.slot.size):
+        w.slot[i] = 0
     everything = 0.0
-    for k in range(w.mass.size):
+    for k in range(w.labels):
         everything += w.mass[k]
     factor = 1.0 if 0.25 < everything < 4.0 else 1.0 / everything
-    for k in range(w.mass.size):
+    for k in range(w.labels):
         w.total[k] *= factor
         w.mass[k] *= factor
     for slot in range(0, w.factors.shape[0], w.stride * chunks):
         for c in range(chunks):
-            for k in range(lanes):
+            for k in range(w.factors.shape[1]):
                 w.factors[slot + c, k] = factor
     negate(w, 1)
     w.numbers[0] = everything * factor
@@ -163,15 +163,17 @@ def settled(w: Any) -> bool:
 
 @kernel
 def negate(w: Any, patterns: int) -> None:
-    """Keep the second half of each group's table, if there is one, the negative of the first."""
+    """Keep the second half of each group's table, if there is one, the negative of the first, bounds of masses apart."""
     half = w.stride // 2
     if half < (1 << w.depth):
         return
     size = half * w.chunks
+    lanes = w.factors.shape[1]
     for start in range(0, w.factors.shape[0], 2 * size):
         for at in range(start, start + patterns * w.chunks):
-            for k in range(w.factors.shape[1]):
-                w.factors[at + size, k] = -w.factors[at, k]
+            for k in range(lanes):
+                is_label = at % w.chunks * lanes + k < w.labels
+                w.factors[at + size, k] = -w.factors[at, k] if is_label else w.factors[at, k]
 
 
 @kernel
@@ -183,7 +185,7 @@ def side_factors(w: Any, group: int, votes: Any, coefficient: float, flagged: fl
     for c in range(w.chunks):
         for k in range(lanes):
             agreement = votes[c * lanes + k] * flagged * w.signs[group * w.chunks + c, k]
-            w.sides[c, k] = up if agreement > 0.0 else down
+            w.sides[c, k] = down if agreement < 0.0 else up  # padding has no sign: the larger factor
             w.sides[w.chunks + c, k] = down if agreement > 0.0 else up
 
 
@@ -206,16 +208,14 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
 
 @compiled()
 def sum_up(w: Any) -> None:
-    """Totals and masses of the current weights, signs of the table included."""
-    chunks = w.chunks
-    for k in range(w.total.size):
+    """Totals of the current weights, signs of the table included."""
+    for k in range(w.labels):
         w.total[k] = 0.0
-        w.mass[k] = 0.0
-    sums, masses = w.block[: PARALLEL * chunks], w.block[PARALLEL * chunks :]
-    n = w.slot.size
-    for begin in range(0, n, BLOCK):
-        clear(w.block)
-        for i in range(begin, min(n, begin + BLOCK)):
-            add_row_product_with_mass(sums, masses, i % PARALLEL, w.values, i, w.factors, w.slot[i], chunks)
-        add_block(w)
-    w.numbers[0] = w.mass.sum()
+    lanes = w.block.shape[1]
+    for group in range(w.group_start.size - 1):
+        end = w.group_start[group + 1]
+        for begin in range(w.group_start[group], end, BLOCK):
+            last = min(end, begin + BLOCK)
+            sum_products(w.block, w.values, w.slot, w.factors, group * w.stride, begin, last, w.chunks)
+            for k in range(w.labels):
+                w.total[k] += w.block[k // lanes, k % lanes]
