@@ -108,7 +108,9 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
         ("horizon = 3e2", "horizon = 300\niterations = 5", r"iterations is not for the kind 'bandit'"),
         ('label = "coin"', 'label = "UCB1"', r"two lines called 'UCB1'"),
         ("title =", "title", r"mine\.toml is not TOML"),
-        ('name = "two-arms"', "", r"the key 'name' is missing"),
+        ('name = "two-arms"', "", r"the key 'name' is missing.*above the first \[table\]"),
+        ('name = "two-arms"', 'name = "two-arms"\nkind = "bandits"', r"unknown kind 'bandits'.*'bandit'"),
+        ('first = "UCB1"', 'first = "UCB1"\nat = 301', r"at must be at most 300, got 301"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_the_nearest_right_word(file, wrong, right, message):
