@@ -108,7 +108,9 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
         ("horizon = 3e2", "horizon = 300\niterations = 5", r"iterations is not for the kind 'bandit'"),
         ('label = "coin"', 'label = "UCB1"', r"two lines called 'UCB1'"),
         ("title =", "title", r"mine\.toml is not TOML"),
-        ('name = "two-arms"', "", r"the key 'name' is missing"),
+        ('name = "two-arms"', "", r"the key 'name' is missing.*above the first \[table\]"),
+        ('name = "two-arms"', 'name = "two-arms"\nkind = "bandits"', r"unknown kind 'bandits'.*'bandit'"),
+        ('first = "UCB1"', 'first = "UCB1"\nat = 301', r"at must be at most 300, got 301"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_the_nearest_right_word(file, wrong, right, message):
@@ -317,3 +319,21 @@ def test_every_panel_has_a_tuned_rival_baselines_and_deviations_that_name_their_
         labels = {one.label for one in experiment.lines}
         assert {"ABE", "BGE", "BGE, authors' code", "uniform", "ABE, tuned"} <= labels
         assert len({claim.text for claim in experiment.claims}) == len(experiment.claims) >= 3
+
+
+def test_cells_of_other_sources_are_counted_and_pruned_on_request(file, tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert command("run", file, "--results", folder, "--quiet") == 0
+    with Store(folder / "cells.sqlite") as store:
+        key, cell, payload = next(iter(store))
+        store.put(
+            [(cell, Payload(payload.arrays, payload.numbers, {**payload.measured, "sources": "older"}))]
+        )
+        count = len(store)
+    capsys.readouterr()
+    command("results", "--results", folder)
+    assert "1 cells were computed by other sources" in capsys.readouterr().out
+    command("results", "--results", folder, "prune", "--stale", "--yes")
+    with Store(folder / "cells.sqlite") as store:
+        assert len(store) == count - 1
+        assert key not in store.keys()  # noqa: SIM118 - a store is no dictionary

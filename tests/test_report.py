@@ -149,3 +149,58 @@ def test_the_page_is_dark_when_asked_and_fits_a_phone(browser, path):
     assert page.evaluate(background) != dark
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     context.close()
+
+
+def test_on_a_phone_no_verdict_is_cut_off(browser, path):
+    context = browser.new_context(viewport={"width": 390, "height": 800}, offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    answers = page.locator("table.verdicts td:last-child").all()
+    assert answers
+    assert all(
+        box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in (one.bounding_box() for one in answers)
+    )
+    context.close()
+
+
+def test_a_black_line_has_a_visible_mark_in_the_dark(browser, path):
+    context = browser.new_context(color_scheme="dark", offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    marks = page.evaluate(
+        "[...document.querySelectorAll('#one-v1 .legend button')].map((b) => getComputedStyle(b).borderLeftColor)"
+    )
+    assert len(marks) == len(NAMES)
+    assert "rgb(0, 0, 0)" not in marks
+    context.close()
+
+
+def test_a_print_has_every_figure_and_table_and_cuts_nothing_off(browser, path):
+    """Also from a dark page, and what is folded on the screen is unfolded on paper."""
+    context = browser.new_context(viewport={"width": 794, "height": 1123}, color_scheme="dark", offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_function(
+        "document.querySelectorAll('.plot svg').length === 2"
+    )  # drawn without being scrolled to
+    page.emulate_media(media="print")
+    assert all(one.is_visible() for one in page.locator(".plot svg, table, details pre").all())
+    widths = "[...document.querySelectorAll('table, .plot svg')].map((e) => e.getBoundingClientRect().right)"
+    assert max(page.evaluate(widths)) <= 794
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 31, 36)"
+    assert len(page.pdf(format="A4")) > 10_000
+    context.close()
+
+
+def test_everything_can_be_reached_and_used_by_keyboard(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#one-v1 .legend button").first.focus()
+    page.keyboard.press("Space")
+    assert page.locator("#one-v1 .legend button").first.get_attribute("aria-pressed") == "false"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.locator("#one-v1 .legend button").nth(1).get_attribute("aria-pressed") == "false"
+    page.locator("#one-v1 table.lines th button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#one-v1 table.lines th").first.get_attribute("aria-sort") == "ascending"

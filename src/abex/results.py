@@ -141,6 +141,8 @@ class Store:
             text, where = str(error), str(self.path)
             if "full" in text:
                 why = "the disk is full: free some space and run again, what was finished is kept"
+            elif "disk I/O error" in text:
+                why = "a quota or limit is reached, or the disk fails; what was finished is kept, run again when there is room"
             elif "locked" in text:
                 why = f"another process has been writing to it for {PATIENCE:.0f} s"
             elif "malformed" in text or "not a database" in text:

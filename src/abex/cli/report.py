@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import webbrowser
 from pathlib import Path
 
 import click
@@ -29,8 +30,8 @@ def command(out: str | None, show: bool, watch: bool, folder: str) -> None:
     with open_store(folder, must_exist=True) as store:
         size = write_report(store, path, refresh=EVERY if watch else None)
         click.echo(f"{path} ({size / 1e6:.1f} MB)")
-        if show:
-            click.launch(str(path.resolve()))
+        if show and not webbrowser.open(path.resolve().as_uri()):
+            click.echo(f"abex: no browser could be started, open {path} yourself", err=True)
         if watch:
             try:
                 before = store.state()

@@ -51,6 +51,11 @@ def show(folder: str) -> None:
         )
         for name in store.experiments():
             click.echo(f"experiment {name}")
+        if stale := _stale(store):
+            click.echo(
+                f"{len(stale)} cells were computed by other sources of abex than these: their numbers may be those of "
+                "older kernels (`abex results prune --stale`)"
+            )
         for _, cell in store.damaged():
             click.echo(f"damaged: {name_of(cell)}; the next run computes it again", err=True)
 
@@ -102,16 +107,18 @@ def as_frame(store: Store) -> Any:
 
 @command.command(context_settings=CONTEXT, epilog="Example:  abex results prune --unused --yes")
 @click.option("--unused", is_flag=True, help="Cells that no stored experiment uses.")
+@click.option("--stale", is_flag=True, help="Cells computed by other sources of abex than these.")
 @click.option("--damaged", is_flag=True, help="Entries that do not fit their checksum.")
 @click.option("--experiment", default=None, help="An experiment, with the cells no other one uses.")
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would go.")
 @click.pass_obj
-def prune(folder: str, unused: bool, damaged: bool, experiment: str | None, yes: bool) -> None:
+def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str | None, yes: bool) -> None:
     """Remove results that are not needed any more."""
-    if not (unused or damaged or experiment):
-        raise UserError("say what to prune: --unused, --damaged or --experiment NAME")
+    if not (unused or stale or damaged or experiment):
+        raise UserError("say what to prune: --unused, --stale, --damaged or --experiment NAME")
     with open_store(folder, must_exist=True) as store:
         doomed: set[str] = {key for key, _ in store.damaged()} if damaged else set()
+        doomed |= _stale(store) if stale else set()
         kept = store.experiments()
         if experiment is not None:
             from abex.errors import one_of
@@ -140,6 +147,15 @@ def rescue(folder: str) -> None:
     old.replace(aside)
     new.replace(old)
     click.echo(f"{copied} cells saved, {lost} seen but damaged; the old file is {aside}")
+
+
+def _stale(store: Store) -> set[str]:
+    """Keys of the cells that other sources of abex have computed."""
+    from abex.kernels import source_stamp
+    from abex.results import key_of
+
+    stamp = source_stamp()
+    return {key_of(cell) for cell, measured in store.measured() if measured.get("sources") != stamp}
 
 
 def _used(store: Store, definitions: dict[str, Any]) -> set[str]:

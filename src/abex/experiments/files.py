@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from abex.errors import UserError, nearest
+from abex.errors import UserError, nearest, one_of
 from abex.experiments.base import Claim, Experiment, Line, policy_text
 from abex.files import read_text
-from abex.sweeps.cells import load_code
+from abex.sweeps.cells import PROTOCOL, load_code
 from abex.sweeps.problems import bandit_problem, with_checksums
 
 
@@ -86,6 +86,7 @@ def read_experiment(path: str | Path) -> Experiment:
 def _experiment(plain: _File, path: Path) -> Experiment:
     code = {name: read_text(path.parent / name, "policies") for name in plain.own}
     load_code(code)
+    one_of("kind", plain.kind, PROTOCOL)
     length_key, other = ("horizon", "iterations") if plain.kind == "bandit" else ("iterations", "horizon")
     length = getattr(plain, length_key)
     if length is None:
@@ -132,5 +133,6 @@ def _sentence(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"unknown key {where!r}{nearest(str(key), model.model_fields)}"
     if error["type"] == "missing":
-        return f"the key {where!r} is missing"
+        hint = "" if above else " (the keys of the experiment itself stand above the first [table])"
+        return f"the key {where!r} is missing{hint}"
     return f"{where}: {str(error['msg'])[0].lower()}{str(error['msg'])[1:]}, got {error['input']!r}"

@@ -140,12 +140,13 @@ def _overview(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
         for outcome, verdicts in judged
         for verdict in verdicts
     ]
-    return _table(("experiment", "claim", "measured", "does it hold"), rows)
+    return _table(("experiment", "claim", "measured", "does it hold"), rows, "verdicts")
 
 
-def _table(columns: tuple[str, ...], rows: list[str]) -> str:
+def _table(columns: tuple[str, ...], rows: list[str], kind: str = "lines") -> str:
     head = "".join(f'<th scope="col"><button type="button">{_e(column)}</button></th>' for column in columns)
-    return f'<div class="wide"><table class="sortable"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<div class="wide"><table class="sortable {kind}">{body}</table></div>'
 
 
 def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
@@ -169,7 +170,7 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
     deviations = "".join(f"<li>{_e(text)}</li>" for text in experiment.deviations)
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
     columns = ("line", "policy drawn", loss, "95 % interval", *extra, *LAST_COLUMNS)
-    verdict_table = _table(("claim", "measured", "does it hold"), claims) if claims else ""
+    verdict_table = _table(("claim", "measured", "does it hold"), claims, "verdicts") if claims else ""
     return f"""
 <section id="{experiment.id}" class="experiment">
 <h2>{_e(experiment.title)}</h2>

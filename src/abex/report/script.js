@@ -123,7 +123,7 @@ function controls(figure) {
       button.setAttribute("aria-pressed", !state.hidden.has(line.label));
     });
     button.className = "";
-    button.style.setProperty("--colour", line.colour);
+    button.style.setProperty("--colour", line.colour === "#000000" ? "var(--ink)" : line.colour);
     button.setAttribute("aria-pressed", "true");
     legend.append(button);
   }

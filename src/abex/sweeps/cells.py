@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from abex.errors import UserError, nearest
+from abex.kernels import source_stamp
 from abex.results import Cell, Payload, canonical, key_of
 from abex.sweeps.problems import bandit_problem
 
@@ -66,9 +67,8 @@ def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
     function = getattr(importlib.import_module(module), name)
     began = time.thread_time()
     payload: Payload = function(cell, stopped)
-    return Payload(
-        payload.arrays, payload.numbers, {"seconds": time.thread_time() - began, **payload.measured}
-    )
+    about = {"seconds": time.thread_time() - began, "sources": source_stamp()}
+    return Payload(payload.arrays, payload.numbers, {**about, **payload.measured})
 
 
 def run_bandit(cell: Cell, stopped: Stopped) -> Payload:
@@ -103,8 +103,6 @@ def opened(problem: str) -> tuple[Any, Any]:
 
 def run_batch(cells: list[Cell], stopped: Stopped = lambda: False) -> tuple[str, list[Payload | Failure]]:
     """Compute cells one after the other; what fails is reported and the rest goes on. With it the sources' stamp."""
-    from abex.kernels import source_stamp
-
     outcomes: list[Payload | Failure] = []
     for cell in cells:
         try:

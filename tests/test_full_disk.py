@@ -1,0 +1,89 @@
+"""A disk that is really full, in a process of its own: one sentence, exit code 2, and what was stored stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from abex.results import Store
+
+resource = pytest.importorskip("resource", reason="limits on file sizes are a matter of Unix")
+FILE = """
+name = "disk"
+horizon = 200
+seeds = 300
+checkpoints = 60
+policies = ["Uniform"]
+[problem.environment]
+name = "Bernoulli"
+means = [0.9, 0.8, 0.7]
+"""
+
+
+def run(
+    folder: Path, out: Path, *, limit: int | None = None, prefix: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess:
+    """`abex run`, with files that may not grow beyond ``limit`` bytes."""
+    (folder / "disk.toml").write_text(FILE)
+
+    def restrict() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    command = [
+        sys.executable,
+        "-m",
+        "abex",
+        "run",
+        "disk.toml",
+        "--results",
+        str(out),
+        "--workers",
+        "1",
+        "--quiet",
+    ]
+    return subprocess.run(
+        [*prefix, *command], cwd=folder, capture_output=True, text=True, timeout=300, preexec_fn=restrict,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+    )  # fmt: skip
+
+
+def check_refusal(done: subprocess.CompletedProcess) -> None:
+    assert done.returncode == 2
+    assert done.stderr.startswith("abex: cannot write to the store")
+    assert done.stderr.count("\n") == 1
+    assert "kept" in done.stderr
+
+
+def test_a_limit_on_file_sizes_stops_a_run_and_the_next_one_goes_on(tmp_path):
+    """Works without any privilege: the system refuses to let the store grow, as a quota does."""
+    run(tmp_path, tmp_path / "warm")  # what is compiled goes to the cache without a limit
+    out = tmp_path / "out"
+    check_refusal(run(tmp_path, out, limit=150_000))
+    with Store(out / "cells.sqlite") as store:
+        kept = store.keys()
+        assert 0 < len(kept) < 300
+        assert not store.damaged()
+    assert run(tmp_path, out).returncode == 0
+    with Store(out / "cells.sqlite") as ours, Store(tmp_path / "warm" / "cells.sqlite") as whole:
+        assert kept < ours.keys()
+        assert ours.dump() == whole.dump()
+
+
+def test_a_full_file_system_stops_a_run(tmp_path):
+    """A file system of 300 kB, mounted in a name space of its own, where the machine permits that."""
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine permits no mounts of one's own")
+    (tmp_path / "small").mkdir()
+    run(tmp_path, tmp_path / "warm")
+    script = 'mount -t tmpfs -o size=300k none small && "$@"; code=$?; cp small/cells.sqlite saved.sqlite; exit $code'
+    done = run(tmp_path, Path("small"), prefix=("unshare", "-rm", "sh", "-c", script, "sh"))
+    check_refusal(done)
+    assert "disk is full" in done.stderr
+    with Store(tmp_path / "saved.sqlite") as store:
+        assert 0 < len(store) < 300
+        assert not store.damaged()
