@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_BINS = 256  # a code is one byte
-WIDE_BINS = 96  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
+WIDE_BINS = 192  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
 LISTED_FROM = 0.5  # share of the most frequent value from which the other rows are listed
+# lists must save this share of all codes, since with them totals are carried from stump to stump
+LISTS_PAY = 0.2
 BLOCK = 64  # columns converted at a time
 
 
@@ -27,7 +29,7 @@ class Codes(NamedTuple):
     missing: NDArray[np.bool_]  # (d,) bin 0 holds missing values
     listed: NDArray[np.bool_]  # (d,)
     wide: NDArray[np.bool_]  # (d,)
-    frequent: NDArray[np.int64]  # (d,) the bin that is not listed
+    frequent: NDArray[np.int64]  # (d,) the bin of a value that most rows share, or -1; not listed
     code_start: NDArray[np.int64]  # (d + 1,)
     code: NDArray[np.uint8]
     row_start: NDArray[np.int64]  # (d + 1,) listed features only
@@ -86,10 +88,14 @@ def encode(
     """
 
     def coded(block: tuple[int, int]) -> list[Column]:
-        return [encode_column(c, lists, exact, single) for c in columns(X, rows, *block)]
+        return [encode_column(c, exact, single) for c in columns(X, rows, *block)]
 
     blocks = [(first, min(first + BLOCK, X.shape[1])) for first in range(0, X.shape[1], BLOCK)]
-    return gather([column for part in mapper(coded, blocks) for column in part])
+    parts = [column for part in mapper(coded, blocks) for column in part]
+    saved = sum(rows.size - column.code.size for column in parts if column.listed)
+    if not lists or saved < LISTS_PAY * rows.size * sum(column.bins > 1 for column in parts):
+        parts = [spread(column, rows.size) for column in parts]
+    return gather(parts)
 
 
 def columns(X: Any, rows: NDArray[np.int64], first: int, last: int) -> Iterator[NDArray[np.float64]]:
@@ -101,7 +107,7 @@ def columns(X: Any, rows: NDArray[np.int64], first: int, last: int) -> Iterator[
         yield across[j][rows].astype(np.float64)
 
 
-def encode_column(values: NDArray[np.float64], lists: bool, exact: bool, single: bool) -> Column:
+def encode_column(values: NDArray[np.float64], exact: bool, single: bool) -> Column:
     """Code one feature."""
     lost = np.isnan(values)
     missing = bool(lost.any())
@@ -111,7 +117,7 @@ def encode_column(values: NDArray[np.float64], lists: bool, exact: bool, single:
     wide = distinct.size > most
     counts = np.bincount(rank, minlength=distinct.size)
     common = int(counts.argmax()) if distinct.size else 0
-    listed = bool(lists and distinct.size > 1 and counts[common] >= LISTED_FROM * values.size)
+    listed = bool(distinct.size > 1 and counts[common] >= LISTED_FROM * values.size)
     first = NOTHING
     bin_of_rank = np.arange(distinct.size)
     if wide:
@@ -179,6 +185,25 @@ def midpoints(distinct: NDArray[np.float64], single: bool) -> NDArray[np.float64
         return ((narrow[:-1] + narrow[1:]) / np.float32(2.0)).astype(np.float64)
     middle = distinct[:-1] / 2 + distinct[1:] / 2
     return np.where((middle >= distinct[:-1]) & (middle < distinct[1:]), middle, distinct[:-1])
+
+
+def largest_bin(codes: Codes) -> int:
+    """The most rows that a bin of a wide feature has to keep in order."""
+    most = 0
+    for j in np.flatnonzero(codes.wide):
+        place = codes.place[codes.place_start[j] : codes.place_start[j + 1]]
+        first_rank = codes.first_rank[codes.first_start[j] : codes.first_start[j + 1]]
+        most = max(most, int(np.diff(place[first_rank]).max()))
+    return most
+
+
+def spread(column: Column, n: int) -> Column:
+    """The same feature without a list."""
+    if not column.listed:
+        return column
+    code = np.full(n, column.frequent, np.uint8)
+    code[column.row] = column.code
+    return column._replace(listed=False, code=code, row=NO_ROWS)
 
 
 def gather(parts: list[Column]) -> Codes:

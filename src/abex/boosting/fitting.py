@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.encoding import Codes, encode
+from abex.boosting.encoding import Codes, encode, largest_bin
 from abex.boosting.model import Model, model_from
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Arms, Pulls, Stages, new_stages
 from abex.boosting.stumps import Search, new_search
@@ -20,6 +20,7 @@ from abex.policies.base import Kernels, Policy, Setting
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
 MANY = 8  # features searched per update
+MANY_LABELS = 64  # labels of all groups together
 SMALL = 1 << 16  # weights: up to this many doubles cost no more than floats
 MULTIBOOST_SMOOTHING = 0.01  # over the number of examples
 
@@ -118,16 +119,20 @@ def start_fit(
     codes = encode(X, rows, lists=not tree, exact=not tree, single=recipe.multiboost, mapper=mapper)
     dtype = recipe.dtype or (np.float64 if labels <= 8 or n * labels <= SMALL else np.float32)
     arms = make_arms(codes, recipe, groups)
-    # with many searches between two updates it pays to have the weights at hand
+    # with many searches between two updates it pays to have the weights at hand; so it does where totals would have to
+    # be carried for many groups of labels
     crowded = recipe.per_search * arms.features.size > MANY * (arms.start.size - 1)
+    lists = bool(codes.listed.any())
+    at_once = crowded or (lists and (signs[first] > 0).sum() > MANY_LABELS)
     weights = new_weights(
-        signs, group, first, start, dtype, depth=1 if crowded else None,
-        patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT, bounded=tree or bool(codes.wide.any()),
+        signs, group, first, start, dtype, depth=1 if at_once else None,
+        patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,
+        bounded=tree or bool(codes.wide.any()),
     )  # fmt: skip
     write_back(weights)
     search = new_search(
-        weights.chunks, labels, dtype, lists=bool(codes.listed.any()), track=bool(codes.listed.any()) and weights.depth > 1,
-        tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
+        weights.chunks, labels, dtype, inner=largest_bin(codes), lists=lists,
+        track=lists and weights.depth > 1, tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
     )  # fmt: skip
     learner = new_learner(
         recipe.kind, n, weights.total.size, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,

@@ -31,14 +31,9 @@ def vectors(count: int, dtype: Any) -> NDArray[Any]:
     return raw[skip : skip + count * lanes].reshape(count, lanes)
 
 
-def add(out: Any, o: int, a: Any, i: int) -> None:
-    """out[o] += a[i]."""
-    out[o] += a[i]
-
-
-def copy(out: Any, o: int, a: Any, i: int) -> None:
-    """out[o] = a[i]."""
-    out[o] = a[i]
+def clear(out: Any, count: int) -> None:
+    """The first ``count`` vectors = 0."""
+    out[:count] = 0.0
 
 
 def multiply(out: Any, o: int, a: Any, i: int, b: Any, j: int) -> None:
@@ -51,30 +46,22 @@ def add_magnitudes(out: Any, o: int, a: Any, i: int, b: Any, j: int, n: int) -> 
     out[o * n : o * n + n] += np.abs(a[i * n : i * n + n] * b[j * n : j * n + n])
 
 
-def cross_product(
-    edges: Any, e: int, a: Any, i: int, b: Any, j: int, twice: Any, least: Any, k: int
-) -> float:
-    """edges[e] -= twice[k] a[i] b[j]: an example changes side; returns the sum of max(|edges[e]|, least[k])."""
-    edges[e] -= twice[k] * (a[i] * b[j])
-    return float(np.maximum(np.abs(edges[e]), least[k]).sum())
-
-
 def add_to_bins(
-    sums: Any, mask: int, step: int, code: Any, row: Any, values: Any, slot: Any, factors: Any, start: int,
+    sums: Any, bins: int, several: int, code: Any, row: Any, values: Any, slot: Any, factors: Any, start: int,
     first: int, last: int, n: int,
 ) -> None:  # fmt: skip
     """Add example ``row[m]`` to row ``code[m]`` of ``sums``, m = first..last-1.
 
     The row added is that of ``values`` times row ``start + slot`` of ``factors``. Without ``row`` it is example m, without
     ``slot`` there are no factors. Neighbours often share a bin, and an addition would have to wait for the one
-    before: so each bin has mask + 1 sums, ``step`` rows apart, used in turn.
+    before: so each bin has ``several`` sums (1, 2 or 4), ``bins`` rows apart, used in turn.
     """
     for m in range(first, last):
-        o = code[m] + (m & mask) * step
+        o = int(code[m]) + ((m - first) & (several - 1)) * bins
         i = m if row is None else row[m]
         value = values[i * n : i * n + n]
         if slot is not None:
-            j = start + slot[i]
+            j = start + int(slot[i])
             value = value * factors[j * n : j * n + n]
         sums[o * n : o * n + n] += value
 
@@ -106,15 +93,31 @@ def note_masses(values: Any, lane: int, first: int, last: int, n: int) -> None:
     rows[:, lane] = np.abs(rows).sum(axis=1)
 
 
+def join_bins(sums: Any, bins: int, several: int, n: int) -> None:
+    """Add up the ``several`` sums of each bin."""
+    sums[: bins * n] = sums[: several * bins * n].reshape(several, bins * n, -1).sum(axis=0)
+
+
+def sum_bins(out: Any, sums: Any, first: int, last: int, n: int) -> None:
+    """Row 0 of ``out`` = sum of rows first..last-1 of ``sums``."""
+    out[:n] = sums[first * n : last * n].reshape(last - first, n, -1).sum(axis=0)
+
+
+def add_column(out: Any, sums: Any, lane: int, several: int, bins: int, sign: int, n: int) -> None:
+    """Number ``lane`` of the first rows of ``out`` += sign times that of ``sums``, bins as in `add_to_bins`."""
+    columns = sums[: several * bins * n].reshape(several, bins, -1)[:, :, lane]
+    out[: bins * n].reshape(bins, -1)[:, lane] += sign * columns.sum(axis=0)
+
+
 def sweep(
-    bounds: Any, edges: Any, sums: Any, base: int, bins: int, crossing: int, twice: Any, least: Any, n: int
+    bounds: Any, edges: Any, sums: Any, bins: int, crossing: int, twice: Any, least: Any, n: int
 ) -> None:
-    """The edges of all cuts between bins, rows of ``sums`` from vector ``base`` on.
+    """The edges of all cuts between bins, the first rows of ``sums``.
 
     Row 0 of ``edges`` = sum of all bins; ``bounds[crossing]`` = its sum of max(|edge|, least); ``bounds[b + 1]`` = the
     same after bins crossing..b have changed side, each taking ``twice`` its sum off the edges.
     """
-    rows = sums[base : base + bins * n].reshape(bins, n, -1)
+    rows = sums[: bins * n].reshape(bins, n, -1)
     edges[:n] = rows.sum(axis=0) * (twice[:n] * 0.5)
     running = edges[:n].copy()
     bounds[crossing] = np.maximum(np.abs(running), least[:n]).sum()
@@ -123,14 +126,29 @@ def sweep(
         bounds[b + 1] = np.maximum(np.abs(running), least[:n]).sum()
 
 
-def cross_bins(
-    edges: Any, o: int, i: int, sums: Any, base: int, first: int, last: int, twice: Any, n: int
-) -> None:
+def cross_bins(edges: Any, o: int, i: int, sums: Any, first: int, last: int, twice: Any, n: int) -> None:
     """Vectors o.. of ``edges`` = vectors i.. after bins first..last-1 have changed side, as in `sweep`."""
-    rows = sums[base : base + last * n].reshape(last, n, -1)
+    rows = sums[: last * n].reshape(last, n, -1)
     running = edges[i : i + n].copy()
     for b in range(first, last):
         running -= twice[:n] * rows[b]
+    edges[o : o + n] = running
+
+
+def cross_rows(
+    inner: Any, edges: Any, o: int, i: int, values: Any, group: Any, slot: Any, factors: Any, stride: int,
+    order: Any, first: int, last: int, twice: Any, least: Any, n: int,
+) -> None:  # fmt: skip
+    """Vectors o.. of ``edges`` = vectors i.. after examples ``order[first:last]`` have changed side.
+
+    ``inner[k]`` = sum of max(|edge|, least) after the first k + 1 have. Factors of an example are row
+    ``group * stride + slot``.
+    """
+    running = edges[i : i + n].copy()
+    for k, row in enumerate(order[first:last]):
+        j = group[row] * stride + int(slot[row])
+        running -= twice[:n] * (values[row * n : row * n + n] * factors[j * n : j * n + n])
+        inner[k] = np.maximum(np.abs(running), least[:n]).sum()
     edges[o : o + n] = running
 
 

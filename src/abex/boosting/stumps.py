@@ -12,11 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add, add_to_bins, copy, cross_bins, cross_product, sweep, vectors
-from abex.boosting.weights import clear, settled
+from abex.boosting.lanes import (
+    add_column,
+    add_to_bins,
+    clear,
+    cross_bins,
+    cross_rows,
+    join_bins,
+    lanes_of,
+    sum_bins,
+    sweep,
+    vectors,
+)
+from abex.boosting.weights import settled
 from abex.kernels import compiled, kernel
 
-MOST_SUMS = 4  # kept for a bin, side by side
+ROOM = 2 * MOST_BINS  # sums kept for a feature: up to four for a bin
 EDGE, SCALE = 0, 1  # places in Search.best
 FEATURE, RANK, MISSING_RIGHT, BUFFER = 0, 1, 2, 3  # places in Search.cut
 
@@ -26,12 +37,13 @@ class Search(NamedTuple):
 
     sums: NDArray[
         Any
-    ]  # (2 * bins * chunks, lanes): signed sums per bin, of the feature at hand and the best one
-    masses: NDArray[Any]  # same for absolute sums, where they are tracked
-    edges: NDArray[Any]  # (3 * chunks, lanes): all examples right, running, best
+    ]  # (2, ROOM * chunks, lanes): signed sums per bin, of the feature at hand and the best one
+    masses: NDArray[Any]  # (2, bins * chunks, lanes): the same for absolute sums, where they are tracked
+    edges: NDArray[Any]  # (4 * chunks, lanes): all examples right, running, best, scratch
     twice: NDArray[Any]  # (chunks, lanes): 2 for a label, 0 in the padding
     least: NDArray[Any]  # (chunks, lanes): what every label contributes at least; 0 for stumps
     bounds: NDArray[np.float64]  # (bins + 1,) edges at the borders of the bins
+    inner: NDArray[np.float64]  # (most examples of a bin,) edges inside a bin
     best: NDArray[np.float64]  # [EDGE, SCALE]: the best edge and the sum of the weights searched
     cut: NDArray[np.int64]  # [FEATURE, RANK, MISSING_RIGHT, BUFFER]
     lists: bool  # some features are listed: their sums need the totals
@@ -39,14 +51,19 @@ class Search(NamedTuple):
     tolerance: float  # differences of edges below this share of the weights are ties
 
 
-def new_search(chunks: int, labels: int, dtype: Any, *, lists: bool, track: bool, tolerance: float) -> Search:
-    """A record for rows of ``chunks`` vectors."""
-    size = 2 * MOST_BINS * chunks
+def new_search(
+    chunks: int, labels: int, dtype: Any, *, inner: int, lists: bool, track: bool, tolerance: float
+) -> Search:
+    """A record for rows of ``chunks`` vectors and wide bins of up to ``inner`` examples."""
+    lanes = lanes_of(dtype)
+    masses = MOST_BINS * chunks if track else 0
     twice = vectors(chunks, dtype)
     twice.reshape(-1)[:labels] = 2.0
     return Search(
-        vectors(size, dtype), vectors(size if track else 0, dtype), vectors(3 * chunks, dtype), twice,
-        vectors(chunks, dtype), np.zeros(MOST_BINS + 1), np.zeros(2), np.zeros(4, np.int64), lists, track, tolerance,
+        vectors(2 * ROOM * chunks, dtype).reshape(2, -1, lanes),
+        vectors(2 * masses, dtype).reshape(2, masses, lanes), vectors(4 * chunks, dtype), twice,
+        vectors(chunks, dtype), np.zeros(MOST_BINS + 1), np.zeros(inner), np.zeros(2),
+        np.zeros(4, np.int64), lists, track, tolerance,
     )  # fmt: skip
 
 
@@ -67,11 +84,10 @@ def try_feature(codes: Any, j: int, w: Any, search: Any, known: float) -> float:
     before = search.best[EDGE]
     kept = search.cut[FEATURE]
     buffer = 1 - search.cut[BUFFER]
-    base = buffer * MOST_BINS * w.chunks
-    fill_bins(codes, j, w, search, base)
-    top = scan(codes, j, w, search, base, 0, known)
+    fill_bins(codes, j, w, search, buffer)
+    top = scan(codes, j, w, search, buffer, 0, known)
     if codes.missing[j]:
-        top = scan(codes, j, w, search, base, 1, top)
+        top = scan(codes, j, w, search, buffer, 1, top)
     keep_buffer(search, buffer, before, kept)
     return float(top)
 
@@ -84,108 +100,67 @@ def keep_buffer(search: Any, buffer: int, before: float, kept: int) -> None:
 
 
 @kernel
-def fill_bins(codes: Any, j: int, w: Any, search: Any, base: int) -> None:
+def fill_bins(codes: Any, j: int, w: Any, search: Any, buffer: int) -> None:
     """Sums (and masses, where tracked) of the current weights over each bin of feature j."""
     chunks = w.chunks
     bins = codes.bins[j]
-    sums = search.sums[base : base + MOST_BINS * chunks]
-    several = clear_bins(sums, bins, chunks)
-    step = MOST_BINS // several
+    sums, masses = search.sums[buffer], search.masses[buffer]
+    several = sums_per_bin(bins)
+    clear(sums, several * bins * chunks)
     if search.track:
-        clear(search.masses[base : base + bins * chunks])
+        clear(masses, bins * chunks)
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
     listed = codes.listed[j]
     row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
     if settled(w) and not search.track:
         if listed:
-            add_to_bins(sums, several - 1, step, code, row, w.values, None, None, 0, 0, code.size, chunks)
+            add_to_bins(sums, bins, several, code, row, w.values, None, None, 0, 0, code.size, chunks)
         else:
-            add_to_bins(sums, several - 1, step, code, None, w.values, None, None, 0, 0, code.size, chunks)
+            add_to_bins(sums, bins, several, code, None, w.values, None, None, 0, 0, code.size, chunks)
     else:
         last = 0
         for group in range(w.group_start.size - 1):
-            first = last
-            last = w.group_start[group + 1]
-            start = group * w.stride
+            first, last = last, w.group_start[group + 1]
             if search.track:
-                add_own(w, search, base, group, bins, several, -1.0)
+                add_own(w, masses, sums, group, bins, several, -1)
             if listed:
                 last = rows_before(row, first, last)
                 add_to_bins(
-                    sums,
-                    several - 1,
-                    step,
-                    code,
-                    row,
-                    w.values,
-                    w.slot,
-                    w.factors,
-                    start,
-                    first,
-                    last,
-                    chunks,
-                )
+                    sums, bins, several, code, row, w.values, w.slot, w.factors, group * w.stride,
+                    first, last, chunks,
+                )  # fmt: skip
             else:
                 add_to_bins(
-                    sums,
-                    several - 1,
-                    step,
-                    code,
-                    None,
-                    w.values,
-                    w.slot,
-                    w.factors,
-                    start,
-                    first,
-                    last,
-                    chunks,
-                )
+                    sums, bins, several, code, None, w.values, w.slot, w.factors, group * w.stride,
+                    first, last, chunks,
+                )  # fmt: skip
             if search.track:
-                add_own(w, search, base, group, bins, several, 1.0)
+                add_own(w, masses, sums, group, bins, several, 1)
     join_bins(sums, bins, several, chunks)
     if search.track:
-        for at in range(
-            base, base + bins * chunks
-        ):  # what labels that are there have, and what the others have
+        for at in range(bins * chunks):  # labels that are there, and the others
             for k in range(sums.shape[1]):
-                search.masses[at, k] = 2 * search.masses[at, k] - search.sums[at, k]
+                masses[at, k] = 2 * masses[at, k] - sums[at, k]
     if listed:
-        fill_rest(search.sums, base, bins, codes.frequent[j], w.total, w.block)
+        fill_rest(sums, bins, codes.frequent[j], w.total, w.block)
         if search.track:
-            fill_rest(search.masses, base, bins, codes.frequent[j], w.mass, w.block)
+            fill_rest(masses, bins, codes.frequent[j], w.mass, w.block)
 
 
 @kernel
-def clear_bins(sums: Any, bins: int, chunks: int) -> int:
-    """Empty the bins; returns how many sums there is room for in each (see `add_to_bins`)."""
-    several = MOST_SUMS
-    while several * bins > MOST_BINS:
-        several //= 2
-    step = MOST_BINS // several * chunks
-    for m in range(several):
-        clear(sums[m * step : m * step + bins * chunks])
-    return several
+def sums_per_bin(bins: int) -> int:
+    """How many sums there is room for in each bin (see `add_to_bins`)."""
+    return 4 if 4 * bins <= ROOM else 2 if 2 * bins <= ROOM else 1
 
 
 @kernel
-def join_bins(sums: Any, bins: int, several: int, chunks: int) -> None:
-    """Add up the sums of each bin."""
-    for m in range(1, several):
-        for at in range(bins * chunks):
-            add(sums, at, sums, at + MOST_BINS // several * m * chunks)
-
-
-@kernel
-def fill_rest(sums: Any, base: int, bins: int, rest: int, whole: Any, block: Any) -> None:
+def fill_rest(sums: Any, bins: int, rest: int, whole: Any, block: Any) -> None:
     """Bin ``rest``, still empty, gets what the others leave of the ``whole``."""
     chunks, lanes = block.shape
-    clear(block)
-    for b in range(bins):
-        for c in range(chunks):
-            add(block, c, sums, base + b * chunks + c)
+    sum_bins(block, sums, 0, bins, chunks)
     for c in range(chunks):
         for k in range(lanes):
-            sums[base + rest * chunks + c, k] = whole[c * lanes + k] - block[c, k]
+            sums[rest * chunks + c, k] = whole[c * lanes + k] - block[c, k]
 
 
 @kernel
@@ -201,64 +176,62 @@ def rows_before(row: Any, first: int, limit: int) -> int:
 
 
 @kernel
-def add_own(w: Any, search: Any, base: int, group: int, bins: int, several: int, sign: float) -> None:
+def add_own(w: Any, masses: Any, sums: Any, group: int, bins: int, several: int, sign: int) -> None:
     """Add what the bins have now of the group's own labels to the masses.
 
     Before and after the group has been summed, with opposite signs: what remains are the sums over the group.
     """
-    chunks = w.chunks
-    lanes = search.sums.shape[1]
-    step = MOST_BINS // several * chunks
+    lanes = sums.shape[1]
     for k in range(w.labels):
-        c, lane = k // lanes, k % lanes
-        if w.signs[group * chunks + c, lane] > 0.0:
-            for m in range(several):
-                for b in range(bins):
-                    at = base + b * chunks + c
-                    search.masses[at, lane] += sign * search.sums[at + m * step, lane]
+        if w.signs[group * w.chunks + k // lanes, k % lanes] > 0.0:
+            add_column(masses, sums, k, several, bins, sign, w.chunks)
 
 
 @kernel
-def scan(codes: Any, j: int, w: Any, search: Any, base: int, missing_right: int, known: float) -> float:
+def scan(codes: Any, j: int, w: Any, search: Any, buffer: int, missing_right: int, known: float) -> float:
     """Let the bins cross from right to left, smallest values first; returns the best edge met (or known)."""
     chunks = w.chunks
     slack = search.tolerance * search.best[SCALE]
-    bounds = search.bounds
+    edges, sums, bounds = search.edges, search.sums[buffer], search.bounds
     bins = codes.bins[j]
     first = 1 if codes.missing[j] else 0
     crossing = first if missing_right else 0
-    sweep(bounds, search.edges, search.sums, base, bins, crossing, search.twice, search.least, chunks)
+    sweep(bounds, edges, sums, bins, crossing, search.twice, search.least, chunks)
     top = known
     for b in range(crossing + 1, bins):
         top = max(top, bounds[b])
     wide = codes.wide[j]
     first_rank = codes.first_rank[codes.first_start[j] : codes.first_start[j + 1]]
-    best = search.best[EDGE]
+    place = codes.place[codes.place_start[j] : codes.place_start[j + 1]]
+    row, lane = w.labels // w.values.shape[1], w.labels % w.values.shape[1]
     at = -1  # best edges are those with bins below this one on the left
+    running = crossing  # so are running edges
+    cross_bins(edges, chunks, 0, sums, running, crossing, search.twice, chunks)
     for b in range(crossing, bins):
-        if wide and b >= first and first_rank[b - first + 1] > first_rank[b - first] + 1:
-            mass = search.sums[
-                base + b * chunks + w.labels // w.values.shape[1], w.labels % w.values.shape[1]
-            ]
+        low, high = b - first, b - first + 1  # ranks of the bin, the last of them on the border
+        if wide and b >= first:
+            low, high = first_rank[low], first_rank[high]
             # inside the bin |e_l| <= (|e_l| before + after) / 2 + mass_l: no path of steps 2 s_il reaches further
+            mass = sums[row + b * chunks, lane] if high > low + 1 else -top
             if 0.5 * (bounds[b] + bounds[b + 1]) + mass + slack >= top:
-                cross_bins(search.edges, chunks, 0, search.sums, base, crossing, b, search.twice, chunks)
-                for rank in range(first_rank[b - first], first_rank[b - first + 1] - 1):
-                    edge = cross_rank(codes, j, rank, w, search)
+                cross_bins(edges, chunks, chunks, sums, running, b, search.twice, chunks)
+                running = b
+                cross_inner(codes, j, w, search, low, high - 1, 3 * chunks)
+                found = -1
+                for rank in range(low, high - 1):
+                    edge = search.inner[place[rank + 1] - place[low] - 1]
                     top = max(top, edge)
-                    if edge > best + slack:
-                        best = edge
-                        at = -1
-                        keep(search, best, j, rank, missing_right)
-                        for c in range(chunks):
-                            copy(search.edges, 2 * chunks + c, search.edges, chunks + c)
-        if b < bins - 1 and bounds[b + 1] > best + slack:
-            best = bounds[b + 1]
+                    if edge > search.best[EDGE] + slack:
+                        keep(search, edge, j, rank, missing_right)
+                        found = rank
+                if found >= 0:
+                    at = -1
+                    cross_inner(codes, j, w, search, low, found + 1, 2 * chunks)
+        if b < bins - 1 and bounds[b + 1] > search.best[EDGE] + slack:
+            keep(search, bounds[b + 1], j, high - 1, missing_right)
             at = b + 1
-            rank = b - first if not wide or b < first else first_rank[b - first + 1] - 1
-            keep(search, best, j, rank, missing_right)
     if at >= 0:
-        cross_bins(search.edges, 2 * chunks, 0, search.sums, base, crossing, at, search.twice, chunks)
+        cross_bins(edges, 2 * chunks, 0, sums, crossing, at, search.twice, chunks)
     return top
 
 
@@ -272,22 +245,14 @@ def keep(search: Any, edge: float, j: int, rank: int, missing_right: int) -> Non
 
 
 @kernel
-def cross_rank(codes: Any, j: int, rank: int, w: Any, search: Any) -> float:
-    """Let the examples whose value has this rank cross to the left; returns the new edge."""
-    chunks = w.chunks
+def cross_inner(codes: Any, j: int, w: Any, search: Any, first: int, last: int, out: int) -> None:
+    """Let ranks first..last-1 cross: from the running edges to vectors ``out``.. of the edges."""
+    start = codes.order_start[j]
     place = codes.place[codes.place_start[j] :]
-    order = codes.order[codes.order_start[j] :]
-    edge = 0.0
-    for at in range(place[rank], place[rank + 1]):
-        i = order[at]
-        slot = w.group[i] * w.stride + w.slot[i]
-        edge = 0.0
-        for c in range(chunks):
-            edge += cross_product(
-                search.edges, chunks + c, w.values, i * chunks + c, w.factors, slot * chunks + c,
-                search.twice, search.least, c,
-            )  # fmt: skip
-    return edge
+    cross_rows(
+        search.inner, search.edges, out, w.chunks, w.values, w.group, w.slot, w.factors, w.stride,
+        codes.order, start + place[first], start + place[last], search.twice, search.least, w.chunks,
+    )  # fmt: skip
 
 
 @kernel
@@ -319,17 +284,20 @@ def mark(codes: Any, j: int, rank: int, missing_right: int, slot: Any, bit: int)
     limit = border(codes, j, rank)
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
     flagged = 1.0
-    lost = 0 if missing_right and codes.missing[j] else MOST_BINS
+    lost = missing_right and codes.missing[j]
     if codes.listed[j]:
         row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
         right = codes.frequent[j] <= limit  # the side of the rows listed that lie opposite the frequent value
         flagged = 1.0 if right else -1.0
-        for m in range(row.size):
-            slot[row[m]] ^= bit if (code[m] > limit or code[m] == lost) == right else 0
+        for m in range(row.size):  # an unsigned index needs no look at its sign
+            slot[np.uintp(row[m])] ^= bit if (code[m] > limit) == right else 0
+        if lost:
+            for m in range(row.size):
+                slot[np.uintp(row[m])] ^= bit if code[m] == 0 else 0
     else:
         for i in range(code.size):
             slot[i] ^= bit if code[i] > limit else 0
-        if lost == 0:
+        if lost:
             for i in range(code.size):
                 slot[i] ^= bit if code[i] == 0 else 0
     begin, end = inner_rows(codes, j, rank)

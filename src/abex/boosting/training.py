@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add, add_magnitudes
+from abex.boosting.lanes import add_magnitudes, sum_bins
 from abex.boosting.products import accept_term, begin_product
 from abex.boosting.stages import (
     PRODUCT,
@@ -39,7 +38,7 @@ from abex.boosting.stumps import (
     try_feature,
 )
 from abex.boosting.trees import accept_split, begin_tree, try_in_leaf
-from abex.boosting.weights import clear, put_off, write_back
+from abex.boosting.weights import put_off, write_back
 from abex.kernels import compiled, kernel
 from abex.policies.base import Kernels
 
@@ -114,14 +113,12 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
     chunks = w.chunks
     lanes = w.values.shape[1]
     j, rank = search.cut[FEATURE], search.cut[RANK]
-    base = search.cut[BUFFER] * MOST_BINS * chunks
-    clear(w.block)
-    for b in range(border(codes, j, rank) + 1, codes.bins[j]):
-        for c in range(chunks):
-            add(w.block, c, search.masses, base + b * chunks + c)
+    masses = search.masses[search.cut[BUFFER]]
+    sum_bins(w.block, masses, border(codes, j, rank) + 1, codes.bins[j], chunks)
     if codes.missing[j] and search.cut[MISSING_RIGHT]:
         for c in range(chunks):
-            add(w.block, c, search.masses, base + c)
+            for k in range(lanes):
+                w.block[c, k] += masses[c, k]
     begin, end = inner_rows(codes, j, rank)
     for at in range(begin, end):
         i = codes.order[at]

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from abex.boosting.encoding import MOST_BINS
-from abex.boosting.lanes import add_to_bins
+from abex.boosting.lanes import add_to_bins, clear, join_bins
 from abex.boosting.stages import coefficient_of, normaliser, record_cut, record_votes
 from abex.boosting.stumps import (
     BUFFER,
@@ -19,11 +19,10 @@ from abex.boosting.stumps import (
     FEATURE,
     MISSING_RIGHT,
     RANK,
-    clear_bins,
     fill_rest,
-    join_bins,
     keep_buffer,
     scan,
+    sums_per_bin,
 )
 from abex.boosting.weights import write_back
 from abex.kernels import compiled, kernel
@@ -76,8 +75,7 @@ def try_in_leaf(codes: Any, j: int, w: Any, search: Any, learner: Any, known: fl
     chunks = w.chunks
     bins = codes.bins[j]
     buffer = 1 - search.cut[BUFFER]
-    base = buffer * MOST_BINS * chunks
-    sums = search.sums[base : base + MOST_BINS * chunks]
+    sums = search.sums[buffer]
     leaf = learner.at[LEAF]
     frequent = codes.frequent[j]
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
@@ -87,18 +85,16 @@ def try_in_leaf(codes: Any, j: int, w: Any, search: Any, learner: Any, known: fl
         learner.spare[count] = i
         learner.code[count] = code[i]
         count += 1 if code[i] != frequent else 0
-    several = clear_bins(sums, bins, chunks)
-    add_to_bins(
-        sums, several - 1, MOST_BINS // several, learner.code, learner.spare, w.values, None, None, 0,
-        0, count, chunks,
-    )  # fmt: skip
+    several = sums_per_bin(bins)
+    clear(sums, several * bins * chunks)
+    add_to_bins(sums, bins, several, learner.code, learner.spare, w.values, None, None, 0, 0, count, chunks)
     join_bins(sums, bins, several, chunks)
     if frequent >= 0:
-        fill_rest(sums, 0, bins, frequent, learner.total[leaf], w.block)
+        fill_rest(sums, bins, frequent, learner.total[leaf], w.block)
     before, kept = search.best[EDGE], search.cut[FEATURE]
-    top = scan(codes, j, w, search, base, 0, known)
+    top = scan(codes, j, w, search, buffer, 0, known)
     if codes.missing[j]:
-        top = scan(codes, j, w, search, base, 1, top)
+        top = scan(codes, j, w, search, buffer, 1, top)
     keep_buffer(search, buffer, before, kept)
     return float(top)
 
@@ -149,11 +145,11 @@ def note_right(codes: Any, w: Any, search: Any, learner: Any, leaf: int) -> None
         edge = search.edges[2 * w.chunks + k // lanes, k % lanes]
         learner.right[leaf, k] = 0.5 * (learner.total[leaf, k] + edge)
     limit, lost = border_code(codes, search.cut)
-    base = search.cut[BUFFER] * MOST_BINS * w.chunks + w.labels // lanes
+    sums = search.sums[search.cut[BUFFER]]
     mass = 0.0
     for b in range(codes.bins[search.cut[FEATURE]]):
         if b > limit or b == lost:
-            mass += search.sums[base + b * w.chunks, w.labels % lanes]
+            mass += sums[b * w.chunks + w.labels // lanes, w.labels % lanes]
     learner.right[leaf, w.labels] = mass
 
 

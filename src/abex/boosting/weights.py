@@ -103,14 +103,6 @@ def best_depth(n: int, groups: int, chunks: int) -> int:
 
 
 @kernel
-def clear(rows: Any) -> None:
-    """Set all vectors to zero."""
-    for c in range(rows.shape[0]):
-        for k in range(rows.shape[1]):
-            rows[c, k] = 0.0
-
-
-@kernel
 def add_block(w: Any) -> None:
     """Add the sums of a block of rows of one group to the totals."""
     lanes = w.block.shape[1]
