@@ -53,12 +53,14 @@ def new_beta_levels(
 ) -> BetaLevels:
     """The record of arms with these posteriors."""
     n = successes.size
-    pairs, which = np.unique(np.stack([successes, failures]), axis=1, return_inverse=True)
-    norms = np.array([log_norm(a, b) for a, b in pairs.T])
+    pairs, which = np.unique(
+        successes + 1j * failures, return_inverse=True
+    )  # complex numbers are sorted fast
+    norms = np.array([log_norm(pair.real, pair.imag) for pair in pairs])
     return BetaLevels(
         successes=successes,
         failures=failures,
-        norm=norms[which.ravel()],
+        norm=norms[which],
         logs=np.zeros(n),
         called=np.zeros(n, np.int64),
         place=np.full(n, -1, np.int32),
