@@ -75,10 +75,14 @@ def test_edges_reported_are_edges_of_the_weights(name, request):
         before = scores
 
 
-def test_staged_score_is_the_score_of_each_stage(trees):
-    slow = [np.mean(predicted == Y_TEST) for predicted in trees.staged_predict(TEST)]
-    np.testing.assert_allclose(trees.staged_score(TEST, Y_TEST), slow)
-    np.testing.assert_allclose(trees.staged_score(TEST, Y_TEST, every=7), slow[6::7])
+@pytest.mark.parametrize("name", ["stumps", "trees", "products"])
+def test_staged_score_is_the_score_of_each_stage(name, request):
+    classifier = request.getfixturevalue(name)
+    slow = [np.mean(predicted == Y_TEST) for predicted in classifier.staged_predict(TEST)]
+    np.testing.assert_allclose(classifier.staged_score(TEST, Y_TEST), slow)
+    np.testing.assert_allclose(classifier.staged_score(TEST, Y_TEST, every=7), slow[6::7])
+    with pytest.raises(UserError, match="every"):
+        classifier.staged_score(TEST, Y_TEST, every=0)
 
 
 def test_a_longer_fit_begins_like_a_shorter_one(stumps):

@@ -206,6 +206,24 @@ def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
     np.testing.assert_allclose(last, slow, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["narrow", "wide", "missing"])
+@pytest.mark.parametrize("recipe", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
+@pytest.mark.parametrize("strict", [False, True])
+def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, recipe, strict):
+    X, signs = problem(kind, seed=11)
+    model = fitted(X, signs, 30, Uniform(), **recipe).model()
+    label = (signs > 0).argmax(axis=1)
+    slow = []
+    for scores in model.staged_scores(X):
+        own = scores[np.arange(len(X)), label][:, None]
+        ties = (scores == own).sum(axis=1) > 1
+        slow.append(((scores > own).any(axis=1) | ties if strict else scores.argmax(axis=1) != label).sum())
+    assert model.error_counts(X, label, strict=strict).tolist() == slow
+    assert model.error_counts(X, label, [3, 17, 30], strict=strict).tolist() == [
+        slow[t - 1] for t in (3, 17, 30)
+    ]
+
+
 @pytest.mark.parametrize("kind", ["narrow", "missing", "multilabel"])
 @pytest.mark.parametrize(("learner", "size"), [(TREE, 5), (PRODUCT, 3)])
 def test_trees_and_products_are_the_naive_ones(kind, learner, size):

@@ -19,7 +19,7 @@ from abex.boosting.fitting import feature_groups
 from abex.boosting.learning import Examples, begin, hold_out, read_labels, recipe_of, run, temperature_of
 from abex.boosting.model import Model, text_of
 from abex.boosting.reporting import PolicyReport, policy_report
-from abex.errors import UserError
+from abex.errors import UserError, whole_number
 from abex.policies.base import Policy
 
 
@@ -223,7 +223,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if not np.array_equal(self.classes_[place], y):
             raise UserError("y has a class that was not there when the model was fitted")
         with self._threads() as mapper:
-            wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
+            ends = np.arange(1, self.n_iter_ // whole_number("every", every, least=1) + 1) * every
+            wrong = self.model_.error_counts(X, place, ends, mapper=mapper)
         accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
         return accuracy
 

@@ -63,23 +63,6 @@ def add_stages(kind: int, model: Any, X: Any, out: Any) -> None:
             add_stage(kind, model, t, X[i], out[i])
 
 
-@compiled(allocates=True)
-def count_errors(kind: int, model: Any, X: Any, label: Any, every: int, strict: bool, wrong: Any) -> None:
-    """Count into ``wrong`` the rows misclassified after every ``every`` stages; ``strict`` counts ties as errors."""
-    scores = np.zeros(model.votes.shape[2])
-    for i in range(X.shape[0]):
-        scores[:] = 0.0
-        truth = label[i]
-        for t in range(wrong.size * every):
-            add_stage(kind, model, t, X[i], scores)
-            if (t + 1) % every == 0:
-                for k in range(scores.size):
-                    tie = scores[k] == scores[truth] and k != truth and (strict or k < truth)
-                    if scores[k] > scores[truth] or tie:
-                        wrong[t // every] += 1
-                        break
-
-
 @compiled()
 def add_steps(X: Any, used: Any, start: Any, cuts: Any, values: Any, out: Any) -> None:
     """Add the scores of an additive model to ``out`` (n, L)."""

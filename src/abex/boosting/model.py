@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import Codes
-from abex.boosting.evaluation import WeightedStages, add_stages, add_steps, count_errors
+from abex.boosting.evaluation import WeightedStages, add_stages, add_steps
+from abex.boosting.following import error_counts
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
 
 KINDS = ("stump", "product", "tree")
@@ -105,21 +106,14 @@ class Model:
         return rounded
 
     def error_counts(
-        self, X: Any, label: NDArray[np.int64], *, strict: bool = False, every: int = 1, mapper: Any = map
+        self, X: Any, label: NDArray[np.int64], ends: Any = None, *, strict: bool = False, mapper: Any = map
     ) -> NDArray[np.int64]:
-        """How many rows the first ``every``, ``2 every``, ... classifiers get wrong."""
-        stages = self.weighted()
+        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong; all numbers unless given.
 
-        def count(block: tuple[int, int]) -> NDArray[np.int64]:
-            wrong = np.zeros(self.size // every, np.int64)
-            rows = dense_rows(X, *block)
-            count_errors(self.kind, stages, rows, label[block[0] : block[1]], every, strict, wrong)
-            return wrong
-
-        total = np.zeros(self.size // every, np.int64)
-        for part in mapper(count, blocks(X.shape[0])):
-            total += part
-        return total
+        ``label`` is the place of each row's class; ``strict`` counts ties as errors, which are else won by the first label.
+        """
+        ends = np.arange(1, self.size + 1) if ends is None else np.asarray(ends, np.int64)
+        return error_counts(self, X, label, ends, strict, mapper)
 
     def weighted(self, first: int = 0, last: int | None = None) -> WeightedStages:
         """Classifiers first..last-1 for the evaluation kernels."""
