@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from abex.boosting import AdaBoostMHClassifier
 from abex.datasets import load
 from abex.errors import UserError
 from abex.experiments.base import FULL_SEARCH

@@ -149,7 +149,7 @@ def operation(function: Any, emit: Callable[[Machine], None], *, apart: bool = F
             if isinstance(kinds[name], types.Array)
             else value
             for name, value in zip(names, arguments, strict=True)
-            if not kinds[name] is types.none
+            if kinds[name] is not types.none
         }
         number = next(context.get_value_type(k.dtype) for k in kinds.values() if getattr(k, "ndim", 0) == 2)
         if apart:
