@@ -37,7 +37,7 @@ PUBLISHED: dict[str, tuple[int, dict[str, tuple[dict[str, int], float, float]]]]
         },
     ),
     "product": (
-        24_000,
+        12_000,
         {
             "mnist": ({"n_terms": 3}, 1.26, 1.73),
             "usps": ({"n_terms": 3}, 4.37, 4.58),
