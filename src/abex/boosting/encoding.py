@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 MOST_BINS = 256  # a code is one byte
 WIDE_BINS = 192  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
-LISTED_FROM = 0.5  # share of the most frequent value from which the other rows are listed
+LISTED_FROM = 0.35  # share of the most frequent value from which the other rows are listed
 # lists must save this share of all codes, since with them totals are carried from stump to stump
 LISTS_PAY = 0.2
 BLOCK = 64  # columns converted at a time

@@ -169,10 +169,8 @@ def negate(w: Any, patterns: int) -> None:
 
 
 @kernel
-def side_factors(w: Any, group: int, votes: Any, coefficient: float, flagged: float) -> None:
-    """Rows exp(-a v_l phi y_l) of a group: first for examples off the flag, then for those on it."""
-    up = math.exp(coefficient)
-    down = math.exp(-coefficient)
+def side_factors(w: Any, group: int, votes: Any, up: float, down: float, flagged: float) -> None:
+    """Rows exp(-a v_l phi y_l), up or down, of a group: first for examples off the flag, then for those on it."""
     lanes = w.values.shape[1]
     for c in range(w.chunks):
         for k in range(lanes):
@@ -186,8 +184,9 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
     """Enter an update into the table. Examples with side phi = ``flagged`` have the bit 1 << pending set."""
     chunks = w.chunks
     known = 1 << w.counts[0]
+    up, down = math.exp(coefficient), math.exp(-coefficient)
     for group in range(w.signs.shape[0] // chunks):
-        side_factors(w, group, votes, coefficient, flagged)
+        side_factors(w, group, votes, up, down, flagged)
         start = group * w.stride * chunks
         for p in range(known):
             for c in range(chunks):
