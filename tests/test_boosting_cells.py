@@ -3,11 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from abex.boosting import AdaBoostMHClassifier
 from abex.datasets import load
 from abex.errors import UserError
 from abex.experiments.base import FULL_SEARCH
-from abex.sweeps.boosting_cells import error_curve, run_boosting, sample_points, smoothed
+from abex.sweeps.boosting_cells import run_boosting, sample_points, smoothed
 from abex.sweeps.cells import run_cell
 
 CELL = {
@@ -42,23 +41,6 @@ def test_full_search_tries_every_feature_that_varies():
     payload = run_cell({**CELL, "policy": FULL_SEARCH, "iterations": 5})
     varying = (np.ptp(load("digits").X_train, axis=0) > 0).sum()
     assert payload.arrays["evaluations"].tolist() == (payload.arrays["step"] * varying).tolist()
-
-
-def test_the_error_curve_is_that_of_the_estimator():
-    data = load("digits")
-    model = AdaBoostMHClassifier(
-        60, "Uniform", base="stump", arms_per_round=1, calibrate=False, random_state=0
-    )
-    model.fit(data.X_train, data.y_train)
-    place = np.searchsorted(model.classes_, data.y_test)
-    expected = 1.0 - model.staged_score(data.X_test, data.y_test)
-    np.testing.assert_allclose(
-        error_curve(model.model_, data.X_test, place, np.arange(1, 61)), expected, atol=1e-12
-    )
-    some = np.array([3, 40, 60])
-    np.testing.assert_allclose(
-        error_curve(model.model_, data.X_test, place, some), expected[some - 1], atol=1e-12
-    )
 
 
 def test_smoothing_is_the_mean_of_the_last_fifth():

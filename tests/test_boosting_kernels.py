@@ -214,6 +214,20 @@ def test_training_error_is_below_the_bound():
     assert (errors <= bound + 1e-12).all()
 
 
+@pytest.mark.parametrize(("learner", "size"), [(STUMP, 1), (TREE, 5), (PRODUCT, 3)])
+@pytest.mark.parametrize("kind", ["wide", "missing"])
+def test_errors_are_counted_as_staged_scores_tell(kind, learner, size):
+    X, signs = problem(kind, seed=12)
+    recipe = {"leaves": size} if learner == TREE else {"terms": size}
+    model = fitted(X, signs, 30, Uniform(), kind=learner, **recipe).model()
+    label = (signs > 0).argmax(axis=1)
+    expected = np.array([(scores.argmax(axis=1) != label).sum() for scores in model.staged_scores(X)])
+    np.testing.assert_array_equal(model.error_counts(X, label), expected)
+    np.testing.assert_array_equal(model.error_counts(X, label, every=7), expected[6::7])
+    some = np.array([3, 4, 29])
+    np.testing.assert_array_equal(model.error_counts(X, label, ends=some), expected[some - 1])
+
+
 @pytest.mark.parametrize("kind", ["narrow", "missing"])
 def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
     X, signs = problem(kind, seed=8)

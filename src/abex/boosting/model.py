@@ -21,6 +21,7 @@ from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
 
 KINDS = ("stump", "product", "tree")
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
+ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
 ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
 
 
@@ -105,19 +106,27 @@ class Model:
         return rounded
 
     def error_counts(
-        self, X: Any, label: NDArray[np.int64], *, strict: bool = False, every: int = 1, mapper: Any = map
+        self,
+        X: Any,
+        label: NDArray[np.int64],
+        *,
+        strict: bool = False,
+        every: int = 1,
+        ends: NDArray[np.int64] | None = None,
+        mapper: Any = map,
     ) -> NDArray[np.int64]:
-        """How many rows the first ``every``, ``2 every``, ... classifiers get wrong."""
+        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong (default: every ``every``)."""
         stages = self.weighted()
+        ends = np.arange(every, self.size + 1, every) if ends is None else np.asarray(ends, np.int64)
 
         def count(block: tuple[int, int]) -> NDArray[np.int64]:
-            wrong = np.zeros(self.size // every, np.int64)
-            rows = dense_rows(X, *block)
-            count_errors(self.kind, stages, rows, label[block[0] : block[1]], every, strict, wrong)
+            wrong = np.zeros(ends.size, np.int64)
+            columns = np.ascontiguousarray(dense_rows(X, *block).T)
+            count_errors(self.kind, stages, columns, label[block[0] : block[1]], ends, strict, wrong)
             return wrong
 
-        total = np.zeros(self.size // every, np.int64)
-        for part in mapper(count, blocks(X.shape[0])):
+        total = np.zeros(ends.size, np.int64)
+        for part in mapper(count, blocks(X.shape[0], ROWS_SIDE_BY_SIDE)):
             total += part
         return total
 
@@ -175,9 +184,9 @@ def model_from(kind: int, stages: Stages, codes: Codes, count: int) -> Model:
     )
 
 
-def blocks(n: int) -> list[tuple[int, int]]:
+def blocks(n: int, size: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     """Ranges of rows that are scored at a time."""
-    return [(first, min(first + ROWS_AT_ONCE, n)) for first in range(0, n, ROWS_AT_ONCE)]
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 def dense_rows(X: Any, first: int, last: int) -> NDArray[np.float64]:

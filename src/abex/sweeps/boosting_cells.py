@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from abex.results import Cell, Payload
 SAMPLES = 500  # the error is looked at so often, evenly over the iterations, and in twenty places before each checkpoint
 SHARE = 0.2  # of the iterations up to t over which it is averaged, and of the rows for validation
 FULL_SEARCH = "full search"
-ROWS = 256  # followed at a time
 
 _warm: set[tuple[str | None, str]] = set()
 _warming = threading.Lock()
@@ -62,7 +61,8 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
         raise Interrupted
     steps = as_checkpoints(cell["checkpoints"], iterations)
     ends = sample_points(steps, iterations)
-    errors = error_curve(model.model_, X_test, np.searchsorted(model.classes_, y_test), ends)
+    truth = np.searchsorted(model.classes_, y_test)
+    errors = model.model_.error_counts(X_test, truth, ends=ends) / truth.size
     done, seconds = np.array(clock, dtype=float).T
     if done.size > 1:  # what the fit took before its first iteration
         begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
@@ -105,74 +105,6 @@ def smoothed(
     """
     windows = [(ends >= first_of(step)) & (ends <= step) for step in steps]
     return np.array([errors[window].mean() for window in windows])
-
-
-def error_curve(model: Any, X: Any, truth: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Share of rows that the first ``ends[0]``, ``ends[1]``, ... stumps get wrong."""
-    wrong = np.zeros(ends.size, np.int64)
-    votes = np.ascontiguousarray(model.votes[:, 0] * model.coefficient[:, None])
-    stumps = (
-        model.feature[:, 0].copy(),
-        model.threshold[:, 0].copy(),
-        model.missing_right[:, 0].copy(),
-        votes,
-    )
-    _follower()(
-        *stumps,
-        np.ascontiguousarray(X.T, np.float64),
-        truth,
-        ends,
-        np.zeros((votes.shape[1], len(X))),
-        np.empty(ROWS),
-        wrong,
-    )
-    return wrong / len(X)
-
-
-@cache
-def _follower() -> Any:
-    from abex.kernels import compiled
-
-    # a few stumps at a time for a few rows at a time, columns side by side: all of it stays in the nearest caches, which
-    # is ten times faster than carrying each row through all stumps
-    @compiled()
-    def follow(
-        feature: Any,
-        threshold: Any,
-        missing_right: Any,
-        votes: Any,
-        columns: Any,
-        truth: Any,
-        ends: Any,
-        scores: Any,
-        sign: Any,
-        wrong: Any,
-    ) -> None:
-        first = 0
-        for e in range(ends.size):
-            for begin in range(0, truth.size, ROWS):
-                count = min(ROWS, truth.size - begin)
-                for t in range(first, ends[e]):
-                    j = feature[t]
-                    if j < 0:
-                        continue
-                    for i in range(count):
-                        x = columns[j, begin + i]
-                        sign[i] = 1.0 if x > threshold[t] or (missing_right[t] and x != x) else -1.0
-                    for label in range(scores.shape[0]):
-                        vote = votes[t, label]
-                        for i in range(count):
-                            scores[label, begin + i] += sign[i] * vote
-                for i in range(begin, begin + count):
-                    best = 0
-                    for label in range(1, scores.shape[0]):
-                        if scores[label, i] > scores[best, i]:
-                            best = label
-                    if best != truth[i]:
-                        wrong[e] += 1
-            first = ends[e]
-
-    return follow
 
 
 def warm_up(policy: str | None, data: str, X: Any, y: Any) -> None:
