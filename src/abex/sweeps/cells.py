@@ -20,7 +20,7 @@ from abex.errors import UserError, nearest
 from abex.results import Cell, Payload, canonical, key_of
 from abex.sweeps.problems import bandit_problem
 
-PROTOCOL = {"bandit": 1, "boosting": 1}
+PROTOCOL = {"bandit": 1, "boosting": 2}
 RUNNERS = {"bandit": "abex.sweeps.cells:run_bandit", "boosting": "abex.sweeps.boosting_cells:run_boosting"}
 Stopped = Callable[[], bool]
 
