@@ -10,7 +10,7 @@ from abex.sweeps.boosting_cells import run_boosting, sample_points, smoothed
 from abex.sweeps.cells import run_cell
 
 CELL = {
-    "kind": "boosting", "protocol": 1, "policy": "Uniform()", "problem": {"data": "digits", "part": "test"},
+    "kind": "boosting", "protocol": 2, "policy": "Uniform()", "problem": {"data": "digits", "part": "test"},
     "iterations": 120, "checkpoints": 10, "seed": 1, "replication": 0,
 }  # fmt: skip
 

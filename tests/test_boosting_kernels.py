@@ -100,6 +100,32 @@ def test_listed_and_wide_features_at_once():
     assert_follows(fit, X, signs, 25)
 
 
+@pytest.mark.parametrize("labels", [12, 20])  # rows of two vectors of doubles, and of three
+@pytest.mark.parametrize("policy", [None, Uniform()])
+def test_rows_of_several_vectors(labels, policy):
+    rng = np.random.default_rng(labels)
+    X = rng.normal(size=(500, 3))
+    X[rng.random(500) < 0.6, 1] = 0.5
+    X[:, 2] = np.round(X[:, 2])
+    X[rng.random(500) < 0.1, 2] = np.nan
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=500), np.linspace(-1.5, 1.5, labels - 1))
+    signs = naive.label_signs(y)
+    iterations = 10 if policy is None else 20
+    fit = fitted(X, signs, iterations, policy)
+    assert fit.weights.chunks == -(-(labels + 1) // 8)
+    assert fit.codes.wide[0]
+    assert_follows(fit, X, signs, iterations)
+
+
+def test_many_groups_of_labels_with_lists_need_no_totals_in_between():
+    X, _ = problem("listed", seed=11)
+    signs = np.where(np.random.default_rng(0).random((len(X), 8)) < 0.5, 1, -1).astype(np.int8)
+    fit = fitted(X, signs, 30, Uniform())
+    assert fit.codes.listed.any()
+    assert not fit.search.track
+    assert_follows(fit, X, signs, 30)
+
+
 def test_several_arms_per_search_keep_the_best():
     X, signs = problem("narrow", seed=2)
     assert_follows(fitted(X, signs, 30, Uniform(), per_search=3), X, signs, 30)
@@ -219,7 +245,7 @@ def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, recipe, s
         ties = (scores == own).sum(axis=1) > 1
         slow.append(((scores > own).any(axis=1) | ties if strict else scores.argmax(axis=1) != label).sum())
     assert model.error_counts(X, label, strict=strict).tolist() == slow
-    assert model.error_counts(X, label, [3, 17, 30], strict=strict).tolist() == [
+    assert model.error_counts(X, label, ends=[3, 17, 30], strict=strict).tolist() == [
         slow[t - 1] for t in (3, 17, 30)
     ]
 

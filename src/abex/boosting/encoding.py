@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 MOST_BINS = 256  # a code is one byte
 WIDE_BINS = 192  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
-LISTED_FROM = 0.5  # share of the most frequent value from which the other rows are listed
+LISTED_FROM = 0.35  # share of the most frequent value from which the other rows are listed
 # lists must save this share of all codes, since with them totals are carried from stump to stump
 LISTS_PAY = 0.2
-BLOCK = 64  # columns converted at a time
+BLOCK = (
+    64  # columns of a sparse matrix converted at a time; of an array, as many as fill so many bytes of a row
+)
 
 
 class Codes(NamedTuple):
@@ -90,7 +92,8 @@ def encode(
     def coded(block: tuple[int, int]) -> list[Column]:
         return [encode_column(c, exact, single) for c in columns(X, rows, *block)]
 
-    blocks = [(first, min(first + BLOCK, X.shape[1])) for first in range(0, X.shape[1], BLOCK)]
+    size = BLOCK if hasattr(X, "toarray") else max(1, BLOCK // X.dtype.itemsize)
+    blocks = [(first, min(first + size, X.shape[1])) for first in range(0, X.shape[1], size)]
     parts = [column for part in mapper(coded, blocks) for column in part]
     saved = sum(rows.size - column.code.size for column in parts if column.listed)
     if not lists or saved < LISTS_PAY * rows.size * sum(column.bins > 1 for column in parts):

@@ -223,8 +223,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if not np.array_equal(self.classes_[place], y):
             raise UserError("y has a class that was not there when the model was fitted")
         with self._threads() as mapper:
-            ends = np.arange(1, self.n_iter_ // whole_number("every", every, least=1) + 1) * every
-            wrong = self.model_.error_counts(X, place, ends, mapper=mapper)
+            every = whole_number("every", every, least=1)
+            wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
         accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
         return accuracy
 

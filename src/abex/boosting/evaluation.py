@@ -63,6 +63,72 @@ def add_stages(kind: int, model: Any, X: Any, out: Any) -> None:
             add_stage(kind, model, t, X[i], out[i])
 
 
+@kernel
+def find_leaves(model: Any, t: int, columns: Any, leaf: Any) -> None:
+    """The leaf of tree t that each row ends in."""
+    for i in range(leaf.size):
+        node = 0
+        while node >= 0:
+            x = columns[model.feature[t, node], i]
+            side = goes_right(x, model.threshold[t, node], model.missing_right[t, node])
+            node = model.right[t, node] if side else model.left[t, node]
+        leaf[i] = ~node
+
+
+@kernel
+def find_signs(model: Any, t: int, columns: Any, sign: Any) -> None:
+    """The sign that stump or product t gives each row."""
+    for i in range(sign.size):
+        sign[i] = 1.0
+    for k in range(model.feature.shape[1]):
+        j = model.feature[t, k]
+        if j >= 0:
+            threshold = model.threshold[t, k]
+            lost = model.missing_right[t, k]
+            for i in range(sign.size):
+                x = columns[j, i]
+                sign[i] *= 1.0 if x > threshold or (lost and x != x) else -1.0
+
+
+@compiled(allocates=True)
+def count_errors(
+    kind: int, model: Any, columns: Any, label: Any, ends: Any, strict: bool, wrong: Any
+) -> None:
+    """Count into ``wrong`` the rows misclassified by the first ``ends[0]``, ``ends[1]``, ... classifiers.
+
+    ``strict`` counts ties as errors. A classifier passes over a few rows, whose features lie side by side in
+    ``columns`` (d, rows): ten times faster than a row passing through all classifiers.
+    """
+    labels = model.votes.shape[2]
+    scores = np.zeros((labels, label.size))
+    sign = np.ones(label.size)
+    leaf = np.zeros(label.size, np.int64)
+    first = 0
+    for e in range(ends.size):
+        for t in range(first, ends[e]):
+            if model.feature[t, 0] < 0:
+                continue
+            if kind == TREE:
+                find_leaves(model, t, columns, leaf)
+                for k in range(labels):
+                    for i in range(label.size):
+                        scores[k, i] += model.votes[t, leaf[i], k]
+            else:
+                find_signs(model, t, columns, sign)
+                for k in range(labels):
+                    vote = model.votes[t, 0, k]
+                    for i in range(label.size):
+                        scores[k, i] += sign[i] * vote
+        for i in range(label.size):
+            truth = label[i]
+            for k in range(labels):
+                tie = scores[k, i] == scores[truth, i] and k != truth and (strict or k < truth)
+                if scores[k, i] > scores[truth, i] or tie:
+                    wrong[e] += 1
+                    break
+        first = ends[e]
+
+
 @compiled()
 def add_steps(X: Any, used: Any, start: Any, cuts: Any, values: Any, out: Any) -> None:
     """Add the scores of an additive model to ``out`` (n, L)."""

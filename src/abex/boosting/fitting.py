@@ -113,7 +113,7 @@ def start_fit(
     n, labels = signs.shape
     first, group = label_groups(signs)
     rows = np.argsort(group, kind="stable")
-    signs, start, group = signs[rows], start[rows], group[rows]
+    signs, group = signs[rows], group[rows]
     first = np.searchsorted(group, np.arange(first.size))
     tree = recipe.kind == TREE
     codes = encode(X, rows, lists=not tree, exact=not tree, single=recipe.multiboost, mapper=mapper)
@@ -125,7 +125,7 @@ def start_fit(
     lists = bool(codes.listed.any())
     at_once = crowded or (lists and (signs[first] > 0).sum() > MANY_LABELS)
     weights = new_weights(
-        signs, group, first, start, dtype, depth=1 if at_once else None,
+        signs, group, first, start, rows, dtype, depth=1 if at_once else None,
         patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,
         bounded=tree or bool(codes.wide.any()),
     )  # fmt: skip
@@ -177,11 +177,11 @@ def first_weights(signs: NDArray[np.int8], sample_weight: NDArray[np.float64]) -
     there = (signs > 0).sum(axis=1, keepdims=True).astype(np.float64)
     absent = labels - there
     with np.errstate(divide="ignore"):
-        mixed = np.where(signs > 0, 0.5 / there, 0.5 / absent)
-    share = np.where((there == 0) | (absent == 0), 1.0 / labels, mixed)
-    weights = share * sample_weight[:, None]
-    normal: NDArray[np.float64] = weights / weights.sum()
-    return normal
+        weights: NDArray[np.float64] = np.where(signs > 0, 0.5 / there, 0.5 / absent)
+    weights[((there == 0) | (absent == 0)).ravel()] = 1.0 / labels
+    weights *= sample_weight[:, None]
+    weights /= weights.sum()
+    return weights
 
 
 def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import Codes
-from abex.boosting.evaluation import WeightedStages, add_stages, add_steps
-from abex.boosting.following import error_counts
+from abex.boosting.evaluation import WeightedStages, add_stages, add_steps, count_errors
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
 
 KINDS = ("stump", "product", "tree")
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
+ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
 ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
 
 
@@ -106,14 +106,29 @@ class Model:
         return rounded
 
     def error_counts(
-        self, X: Any, label: NDArray[np.int64], ends: Any = None, *, strict: bool = False, mapper: Any = map
+        self,
+        X: Any,
+        label: NDArray[np.int64],
+        *,
+        strict: bool = False,
+        every: int = 1,
+        ends: NDArray[np.int64] | None = None,
+        mapper: Any = map,
     ) -> NDArray[np.int64]:
-        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong; all numbers unless given.
+        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong (default: every ``every``)."""
+        stages = self.weighted()
+        ends = np.arange(every, self.size + 1, every) if ends is None else np.asarray(ends, np.int64)
 
-        ``label`` is the place of each row's class; ``strict`` counts ties as errors, which are else won by the first label.
-        """
-        ends = np.arange(1, self.size + 1) if ends is None else np.asarray(ends, np.int64)
-        return error_counts(self, X, label, ends, strict, mapper)
+        def count(block: tuple[int, int]) -> NDArray[np.int64]:
+            wrong = np.zeros(ends.size, np.int64)
+            columns = np.ascontiguousarray(dense_rows(X, *block).T)
+            count_errors(self.kind, stages, columns, label[block[0] : block[1]], ends, strict, wrong)
+            return wrong
+
+        total = np.zeros(ends.size, np.int64)
+        for part in mapper(count, blocks(X.shape[0], ROWS_SIDE_BY_SIDE)):
+            total += part
+        return total
 
     def weighted(self, first: int = 0, last: int | None = None) -> WeightedStages:
         """Classifiers first..last-1 for the evaluation kernels."""
@@ -169,9 +184,9 @@ def model_from(kind: int, stages: Stages, codes: Codes, count: int) -> Model:
     )
 
 
-def blocks(n: int) -> list[tuple[int, int]]:
+def blocks(n: int, size: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     """Ranges of rows that are scored at a time."""
-    return [(first, min(first + ROWS_AT_ONCE, n)) for first in range(0, n, ROWS_AT_ONCE)]
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 def dense_rows(X: Any, first: int, last: int) -> NDArray[np.float64]:

@@ -105,7 +105,7 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, buffer: int) -> None:
     chunks = w.chunks
     bins = codes.bins[j]
     sums, masses = search.sums[buffer], search.masses[buffer]
-    several = sums_per_bin(bins)
+    several = 1 if search.track else sums_per_bin(bins)
     clear(sums, several * bins * chunks)
     if search.track:
         clear(masses, bins * chunks)
@@ -289,11 +289,16 @@ def mark(codes: Any, j: int, rank: int, missing_right: int, slot: Any, bit: int)
         row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
         right = codes.frequent[j] <= limit  # the side of the rows listed that lie opposite the frequent value
         flagged = 1.0 if right else -1.0
-        for m in range(row.size):  # an unsigned index needs no look at its sign
-            slot[np.uintp(row[m])] ^= bit if (code[m] > limit) == right else 0
+        place = 0
+        while 1 << place < bit:
+            place += 1
+        for m in range(
+            row.size
+        ):  # shifts, which are not made branches; and an unsigned index, whose sign is not looked at
+            slot[np.uintp(row[m])] ^= np.int64((code[m] > limit) == right) << place
         if lost:
             for m in range(row.size):
-                slot[np.uintp(row[m])] ^= bit if code[m] == 0 else 0
+                slot[np.uintp(row[m])] ^= np.int64(code[m] == 0) << place
     else:
         for i in range(code.size):
             slot[i] ^= bit if code[i] > limit else 0

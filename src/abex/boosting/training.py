@@ -125,12 +125,13 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
         slot = w.group[i] * w.stride + w.slot[i]
         add_magnitudes(w.block, 0, w.values, i, w.factors, slot, chunks)
     everything = 0.0
+    up, down = math.exp(coefficient), math.exp(-coefficient)
     for k in range(w.labels):
         right_mass = w.block[k // lanes, k % lanes]
         right = 0.5 * (w.total[k] + search.edges[2 * chunks + k // lanes, k % lanes])
         left_mass = w.mass[k] - right_mass
         left = w.total[k] - right
-        shrink = math.exp(-coefficient * votes[k])
+        shrink = down if votes[k] > 0.0 else up
         positive = 0.5 * ((right_mass + right) * shrink + (left_mass + left) / shrink)
         negative = 0.5 * ((right_mass - right) / shrink + (left_mass - left) * shrink)
         w.total[k] = positive - negative

@@ -63,10 +63,10 @@ def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np
 
 def new_weights(
     signs: NDArray[np.int8], group: NDArray[np.int64], first: NDArray[np.int64], start: NDArray[np.float64],
-    dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
+    rows: NDArray[np.int64], dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
     bounded: bool = False,
 ) -> Weights:  # fmt: skip
-    """A record for examples with labels ``signs`` and initial weights ``start``, both (n, L), group by group.
+    """A record for examples with labels ``signs`` (n, L), group by group, and initial weights ``start[rows]``.
 
     ``patterns`` reserves a table of that size for learners with that many leaves, which are written back at once;
     ``flips`` doubles the table by its negative.
@@ -79,7 +79,9 @@ def new_weights(
         patterns = 1 << depth
     stride = (1 << (patterns - 1).bit_length()) * (2 if flips else 1)
     values = vectors(n * chunks, dtype)
-    values.reshape(n, -1)[:, :labels] = signs * start
+    for begin in range(0, n, BLOCK):
+        part = slice(begin, begin + BLOCK)
+        values.reshape(n, -1)[part, :labels] = signs[part] * start[rows[part]]
     table_signs = vectors(len(first) * chunks, dtype)
     table_signs.reshape(len(first), -1)[:, :labels] = signs[first]
     floor = vectors(chunks, dtype)
@@ -169,10 +171,8 @@ def negate(w: Any, patterns: int) -> None:
 
 
 @kernel
-def side_factors(w: Any, group: int, votes: Any, coefficient: float, flagged: float) -> None:
-    """Rows exp(-a v_l phi y_l) of a group: first for examples off the flag, then for those on it."""
-    up = math.exp(coefficient)
-    down = math.exp(-coefficient)
+def side_factors(w: Any, group: int, votes: Any, up: float, down: float, flagged: float) -> None:
+    """Rows exp(-a v_l phi y_l), up or down, of a group: first for examples off the flag, then for those on it."""
     lanes = w.values.shape[1]
     for c in range(w.chunks):
         for k in range(lanes):
@@ -186,8 +186,9 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
     """Enter an update into the table. Examples with side phi = ``flagged`` have the bit 1 << pending set."""
     chunks = w.chunks
     known = 1 << w.counts[0]
+    up, down = math.exp(coefficient), math.exp(-coefficient)
     for group in range(w.signs.shape[0] // chunks):
-        side_factors(w, group, votes, coefficient, flagged)
+        side_factors(w, group, votes, up, down, flagged)
         start = group * w.stride * chunks
         for p in range(known):
             for c in range(chunks):

@@ -61,8 +61,8 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
         raise Interrupted
     steps = as_checkpoints(cell["checkpoints"], iterations)
     ends = sample_points(steps, iterations)
-    place = np.searchsorted(model.classes_, y_test)
-    errors = model.model_.error_counts(X_test, place, ends) / len(X_test)
+    truth = np.searchsorted(model.classes_, y_test)
+    errors = model.model_.error_counts(X_test, truth, ends=ends) / truth.size
     done, seconds = np.array(clock, dtype=float).T
     if done.size > 1:  # what the fit took before its first iteration
         begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
