@@ -124,6 +124,12 @@ def level_of_reaching(state: Any, arm: int, value: float) -> float:
 
 
 @kernel
+def level_of_rest(state: Any, arm: int) -> float:
+    """The level up to which the index of an arm does not move: MOSS gives its mean alone beyond a fair share of the steps."""
+    return float(state.pulls[arm]) if state.rule == MINIMAX else 0.0
+
+
+@kernel
 def level_of_crossing(state: Any, champion: int, loser: int) -> float:
     """UCB1's indices are lines in the level: where the loser's crosses the champion's, if it is the steeper one."""
     steeper = state.narrow[loser] - state.narrow[champion]
@@ -161,7 +167,7 @@ def replay(state: Any, node: int) -> bool:
         if same or first == second:
             ties = nodes[left, TIES] + nodes[right, TIES]
             if not same:
-                until = min(until, level)
+                until = min(until, max(level, min(level_of_rest(state, one), level_of_rest(state, two))))
         else:
             champion, loser = one, two
             if second > first:
@@ -170,7 +176,7 @@ def replay(state: Any, node: int) -> bool:
             if state.rule == UCB:
                 certain = level_of_crossing(state, champion, loser)
             else:
-                certain = level_of_reaching(state, loser, first - SAFETY)
+                certain = max(level_of_reaching(state, loser, first - SAFETY), level_of_rest(state, loser))
             until = min(until, max(level, certain * (1.0 - SAFETY)))
     arm = nodes[winner, WINNER]
     changed = nodes[node, WINNER] != arm or nodes[node, TIES] != ties or nodes[node, UNTIL] != until
