@@ -31,7 +31,7 @@ class Codes(NamedTuple):
     missing: NDArray[np.bool_]  # (d,) bin 0 holds missing values
     listed: NDArray[np.bool_]  # (d,)
     wide: NDArray[np.bool_]  # (d,)
-    frequent: NDArray[np.int64]  # (d,) the bin of a value that most rows share, or -1; not listed
+    frequent: NDArray[np.int64]  # (d,) the bin of a value that many rows share, or -1; not listed
     code_start: NDArray[np.int64]  # (d + 1,)
     code: NDArray[np.uint8]
     row_start: NDArray[np.int64]  # (d + 1,) listed features only

@@ -105,12 +105,12 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, buffer: int) -> None:
     chunks = w.chunks
     bins = codes.bins[j]
     sums, masses = search.sums[buffer], search.masses[buffer]
-    several = 1 if search.track else sums_per_bin(bins)
+    listed = codes.listed[j]
+    several = 1 if search.track and listed else sums_per_bin(bins)
     clear(sums, several * bins * chunks)
     if search.track:
         clear(masses, bins * chunks)
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
-    listed = codes.listed[j]
     row = codes.row[codes.row_start[j] : codes.row_start[j + 1]]
     if settled(w) and not search.track:
         if listed:

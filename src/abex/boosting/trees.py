@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from abex.boosting.encoding import MOST_BINS
 from abex.boosting.lanes import add_to_bins, clear, join_bins
 from abex.boosting.stages import coefficient_of, normaliser, record_cut, record_votes
@@ -81,10 +83,10 @@ def try_in_leaf(codes: Any, j: int, w: Any, search: Any, learner: Any, known: fl
     code = codes.code[codes.code_start[j] : codes.code_start[j + 1]]
     count = 0
     for m in range(learner.begin[leaf], learner.end[leaf]):  # those off the frequent bin, without a branch
-        i = learner.rows[m]
+        i = np.uintp(learner.rows[m])
         learner.spare[count] = i
         learner.code[count] = code[i]
-        count += 1 if code[i] != frequent else 0
+        count += int(code[i] != frequent)
     several = sums_per_bin(bins)
     clear(sums, several * bins * chunks)
     add_to_bins(sums, bins, several, learner.code, learner.spare, w.values, None, None, 0, 0, count, chunks)
@@ -172,15 +174,14 @@ def split(t: int, codes: Any, w: Any, learner: Any, stages: Any, leaf: int) -> N
     start = codes.code_start[j]
     left = learner.begin[leaf]
     spare = 0
-    for m in range(learner.begin[leaf], learner.end[leaf]):
+    for m in range(learner.begin[leaf], learner.end[leaf]):  # no branch: written to both, kept in one
         i = learner.rows[m]
-        code = codes.code[start + i]
-        if code > limit or code == lost:
-            learner.spare[spare] = i
-            spare += 1
-        else:
-            learner.rows[left] = i
-            left += 1
+        code = codes.code[np.uintp(start + i)]
+        right = int(code > limit) | int(code == lost)
+        learner.spare[spare] = i
+        learner.rows[left] = i
+        spare += right
+        left += 1 - right
     for m in range(spare):
         learner.rows[left + m] = learner.spare[m]
     learner.begin[other] = left

@@ -51,18 +51,18 @@ class Weights(NamedTuple):
     bounded: bool  # number ``labels`` of a row is a bound of its mass
 
 
-def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Distinct rows of labels: (index of a representative of each group, group of each example)."""
     _, first, group = np.unique(
         np.ascontiguousarray(signs).view(np.dtype((np.void, signs.shape[1]))).ravel(),
         return_index=True,
         return_inverse=True,
     )
-    return first, group.astype(np.int64)
+    return first, group.astype(np.int32)
 
 
 def new_weights(
-    signs: NDArray[np.int8], group: NDArray[np.int64], first: NDArray[np.int64], start: NDArray[np.float64],
+    signs: NDArray[np.int8], group: NDArray[np.int32], first: NDArray[np.int64], start: NDArray[np.float64],
     rows: NDArray[np.int64], dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
     bounded: bool = False,
 ) -> Weights:  # fmt: skip
@@ -88,7 +88,7 @@ def new_weights(
     floor.reshape(-1)[:labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
     starts = np.append(first, n).astype(np.int64)
     weights = Weights(
-        values, np.zeros(n, np.min_scalar_type(stride - 1)), group.astype(np.int32), starts,
+        values, np.zeros(n, np.min_scalar_type(stride - 1)), group, starts,
         vectors(len(first) * stride * chunks, dtype), table_signs, floor, vectors(chunks, dtype),
         vectors(2 * chunks, dtype), np.zeros(chunks * lanes), np.zeros(chunks * lanes), np.zeros(3),
         np.zeros(1, np.int64), chunks, labels, depth or 1, stride, bounded,
