@@ -25,7 +25,17 @@ from abex import (
 from abex.kernels import compiled
 from abex.policies import crossover
 from abex.policies.base import Setting
-from abex.policies.levels import FRESH, TAIL, draw_arm, new_levels, refile_arm
+from abex.policies.levels import (
+    ANCHOR,
+    DRAWN,
+    FRESH,
+    PATIENT,
+    STALE,
+    TAIL,
+    draw_arm,
+    new_levels,
+    refile_arm,
+)
 from abex.policies.player import compiled_kernels
 from abex.policies.sum_tree import even_tree, find_leaf, set_leaf
 from abex.randomness import stream
@@ -165,6 +175,51 @@ def test_levels_stay_exact_while_values_and_rates_move(seed):
         else:
             draw_arm(levels, values, rate, rng)
         assert_sound(levels, values)
+
+
+@pytest.mark.parametrize("rate", [40.0, 300.0, 1e5])
+def test_arms_far_above_the_levels_wait_in_the_first_one(rate):
+    """Among many arms they are not filed anew for an arm that rises soon after, and the law is exact all the same."""
+    rng = stream(8, "above")
+    n = PATIENT + 5
+    levels, values = filed(0.5 + rng.normal(size=n) / rate, np.ones(n, bool))
+    draw_arm(levels, values, rate, rng)
+    anchor = levels.grid[ANCHOR]
+    rise = 0.5 + np.array([30.0, 31.0, 29.0, 60.0]) / rate
+    for arm, value in enumerate(rise):
+        learn(levels, values, arm, value)
+        assert levels.clock[STALE] == 0
+        assert levels.level[arm] == 0
+        assert_law(levels, values, rate, rng, draws=20)
+    assert_law(levels, values, rate, rng, draws=40)
+    learn(levels, values, 3, 0.5)  # the best one sinks
+    assert_law(levels, values, rate, rng, draws=60)
+    assert levels.grid[ANCHOR] == anchor
+    learn(levels, values, 1, rise[1] + 1.0 / rate)  # one in the first level rises further
+    assert_law(levels, values, rate, rng)  # so many draws pay for a filing, but nothing asks for one
+    assert_sound(levels, values)
+    learn(levels, values, 2, rise[3] + 10.0 / rate)
+    assert levels.clock[STALE] == 1
+    assert_law(levels, values, rate, rng)
+    assert levels.grid[ANCHOR] > anchor
+
+
+def test_levels_of_many_arms_stay_exact_while_outliers_come_and_go():
+    rng = stream(9, "outliers")
+    n = PATIENT
+    levels, values = filed(rng.random(n) * 0.01, np.ones(n, bool))
+    waited = 0
+    for step in range(300):
+        arm = int(rng.integers(n))
+        learn(levels, values, arm, float(rng.choice([0.005, 0.5, 1.0, 1.5])))
+        draw_arm(levels, values, 200.0, rng)
+        waited += int(levels.clock[DRAWN]) > 1 and levels.arms[0] > 0
+        if step % 60 == 59:
+            for top in np.argsort(values)[-5:]:
+                learn(levels, values, int(top), 0.004)
+            assert_law(levels, values, 200.0, rng, draws=20_000)
+            assert_sound(levels, values)
+    assert waited > 50
 
 
 def assert_sound(levels, values):

@@ -18,8 +18,9 @@ those that are in the tail. Arms never observed have one common value and are a 
 
 **Cost.** A draw tests about 1.2 arms; an observation moves its arm between lists at most. All arms are filed anew when the rate
 has doubled, when an arm has risen above the levels or all have sunk below them, and when moved lists have used
-up the pool: in each case after many steps. Masses are whole numbers that are set, never accumulated as
-fractions: nothing drifts, however long the run. 36 bytes an arm.
+up the pool: in each case after many steps. Among many arms one that rises soon after a filing, as a first reward of 1 does at a
+high rate, joins the first level instead, whose bound follows its best arm: most of them sink again. Masses are whole
+numbers that are set, never accumulated as fractions: nothing drifts, however long the run. 36 bytes an arm.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ PER_NAT = 4.0  # levels for each nat when filed; half of that when the rate has 
 REACH = 4.0  # nats above the reference for which there is a bound
 FALLEN = math.exp(-6.0)  # share of a unit at which a total mass is too coarse
 WINDOW = 1.0 + 1.0 / 32.0  # rates for which a table of bounds holds
+PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the levels may have to wait for it
+DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
+MOST_ABOVE = 64  # arms that wait
 UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
 
 # The places of `Levels.clock`: first level in use (or one before it), end of the used pool, whether all arms
-# must be filed anew, first level that has a bound.
-FIRST, END, STALE, HIGHEST = 0, 1, 2, 3
+# must be filed anew, first level that has a bound, draws since the last filing.
+FIRST, END, STALE, HIGHEST, DRAWN = 0, 1, 2, 3, 4
 # Of `Levels.grid`: best value and rate when filed, levels per unit of value, the window of rates, the value that
 # weighs `ONE`, all masses together.
 ANCHOR, SCALE, FILED, LOW, HIGH, ZERO, ONE, TOTAL = 0, 1, 2, 3, 4, 5, 6, 7
@@ -64,7 +68,7 @@ class Levels(NamedTuple):
     upper: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is larger (in units of mass)
     lower: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is smaller
     mass: NDArray[np.float64]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
-    clock: NDArray[np.int64]  # (4,)
+    clock: NDArray[np.int64]  # (5,)
     grid: NDArray[
         np.float64
     ]  # (7,): value at the top, levels per unit of value, rates, value of weight 1, unit
@@ -91,7 +95,7 @@ def new_levels(observations: NDArray[np.float64], initial: float) -> Levels:
         upper=np.zeros(LEVELS + 2),
         lower=np.zeros(LEVELS + 2),
         mass=np.zeros(LEVELS + 2),
-        clock=np.array([LEVELS, 0, int(seen.any()), 0]),
+        clock=np.array([LEVELS, 0, int(seen.any()), 0, n]),
         # a window of rates from 1 to 0 holds for none: the first draw makes the bounds
         grid=np.array(
             [initial if math.isfinite(initial) else 0.0, PER_NAT, 1.0, 1.0, 0.0, 0.0, UNITS / n, 0.0]
@@ -147,6 +151,14 @@ def refile_arm(levels: Any, arm: int, value: float) -> None:
         move_arm(levels, arm, level)
 
 
+@kernel
+def may_wait(levels: Any) -> bool:
+    """Whether an arm above the levels joins the first one: filing is dear, the last one recent, and few are there."""
+    n_arms = levels.level.size
+    recent = DRAWS_PER_FILING * levels.clock[DRAWN] < n_arms
+    return bool(n_arms >= PATIENT and recent and levels.arms[0] < MOST_ABOVE)
+
+
 @rare_kernel
 def move_arm(levels: Any, arm: int, level: int) -> None:
     """Take an arm from where it is to its new level."""
@@ -165,6 +177,9 @@ def move_arm(levels: Any, arm: int, level: int) -> None:
             levels.pool[begin + where] = moved
         levels.place[moved] = where
     weigh(levels, old)
+    if level < 0 and may_wait(levels):
+        level = 0
+        levels.grid[HIGH] = 0.0  # the bound of the first level may be too low
     if level < 0 or (level < TAIL and not list_arm(levels, level, arm)):
         levels.clock[STALE] = 1  # no list for it: wait in the tail until the next draw files all arms
         level = TAIL
@@ -209,6 +224,7 @@ def file_all(levels: Any, values: Any, rate: float) -> None:
     levels.clock[END] = end
     levels.clock[FIRST] = 0
     levels.clock[STALE] = 0
+    levels.clock[DRAWN] = 0
 
 
 @rare_kernel
@@ -224,6 +240,10 @@ def bound_all(levels: Any, values: Any, rate: float) -> None:
     high = rate * WINDOW
     anchor, step = grid[ANCHOR], 1.0 / grid[SCALE]
     zero = anchor + (ABOVE - first) * step  # the largest value of that level has weight 1
+    excess = 0.0  # of the arms above the levels, who wait in the first one
+    for j in range(levels.arms[0]):
+        excess = max(excess, values[levels.pool[levels.start[0] + j]] - zero)
+    zero += excess
     # values and edges are rounded: so much a bound has to give
     slack = 1e-9 + 1e-15 * high * (abs(anchor) + abs(zero) + LEVELS * step)
     most, least = grid[ONE] * math.exp(slack), grid[ONE] * math.exp(-slack)
@@ -231,8 +251,11 @@ def bound_all(levels: Any, values: Any, rate: float) -> None:
     if first * high * step > REACH:
         highest = first - int(REACH / (high * step))
     for level in range(highest, LEVELS + 1):
-        edge = (first - level) * step
-        upper[level] = most * math.exp((high if edge > 0.0 else rate) * edge)
+        edge = (first - level) * step - excess
+        if level == 0 and excess > 0.0:
+            upper[level] = most
+        else:
+            upper[level] = most * math.exp((high if edge > 0.0 else rate) * edge)
         edge -= step
         lower[level] = least * math.exp((high if edge < 0.0 else rate) * edge)
     lower[TAIL] = 0.0
@@ -286,6 +309,7 @@ def refit(levels: Any, values: Any, rate: float) -> None:
 @kernel
 def make_fit(levels: Any, values: Any, rate: float) -> None:
     """Levels, bounds and the first level in use for a trial at this rate."""
+    levels.clock[DRAWN] += 1
     if not fits(levels, rate):
         refit(levels, values, rate)
     find_first(levels)
