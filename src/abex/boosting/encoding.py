@@ -36,6 +36,8 @@ class Codes(NamedTuple):
     code: NDArray[np.uint8]
     row_start: NDArray[np.int64]  # (d + 1,) listed features only
     row: NDArray[np.int32]
+    part_start: NDArray[np.int64]  # (d + 1,) listed features only
+    part: NDArray[np.int32]  # how many listed rows lie in the first group of examples, the first two, ...
     cut_start: NDArray[np.int64]  # (d + 1,)
     cuts: NDArray[np.float64]  # cuts[r] separates the values of rank r and r + 1
     first_start: NDArray[np.int64]  # (d + 1,) wide features only
@@ -56,6 +58,7 @@ class Column(NamedTuple):
     frequent: int
     code: NDArray[np.uint8]
     row: NDArray[np.int32]
+    part: NDArray[np.int32]
     cuts: NDArray[np.float64]
     first_rank: NDArray[np.int64]
     place: NDArray[np.int32]
@@ -69,6 +72,7 @@ NO_ROWS = np.zeros(0, np.int32)
 def encode(
     X: Any,
     rows: NDArray[np.int64],
+    ends: NDArray[np.int64],
     *,
     lists: bool = True,
     exact: bool = True,
@@ -79,6 +83,8 @@ def encode(
 
     Parameters
     ----------
+    ends : array
+        Where the groups of examples end, after that order.
     lists : bool
         Whether features with a frequent value may be listed.
     exact : bool
@@ -90,7 +96,7 @@ def encode(
     """
 
     def coded(block: tuple[int, int]) -> list[Column]:
-        return [encode_column(c, exact, single) for c in columns(X, rows, *block)]
+        return [encode_column(c, ends, exact, single) for c in columns(X, rows, *block)]
 
     size = BLOCK if hasattr(X, "toarray") else max(1, BLOCK // X.dtype.itemsize)
     blocks = [(first, min(first + size, X.shape[1])) for first in range(0, X.shape[1], size)]
@@ -110,7 +116,7 @@ def columns(X: Any, rows: NDArray[np.int64], first: int, last: int) -> Iterator[
         yield across[j][rows].astype(np.float64)
 
 
-def encode_column(values: NDArray[np.float64], exact: bool, single: bool) -> Column:
+def encode_column(values: NDArray[np.float64], ends: NDArray[np.int64], exact: bool, single: bool) -> Column:
     """Code one feature."""
     lost = np.isnan(values)
     missing = bool(lost.any())
@@ -130,7 +136,7 @@ def encode_column(values: NDArray[np.float64], exact: bool, single: bool) -> Col
     code[~lost] = (bin_of_rank + missing)[rank]
     frequent = int(bin_of_rank[common]) + missing if listed else -1
     bins = (int(bin_of_rank[-1]) + 1 if distinct.size else 0) + missing
-    row, order, place = NO_ROWS, NO_ROWS, NO_ROWS
+    row, part, order, place = NO_ROWS, NO_ROWS, NO_ROWS, NO_ROWS
     if wide and exact:
         behind = np.flatnonzero(~lost)
         keep = rank != common if listed else np.ones(rank.size, bool)
@@ -140,13 +146,14 @@ def encode_column(values: NDArray[np.float64], exact: bool, single: bool) -> Col
         place = np.concatenate([[0], np.cumsum(kept)]).astype(np.int32)
     if listed:
         row = np.flatnonzero(code != frequent).astype(np.int32)
+        part = np.searchsorted(row, ends).astype(np.int32)
         code = code[row]
     if bins < 2:
         code = np.zeros(0, np.uint8)
     cuts = midpoints(distinct, single)
     if wide and not exact:
         cuts = cuts[first[1:-1] - 1]
-    return Column(bins, missing, listed, wide and exact, frequent, code, row, cuts, first, place, order)
+    return Column(bins, missing, listed, wide and exact, frequent, code, row, part, cuts, first, place, order)
 
 
 def ranked(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -206,7 +213,7 @@ def spread(column: Column, n: int) -> Column:
         return column
     code = np.full(n, column.frequent, np.uint8)
     code[column.row] = column.code
-    return column._replace(listed=False, code=code, row=NO_ROWS)
+    return column._replace(listed=False, code=code, row=NO_ROWS, part=NO_ROWS)
 
 
 def gather(parts: list[Column]) -> Codes:
@@ -228,6 +235,8 @@ def gather(parts: list[Column]) -> Codes:
         joined("code", np.uint8),
         starts("row"),
         joined("row", np.int32),
+        starts("part"),
+        joined("part", np.int32),
         starts("cuts"),
         joined("cuts", np.float64),
         starts("first_rank"),

@@ -20,7 +20,7 @@ from abex.policies.base import Kernels, Policy, Setting
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
 MANY = 8  # features searched per update
-MANY_LABELS = 64  # labels of all groups together
+MANY_GROUPS = 64  # of examples with the same labels
 SMALL = 1 << 16  # weights: up to this many doubles cost no more than floats
 MULTIBOOST_SMOOTHING = 0.01  # over the number of examples
 
@@ -116,14 +116,15 @@ def start_fit(
     signs, group = signs[rows], group[rows]
     first = np.searchsorted(group, np.arange(first.size))
     tree = recipe.kind == TREE
-    codes = encode(X, rows, lists=not tree, exact=not tree, single=recipe.multiboost, mapper=mapper)
+    ends = np.append(first[1:], n)
+    codes = encode(X, rows, ends, lists=not tree, exact=not tree, single=recipe.multiboost, mapper=mapper)
     dtype = recipe.dtype or (np.float64 if labels <= 8 or n * labels <= SMALL else np.float32)
     arms = make_arms(codes, recipe, groups)
     # with many searches between two updates it pays to have the weights at hand; so it does where totals would have to
     # be carried for many groups of labels
     crowded = recipe.per_search * arms.features.size > MANY * (arms.start.size - 1)
     lists = bool(codes.listed.any())
-    at_once = crowded or (lists and (signs[first] > 0).sum() > MANY_LABELS)
+    at_once = crowded or (lists and first.size > MANY_GROUPS)
     weights = new_weights(
         signs, group, first, start, rows, dtype, depth=1 if at_once else None,
         patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,

@@ -103,10 +103,10 @@ def sum_bins(out: Any, sums: Any, first: int, last: int, n: int) -> None:
     out[:n] = sums[first * n : last * n].reshape(last - first, n, -1).sum(axis=0)
 
 
-def add_column(out: Any, sums: Any, lane: int, several: int, bins: int, sign: int, n: int) -> None:
-    """Number ``lane`` of the first rows of ``out`` += sign times that of ``sums``, bins as in `add_to_bins`."""
-    columns = sums[: several * bins * n].reshape(several, bins, -1)[:, :, lane]
-    out[: bins * n].reshape(bins, -1)[:, lane] += sign * columns.sum(axis=0)
+def add_weighted_bins(out: Any, sums: Any, bins: int, several: int, weight: Any, row: int, n: int) -> None:
+    """Rows 0..bins-1 of ``out`` += those of ``sums``, bins as in `add_to_bins`, times row ``row`` of ``weight``."""
+    whole = sums[: several * bins * n].reshape(several, bins, n, -1).sum(axis=0)
+    out[: bins * n] += (whole * weight[row * n : row * n + n]).reshape(bins * n, -1)
 
 
 def sweep(

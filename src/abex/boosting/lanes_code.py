@@ -139,16 +139,20 @@ def _join_bins(m: Machine) -> None:
             m.add_to("sums", at, m.load("sums", b.add(at, start)))
 
 
-def _add_column(m: Machine) -> None:
+def _add_weighted_bins(m: Machine) -> None:
     b, bins = m.builder, m.values["bins"]
-    zero, width = ir.Constant(bins.type, 0), ir.Constant(bins.type, m.lanes)
-    sign = b.sitofp(m.values["sign"], m.number)
-    with m.loop(zero, m.values["several"]) as copy, m.loop(zero, bins) as at:
-        there = b.add(b.mul(m.row(at), width), m.values["lane"])
-        here = b.add(b.mul(m.row(b.add(at, b.mul(copy, bins))), width), m.values["lane"])
-        out = b.gep(m.values["out"], [there], inbounds=True)
-        value = b.load(b.gep(m.values["sums"], [here], inbounds=True), align=m.size)
-        b.store(b.fadd(b.load(out, align=m.size), b.fmul(sign, value)), out, align=m.size)
+    zero = ir.Constant(bins.type, 0)
+
+    def emit(columns: list[Any]) -> None:
+        weights = [m.load("weight", b.add(m.row(m.values["row"]), c)) for c in columns]
+        with m.loop(zero, m.values["several"]) as copy:
+            start = m.row(b.mul(copy, bins))
+            with m.loop(zero, bins) as at:
+                for c, weight in zip(columns, weights, strict=True):
+                    place = b.add(m.row(at), c)
+                    m.add_to("out", place, b.fmul(weight, m.load("sums", b.add(start, place))))
+
+    m.columns(emit)
 
 
 class Running:
@@ -247,7 +251,7 @@ def teach() -> None:
     operation(lanes.note_masses, _note_masses, apart=True)
     operation(lanes.join_bins, _join_bins, apart=True)
     operation(lanes.sum_bins, _sum_bins, apart=True)
-    operation(lanes.add_column, _add_column, apart=True)
+    operation(lanes.add_weighted_bins, _add_weighted_bins, apart=True)
     operation(lanes.cross_rows, _cross_rows, apart=True)
     operation(lanes.sweep, _sweep, apart=True)
     operation(lanes.cross_bins, _cross_bins, apart=True)

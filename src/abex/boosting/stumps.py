@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from abex.boosting.encoding import MOST_BINS
 from abex.boosting.lanes import (
-    add_column,
     add_to_bins,
+    add_weighted_bins,
     clear,
     cross_bins,
     cross_rows,
@@ -118,13 +118,12 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, buffer: int) -> None:
         else:
             add_to_bins(sums, bins, several, code, None, w.values, None, None, 0, 0, code.size, chunks)
     else:
+        groups = w.group_start.size - 1
         last = 0
-        for group in range(w.group_start.size - 1):
+        for group in range(groups):
             first, last = last, w.group_start[group + 1]
-            if search.track:
-                add_own(w, masses, sums, group, bins, several, -1)
             if listed:
-                last = rows_before(row, first, last)
+                last = codes.part[codes.part_start[j] + group]
                 add_to_bins(
                     sums, bins, several, code, row, w.values, w.slot, w.factors, group * w.stride,
                     first, last, chunks,
@@ -135,12 +134,12 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, buffer: int) -> None:
                     first, last, chunks,
                 )  # fmt: skip
             if search.track:
-                add_own(w, masses, sums, group, bins, several, 1)
+                add_weighted_bins(masses, sums, bins, several, w.turns, group, chunks)
     join_bins(sums, bins, several, chunks)
     if search.track:
-        for at in range(bins * chunks):  # labels that are there, and the others
+        for at in range(bins * chunks):  # labels that are there, less those that are not
             for k in range(sums.shape[1]):
-                masses[at, k] = 2 * masses[at, k] - sums[at, k]
+                masses[at, k] += masses[at, k] - sums[at, k]
     if listed:
         fill_rest(sums, bins, codes.frequent[j], w.total, w.block)
         if search.track:
@@ -161,30 +160,6 @@ def fill_rest(sums: Any, bins: int, rest: int, whole: Any, block: Any) -> None:
     for c in range(chunks):
         for k in range(lanes):
             sums[rest * chunks + c, k] = whole[c * lanes + k] - block[c, k]
-
-
-@kernel
-def rows_before(row: Any, first: int, limit: int) -> int:
-    """How many of the ascending ``row`` are below ``limit``; the first ``first`` are."""
-    count = row.size - first
-    while count > 0:
-        half = count // 2
-        below = row[first + half] < limit
-        first = first + half + 1 if below else first
-        count = count - half - 1 if below else half
-    return first
-
-
-@kernel
-def add_own(w: Any, masses: Any, sums: Any, group: int, bins: int, several: int, sign: int) -> None:
-    """Add what the bins have now of the group's own labels to the masses.
-
-    Before and after the group has been summed, with opposite signs: what remains are the sums over the group.
-    """
-    lanes = sums.shape[1]
-    for k in range(w.labels):
-        if w.signs[group * w.chunks + k // lanes, k % lanes] > 0.0:
-            add_column(masses, sums, k, several, bins, sign, w.chunks)
 
 
 @kernel

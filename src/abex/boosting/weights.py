@@ -35,6 +35,9 @@ class Weights(NamedTuple):
     group_start: NDArray[np.int64]  # (G + 1,)
     factors: NDArray[Any]  # (G * stride * chunks, lanes)
     signs: NDArray[Any]  # (G * chunks, lanes): +1 label is there, -1 it is not, 0 padding
+    turns: NDArray[
+        Any
+    ]  # (G * chunks, lanes): +1 label of the group, -1 label of the next group, 0 of both or none
     floor: NDArray[Any]  # (chunks, lanes): the smallest weight, 0 in the padding
     block: NDArray[Any]  # (chunks, lanes), scratch
     sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
@@ -84,12 +87,16 @@ def new_weights(
         values.reshape(n, -1)[part, :labels] = signs[part] * start[rows[part]]
     table_signs = vectors(len(first) * chunks, dtype)
     table_signs.reshape(len(first), -1)[:, :labels] = signs[first]
+    own = np.zeros((len(first) + 1, labels))
+    own[:-1] = signs[first] > 0
+    turns = vectors(len(first) * chunks, dtype)
+    turns.reshape(len(first), -1)[:, :labels] = own[:-1] - own[1:]
     floor = vectors(chunks, dtype)
     floor.reshape(-1)[:labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
     starts = np.append(first, n).astype(np.int64)
     weights = Weights(
         values, np.zeros(n, np.min_scalar_type(stride - 1)), group, starts,
-        vectors(len(first) * stride * chunks, dtype), table_signs, floor, vectors(chunks, dtype),
+        vectors(len(first) * stride * chunks, dtype), table_signs, turns, floor, vectors(chunks, dtype),
         vectors(2 * chunks, dtype), np.zeros(chunks * lanes), np.zeros(chunks * lanes), np.zeros(3),
         np.zeros(1, np.int64), chunks, labels, depth or 1, stride, bounded,
     )  # fmt: skip
