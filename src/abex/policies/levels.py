@@ -48,8 +48,8 @@ MOST_ABOVE = 64  # arms that wait
 UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
 
 # The places of `Levels.clock`: first level in use (or one before it), end of the used pool, whether all arms
-# must be filed anew, first level that has a bound, draws since the last filing.
-FIRST, END, STALE, HIGHEST, DRAWN = 0, 1, 2, 3, 4
+# must be filed anew, first level that has a bound, draws since the last filing, whether arms above the levels wait.
+FIRST, END, STALE, HIGHEST, DRAWN, WAITING = 0, 1, 2, 3, 4, 5
 # Of `Levels.grid`: best value and rate when filed, levels per unit of value, the window of rates, the value that
 # weighs `ONE`, all masses together.
 ANCHOR, SCALE, FILED, LOW, HIGH, ZERO, ONE, TOTAL = 0, 1, 2, 3, 4, 5, 6, 7
@@ -68,7 +68,7 @@ class Levels(NamedTuple):
     upper: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is larger (in units of mass)
     lower: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is smaller
     mass: NDArray[np.float64]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
-    clock: NDArray[np.int64]  # (5,)
+    clock: NDArray[np.int64]  # (6,)
     grid: NDArray[
         np.float64
     ]  # (7,): value at the top, levels per unit of value, rates, value of weight 1, unit
@@ -95,7 +95,7 @@ def new_levels(observations: NDArray[np.float64], initial: float) -> Levels:
         upper=np.zeros(LEVELS + 2),
         lower=np.zeros(LEVELS + 2),
         mass=np.zeros(LEVELS + 2),
-        clock=np.array([LEVELS, 0, int(seen.any()), 0, n]),
+        clock=np.array([LEVELS, 0, int(seen.any()), 0, n, 0]),
         # a window of rates from 1 to 0 holds for none: the first draw makes the bounds
         grid=np.array(
             [initial if math.isfinite(initial) else 0.0, PER_NAT, 1.0, 1.0, 0.0, 0.0, UNITS / n, 0.0]
@@ -149,6 +149,14 @@ def refile_arm(levels: Any, arm: int, value: float) -> None:
     level = level_of(levels, value)
     if level != levels.level[arm]:
         move_arm(levels, arm, level)
+    elif level == 0 and levels.clock[WAITING] == 1:
+        forget_bounds(levels)
+
+
+@kernel
+def forget_bounds(levels: Any) -> None:
+    """Let the next draw make new ones."""
+    levels.grid[HIGH] = -1.0
 
 
 @kernel
@@ -165,6 +173,8 @@ def move_arm(levels: Any, arm: int, level: int) -> None:
     old = int(np.int64(levels.level[arm]))
     last = levels.arms[old] - 1
     levels.arms[old] = last
+    if old == 0 and levels.clock[WAITING] == 1:
+        forget_bounds(levels)  # if it was the best one, the others are never accepted under its bound
     if old != TAIL:
         where = levels.place[arm]
         if old == FRESH:
@@ -179,7 +189,7 @@ def move_arm(levels: Any, arm: int, level: int) -> None:
     weigh(levels, old)
     if level < 0 and may_wait(levels):
         level = 0
-        levels.grid[HIGH] = 0.0  # the bound of the first level may be too low
+        forget_bounds(levels)  # that of the first level may be too low
     if level < 0 or (level < TAIL and not list_arm(levels, level, arm)):
         levels.clock[STALE] = 1  # no list for it: wait in the tail until the next draw files all arms
         level = TAIL
@@ -243,6 +253,7 @@ def bound_all(levels: Any, values: Any, rate: float) -> None:
     excess = 0.0  # of the arms above the levels, who wait in the first one
     for j in range(levels.arms[0]):
         excess = max(excess, values[levels.pool[levels.start[0] + j]] - zero)
+    levels.clock[WAITING] = 1 if excess > 0.0 else 0
     zero += excess
     # values and edges are rounded: so much a bound has to give
     slack = 1e-9 + 1e-15 * high * (abs(anchor) + abs(zero) + LEVELS * step)
