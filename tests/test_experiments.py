@@ -317,7 +317,7 @@ def test_every_panel_has_a_tuned_rival_baselines_and_deviations_that_name_their_
     assert all(text.startswith(places) for text in experiment.deviations)
     if "comparison" in name:
         labels = {one.label for one in experiment.lines}
-        assert {"ABE", "BGE", "uniform", "ABE, tuned"} <= labels
+        assert {"ABE", "BGE", "BGE, authors' code", "uniform", "ABE, tuned"} <= labels
         assert len({claim.text for claim in experiment.claims}) == len(experiment.claims) >= 3
 
 

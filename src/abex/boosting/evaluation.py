@@ -32,8 +32,19 @@ def goes_right(x: float, threshold: float, missing_right: bool) -> bool:
 
 
 @kernel
-def add_stage(kind: int, model: Any, t: int, row: Any, out: Any) -> None:
-    """Add the weighted votes of classifier t for one row."""
+def leaf_of(model: Any, t: int, columns: Any, i: int) -> int:
+    """The leaf of tree t that row i ends in."""
+    node = 0
+    while node >= 0:
+        x = columns[model.feature[t, node], i]
+        side = goes_right(x, model.threshold[t, node], model.missing_right[t, node])
+        node = model.right[t, node] if side else model.left[t, node]
+    return ~node
+
+
+@kernel
+def add_stage(kind: int, model: Any, t: int, columns: Any, i: int, out: Any) -> None:
+    """Add the weighted votes of classifier t for row i."""
     feature = model.feature[t]
     if feature[0] < 0:
         return
@@ -41,14 +52,10 @@ def add_stage(kind: int, model: Any, t: int, row: Any, out: Any) -> None:
     leaf = 0
     sign = 1.0
     if kind == TREE:
-        node = 0
-        while node >= 0:
-            side = goes_right(row[feature[node]], threshold[node], missing_right[node])
-            node = model.right[t, node] if side else model.left[t, node]
-        leaf = ~node
+        leaf = leaf_of(model, t, columns, i)
     else:
         for k in range(feature.size):
-            if feature[k] >= 0 and not goes_right(row[feature[k]], threshold[k], missing_right[k]):
+            if feature[k] >= 0 and not goes_right(columns[feature[k], i], threshold[k], missing_right[k]):
                 sign = -sign
     votes = model.votes[t, leaf]
     for label in range(out.size):
@@ -58,21 +65,17 @@ def add_stage(kind: int, model: Any, t: int, row: Any, out: Any) -> None:
 @compiled()
 def add_stages(kind: int, model: Any, X: Any, out: Any) -> None:
     """Add the scores of all classifiers to ``out`` (n, L)."""
+    columns = X.T
     for i in range(X.shape[0]):
         for t in range(model.feature.shape[0]):
-            add_stage(kind, model, t, X[i], out[i])
+            add_stage(kind, model, t, columns, i, out[i])
 
 
 @kernel
 def find_leaves(model: Any, t: int, columns: Any, leaf: Any) -> None:
     """The leaf of tree t that each row ends in."""
     for i in range(leaf.size):
-        node = 0
-        while node >= 0:
-            x = columns[model.feature[t, node], i]
-            side = goes_right(x, model.threshold[t, node], model.missing_right[t, node])
-            node = model.right[t, node] if side else model.left[t, node]
-        leaf[i] = ~node
+        leaf[i] = leaf_of(model, t, columns, i)
 
 
 @kernel

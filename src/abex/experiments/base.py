@@ -11,9 +11,9 @@ from typing import Any
 from abex.errors import UserError, one_of, whole_number
 from abex.policies.base import parse_policy
 from abex.results import Cell
+from abex.sweeps.boosting_cells import FULL_SEARCH
 from abex.sweeps.cells import PROTOCOL, load_code
 
-FULL_SEARCH = "full search"  # in boosting, the line that asks no policy
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
 RULES = ("better", "as good", "best", "explores", "flat", "sooner")
 VALIDATION = 10_000  # replications from here on are played for choosing parameters only

@@ -16,12 +16,11 @@ PAGE = 7.6  # inches: the width of a page
 
 
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
-    """Write both figures of an experiment in all formats, the views of a quick one as PNG alone; returns their paths."""
+    """Write both figures of an experiment in all formats; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    quick = outcome.experiment.name.endswith("-quick")
     for name, figure in (("", paper_figure(outcome)), ("-views", views(outcome))):
-        for kind in FORMATS[:1] if name and quick else FORMATS:
+        for kind in FORMATS:
             path = folder / f"{outcome.experiment.id}{name}.{kind}"
             save(figure, path)
             figure.set_layout_engine(None)  # the first format has laid it out for all: drawn once, not twice

@@ -13,6 +13,7 @@ from abex.errors import real_number
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import best_cover, known_graph, only_graph
+from abex.policies.leader import share_among_leaders
 from abex.policies.means import learn_mean
 from abex.policies.softmax import pick
 from abex.randomness import argmax
@@ -92,18 +93,9 @@ class EpsilonGreedyLP(Policy[CoveredMeans]):
     def probabilities(state: Any, t: int, out: Any) -> None:
         """The cover's weights and the best means, which share what is left."""
         epsilon = min(1.0, state.rate / t)
-        top = state.means[0]
-        ties = 0
-        for k in range(out.size):
-            if state.means[k] > top:
-                top = state.means[k]
-                ties = 0
-            if state.means[k] == top:
-                ties += 1
         for k in range(out.size):
             out[k] = epsilon * state.cover[k] / state.total
-            if state.means[k] == top:
-                out[k] += (1.0 - epsilon) / ties
+        share_among_leaders(state.means, 1.0 - epsilon, out)
 
 
 # The counters of `PhaseState.clock`.

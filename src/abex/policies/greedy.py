@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from abex.errors import real_number
 from abex.kernels import kernel
 from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.leader import FEW_ARMS, leader, learn_leader
+from abex.policies.leader import FEW_ARMS, leader, learn_leader, share_among_leaders
 from abex.policies.means import learn_mean
 from abex.randomness import argmax, below
 
@@ -108,22 +108,25 @@ def epsilon_select(state: Any, t: int, rng: Any) -> int:
 def epsilon_probabilities(state: Any, t: int, out: Any) -> None:
     """The chance spread over all arms, the rest over the leaders."""
     chance = exploration_chance(state, t)
-    top = state.means[0]
-    leaders = 0
-    for k in range(out.size):
-        if state.means[k] > top:
-            top = state.means[k]
-            leaders = 0
-        if state.means[k] == top:
-            leaders += 1
     for k in range(out.size):
         out[k] = chance / out.size
-        if state.means[k] == top:
-            out[k] += (1.0 - chance) / leaders
+    share_among_leaders(state.means, 1.0 - chance, out)
+
+
+class _EpsilonGreedy(Policy[LeaderMeans]):
+    """What the two rates have in common."""
+
+    select = staticmethod(epsilon_select)
+    update = staticmethod(learn_leader)
+    probabilities = staticmethod(epsilon_probabilities)
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """Few arms are looked at, the leader of many is remembered."""
+        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(Policy[LeaderMeans]):
+class EpsilonGreedy(_EpsilonGreedy):
     r"""The leader, but for a fixed chance of any arm.
 
     With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
@@ -161,17 +164,9 @@ class EpsilonGreedy(Policy[LeaderMeans]):
         """Record of means; unseen arms stand at +inf."""
         return leader_means(setting.n_arms, self.epsilon, False)
 
-    select = staticmethod(epsilon_select)
-    update = staticmethod(learn_leader)
-    probabilities = staticmethod(epsilon_probabilities)
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """Few arms are looked at, the leader of many is remembered."""
-        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
-
 
 @dataclass(frozen=True)
-class DecayingEpsilonGreedy(Policy[LeaderMeans]):
+class DecayingEpsilonGreedy(_EpsilonGreedy):
     r"""The leader, but for a chance of any arm that falls like 1/t.
 
     Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
@@ -209,11 +204,3 @@ class DecayingEpsilonGreedy(Policy[LeaderMeans]):
     def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
         return leader_means(setting.n_arms, self.c / self.d**2, True)
-
-    select = staticmethod(epsilon_select)
-    update = staticmethod(learn_leader)
-    probabilities = staticmethod(epsilon_probabilities)
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """Few arms are looked at, the leader of many is remembered."""
-        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)

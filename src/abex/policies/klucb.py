@@ -13,9 +13,7 @@ from abex.policies.base import Setting
 from abex.policies.index_policy import IndexPolicy
 from abex.policies.indices import kl_upper_bound
 from abex.policies.means import Means, learn_mean, new_means
-from abex.policies.tournament import (
-    DIVERGENCE,
-)
+from abex.policies.tournament import DIVERGENCE
 from abex.randomness import argmax
 
 

@@ -32,6 +32,22 @@ def leader(state: Any, rng: Any) -> int:
 
 
 @kernel
+def share_among_leaders(means: Any, chance: float, out: Any) -> None:
+    """Add ``chance``, in equal parts, to the arms with the largest mean."""
+    top = means[0]
+    leaders = 0
+    for k in range(out.size):
+        if means[k] > top:
+            top = means[k]
+            leaders = 0
+        if means[k] == top:
+            leaders += 1
+    for k in range(out.size):
+        if means[k] == top:
+            out[k] += chance / leaders
+
+
+@kernel
 def learn_leader(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Learn the mean and whether the leader still leads."""
     learn_mean(state, t, arm, seen, reward, rng)

@@ -15,9 +15,7 @@ from abex.policies.base import PerArm, Setting
 from abex.policies.index_policy import IndexPolicy
 from abex.policies.indices import moss_bound
 from abex.policies.means import learn_mean
-from abex.policies.tournament import (
-    MINIMAX,
-)
+from abex.policies.tournament import MINIMAX
 from abex.randomness import argmax
 
 

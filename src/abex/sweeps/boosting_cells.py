@@ -20,7 +20,7 @@ from abex.results import Cell, Payload
 
 SAMPLES = 500  # the error is looked at so often, evenly over the iterations, and in twenty places before each checkpoint
 SHARE = 0.2  # of the iterations up to t over which it is averaged, and of the rows for validation
-FULL_SEARCH = "full search"
+FULL_SEARCH = "full search"  # the policy of a cell that asks none
 
 _warm: set[tuple[str | None, str]] = set()
 _warming = threading.Lock()

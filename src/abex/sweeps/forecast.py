@@ -11,21 +11,14 @@ from typing import Any
 
 from abex.errors import UserError
 from abex.results import Cell, Store, canonical
+from abex.sweeps.boosting_cells import FULL_SEARCH
 
 UNKNOWN = 0.1  # seconds of a cell about which nothing is known
 STEP = 5e-7  # seconds of a step of most policies, whatever the number of arms
-PER_ARM = {
-    "KLUCB": 1.7e-7,
-    "Thompson": 3e-8,
-    "TSU": 3e-8,
-    "TSMaxN": 3e-8,
-    "ELP": 7e-9,
-}  # and of those that draw for each arm
-ITERATION, PER_WEIGHT, PER_SCORE = (
-    1.5e-5,
-    2e-10,
-    6e-10,
-)  # of a boosting iteration: plain, by row and class, by test row and class
+#: and by arm, of those that draw for each
+PER_ARM = {"KLUCB": 1.7e-7, "Thompson": 3e-8, "TSU": 3e-8, "TSMaxN": 3e-8, "ELP": 7e-9}
+#: seconds of a boosting iteration: plain, by row and class, by test row and class
+ITERATION, PER_WEIGHT, PER_SCORE = 1e-5, 8e-11, 2.5e-10
 SEARCH, SEARCH_WEIGHT = 5e-6, 1e-10  # of a full search, for each feature: plain, by row and class
 
 
@@ -96,7 +89,7 @@ def guess(cell: Cell) -> float:
         return UNKNOWN
     rows, features, classes, test_rows = shape_of(str(problem.get("data")))
     per_iteration = ITERATION + PER_WEIGHT * rows * classes
-    if policy == "full search":
+    if policy == FULL_SEARCH:
         per_iteration = features * (SEARCH + SEARCH_WEIGHT * rows * classes)
     return length * (per_iteration + PER_SCORE * test_rows * classes)
 
