@@ -94,6 +94,50 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
     return decorate
 
 
+def address_of(function: Any, *arguments: Any) -> int:
+    """Where a `compiled` function for arguments like these begins, for `call_at`."""
+    import numba
+
+    kinds = tuple(numba.typeof(argument) for argument in arguments)
+    found = function.get_compile_result(numba.float64(*kinds))
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+
+
+def call_at(address: int, arguments: tuple[Any, ...]) -> float:
+    """In compiled code: call the function at ``address``, which must be its `address_of` arguments like these.
+
+    A function that is called by its name is optimised anew together with every caller; one that is called by its
+    address is compiled once. The address is handed in, as compiled code from the disk cannot know it. Functions so called
+    return a number.
+    """
+    raise TypeError("call_at works in compiled code alone.")
+
+
+@before_compiling
+def _teach_call_at() -> None:
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba.core import cgutils, types, typing
+    from numba.extending import lower_builtin, type_callable
+
+    @type_callable(call_at)  # type: ignore[untyped-decorator]
+    def typer(context: Any) -> Any:
+        return lambda address, arguments: typing.signature(
+            types.float64, types.intp, types.unliteral(arguments)
+        )
+
+    @lower_builtin(call_at, types.intp, types.BaseTuple)  # type: ignore[untyped-decorator]
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds = tuple(signature.args[1])
+        kind = context.call_conv.get_function_type(types.float64, kinds)
+        function = builder.inttoptr(values[0], ir.PointerType(kind))
+        status, result = context.call_conv.call_function(
+            builder, function, types.float64, kinds, cgutils.unpack_tuple(builder, values[1])
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
+
 class _Foreign:
     """A function over kernels of other packages: compiled lean, or with reference counting if they allocate."""
 

@@ -12,7 +12,7 @@ from abex.boosting.encoding import Codes, encode, largest_bin
 from abex.boosting.model import Model, model_from
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Arms, Pulls, Stages, new_stages
 from abex.boosting.stumps import Search, new_search
-from abex.boosting.training import Learner, boosting_loop, new_learner
+from abex.boosting.training import Learner, Steps, boosting_loop, new_learner, steps_of
 from abex.boosting.weights import Weights, label_groups, new_weights, write_back
 from abex.errors import UserError
 from abex.kernels import kernel
@@ -70,15 +70,16 @@ class Fit:
     stages: Stages
     state: Any
     rng: np.random.Generator
+    votes: NDArray[np.float64]  # scratch
+    steps: Steps
     loop: Any
     done: int = 0
 
     def advance(self, count: int) -> None:
         """Find ``count`` more classifiers."""
-        votes = np.zeros(self.weights.total.size)
         self.loop(
-            self.done, self.done + count, self.codes, self.weights, self.search, self.learner, self.arms,
-            self.pulls, self.stages, self.state, self.rng, votes,
+            self.done, self.done + count, self.steps, self.codes, self.weights, self.search, self.learner, self.arms,
+            self.pulls, self.stages, self.state, self.rng, self.votes,
         )  # fmt: skip
         self.done += count
 
@@ -150,8 +151,12 @@ def start_fit(
     else:
         kernels = recipe.policy.kernels(setting)
         state = recipe.policy.start(setting) if state is None else state
-    loop = boosting_loop(kernels, recipe.kind)
-    return Fit(recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, loop)
+    votes = np.zeros(weights.total.size)
+    steps = steps_of(recipe.kind, codes, weights, search, learner, stages, votes)
+    loop = boosting_loop(kernels)
+    return Fit(
+        recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, votes, steps, loop
+    )
 
 
 def make_arms(codes: Codes, recipe: Recipe, groups: list[list[int]] | None) -> Arms:

@@ -25,7 +25,7 @@ from abex.boosting.lanes import (
     vectors,
 )
 from abex.boosting.weights import settled
-from abex.kernels import compiled, kernel
+from abex.kernels import compiled, kernel, rare_kernel
 
 ROOM = 2 * MOST_BINS  # sums kept for a feature: up to four for a bin
 EDGE, SCALE = 0, 1  # places in Search.best
@@ -77,7 +77,7 @@ def forget(search: Any, scale: float) -> None:
 
 
 @compiled()
-def try_feature(codes: Any, j: int, w: Any, search: Any, known: float) -> float:
+def try_feature(codes: Any, j: int, w: Any, search: Any, learner: Any, known: float) -> float:
     """Search the cuts of feature j and keep the best stump met; returns its edge, or ``known`` if that is more."""
     if codes.bins[j] < 2:
         return known
@@ -253,7 +253,7 @@ def inner_rows(codes: Any, j: int, rank: int) -> tuple[int, int]:
     return start + place[rank + 1], start + place[last]
 
 
-@compiled()
+@rare_kernel
 def mark(codes: Any, j: int, rank: int, missing_right: int, slot: Any, bit: int) -> float:
     """Toggle ``bit`` in the slots of one side of a cut; returns the side phi of the examples toggled."""
     limit = border(codes, j, rank)

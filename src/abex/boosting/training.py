@@ -17,6 +17,7 @@ from abex.boosting.lanes import add_magnitudes, sum_bins
 from abex.boosting.products import accept_term, begin_product
 from abex.boosting.stages import (
     PRODUCT,
+    STUMP,
     TREE,
     coefficient_of,
     normaliser,
@@ -39,7 +40,7 @@ from abex.boosting.stumps import (
 )
 from abex.boosting.trees import accept_split, begin_tree, try_in_leaf
 from abex.boosting.weights import put_off, write_back
-from abex.kernels import compiled, kernel
+from abex.kernels import address_of, call_at, compiled, kernel
 from abex.policies.base import Kernels
 
 
@@ -140,24 +141,53 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
     w.numbers[0] = everything
 
 
+@compiled()
+def begin_stump(learner: Any, search: Any, w: Any) -> float:
+    """One search; returns the sum of the weights to search in."""
+    return float(w.numbers[0])
+
+
+#: learner -> what opens it, what searches a feature, what takes the result of a search
+STEPS = {
+    STUMP: (begin_stump, try_feature, accept_stump),
+    PRODUCT: (begin_product, try_feature, accept_term),
+    TREE: (begin_tree, try_in_leaf, accept_split),
+}
+
+
+class Steps(NamedTuple):
+    """Addresses of the three functions of a learner, which are compiled once for all policies."""
+
+    begin: int
+    search: int
+    accept: int
+
+
+def steps_of(
+    kind: int, codes: Any, w: Any, search: Any, learner: Any, stages: Any, votes: NDArray[np.float64]
+) -> Steps:
+    """The learner's functions for records of these types."""
+    begin, try_one, accept = STEPS[kind]
+    return Steps(
+        address_of(begin, learner, search, w),
+        address_of(try_one, codes, 0, w, search, learner, 0.0),
+        address_of(accept, 0, codes, w, search, learner, stages, votes),
+    )
+
+
 @cache
-def boosting_loop(kernels: Kernels, kind: int) -> Any:
-    """The loop, compiled once per policy and learner; ``kind`` is constant, so the other learners drop out."""
+def boosting_loop(kernels: Kernels) -> Any:
+    """The loop, compiled once per policy."""
     select, update = kernels
 
     @compiled(*kernels)
     def boost(
-        first: int, last: int, codes: Any, w: Any, search: Any, learner: Any, arms: Any, pulls: Any,
+        first: int, last: int, steps: Any, codes: Any, w: Any, search: Any, learner: Any, arms: Any, pulls: Any,
         stages: Any, state: Any, rng: Any, votes: Any,
     ) -> None:  # fmt: skip
         """Iterations first..last-1."""
         for t in range(first, last):
-            if kind == TREE:
-                scale = begin_tree(learner, search, w)
-            elif kind == PRODUCT:
-                scale = begin_product(learner, search, w)
-            else:
-                scale = w.numbers[0]
+            scale = call_at(steps.begin, (learner, search, w))
             while scale > 0.0:
                 forget(search, scale)
                 for _ in range(arms.per_search):
@@ -165,20 +195,12 @@ def boosting_loop(kernels: Kernels, kind: int) -> Any:
                     arm = select(state, pull + 1, rng)
                     edge = 0.0
                     for m in range(arms.start[arm], arms.start[arm + 1]):
-                        if kind == TREE:
-                            edge = try_in_leaf(codes, arms.features[m], w, search, learner, edge)
-                        else:
-                            edge = try_feature(codes, arms.features[m], w, search, edge)
+                        edge = call_at(steps.search, (codes, arms.features[m], w, search, learner, edge))
                     reward = reward_of(edge / scale)
                     update(state, pull + 1, arm, arm, reward, rng)
                     pulls.arm[pull] = arm
                     pulls.reward[pull] = reward
                     pulls.made[0] = pull + 1
-                if kind == TREE:
-                    scale = accept_split(t, codes, w, search, learner, stages, votes)
-                elif kind == PRODUCT:
-                    scale = accept_term(t, codes, w, search, learner, stages, votes)
-                else:
-                    scale = accept_stump(t, codes, w, search, learner, stages, votes)
+                scale = call_at(steps.accept, (t, codes, w, search, learner, stages, votes))
 
     return boost

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.lanes import lanes_of, multiply, note_masses, settle, sum_products, vectors
-from abex.kernels import compiled, kernel
+from abex.kernels import compiled, kernel, rare_kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums
@@ -188,7 +188,7 @@ def side_factors(w: Any, group: int, votes: Any, up: float, down: float, flagged
             w.sides[w.chunks + c, k] = down if agreement > 0.0 else up
 
 
-@compiled()
+@rare_kernel
 def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
     """Enter an update into the table. Examples with side phi = ``flagged`` have the bit 1 << pending set."""
     chunks = w.chunks
@@ -206,7 +206,7 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
     negate(w, 2 * known)
 
 
-@compiled()
+@rare_kernel
 def sum_up(w: Any) -> None:
     """Totals of the current weights, signs of the table included."""
     for k in range(w.labels):
