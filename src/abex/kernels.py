@@ -121,18 +121,15 @@ def _teach_call_at() -> None:
 
     @type_callable(call_at)  # type: ignore[untyped-decorator]
     def typer(context: Any) -> Any:
-        return lambda address, arguments: typing.signature(
-            types.float64, types.intp, types.unliteral(arguments)
-        )
+        return lambda _, given: typing.signature(types.float64, types.intp, types.unliteral(given))
 
-    @lower_builtin(call_at, types.intp, types.BaseTuple)  # type: ignore[untyped-decorator]
+    @lower_builtin(call_at, types.intp, types.BaseTuple)  # type: ignore[attr-defined, untyped-decorator]
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kinds = tuple(signature.args[1])
         kind = context.call_conv.get_function_type(types.float64, kinds)
         function = builder.inttoptr(values[0], ir.PointerType(kind))
-        status, result = context.call_conv.call_function(
-            builder, function, types.float64, kinds, cgutils.unpack_tuple(builder, values[1])
-        )
+        given = cgutils.unpack_tuple(builder, values[1])
+        status, result = context.call_conv.call_function(builder, function, types.float64, kinds, given)
         with cgutils.if_unlikely(builder, status.is_error):
             context.call_conv.return_status_propagate(builder, status)
         return result
