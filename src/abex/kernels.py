@@ -121,7 +121,7 @@ def _teach_call_at() -> None:
 
     @type_callable(call_at)  # type: ignore[untyped-decorator]
     def typer(context: Any) -> Any:
-        return lambda _, given: typing.signature(types.float64, types.intp, types.unliteral(given))
+        return lambda _, given: typing.signature(types.float64, types.intp, types.unliteral(given))  # type: ignore[attr-defined]
 
     @lower_builtin(call_at, types.intp, types.BaseTuple)  # type: ignore[attr-defined, untyped-decorator]
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
