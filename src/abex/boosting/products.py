@@ -10,7 +10,7 @@ from typing import Any
 
 from abex.boosting.stages import coefficient_of, normaliser, read_votes, record_cut, record_votes
 from abex.boosting.stumps import EDGE, FEATURE, MISSING_RIGHT, RANK, mark
-from abex.boosting.weights import put_off, sum_up, write_back
+from abex.boosting.weights import NOW, put_off, sum_up, write_back
 from abex.kernels import compiled, kernel
 
 TERM, CYCLE = 0, 1  # places in Learner.at
@@ -28,14 +28,14 @@ def begin_product(learner: Any, search: Any, w: Any) -> float:
         learner.cut[k, FEATURE] = -1
     if search.lists:
         sum_up(w)
-    return float(w.numbers[0])
+    return float(w.numbers[NOW])
 
 
 @compiled()
 def accept_term(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: Any, votes: Any) -> float:
     """Take the stump found as the present term if it helps; returns 0 when the product is finished."""
     k = learner.at[TERM]
-    slack = search.tolerance * w.numbers[0]
+    slack = search.tolerance * w.numbers[NOW]
     if search.cut[FEATURE] >= 0 and search.best[EDGE] > learner.value[PRODUCT_EDGE] + slack:
         learner.value[PRODUCT_EDGE] = search.best[EDGE]
         read_votes(search, w.chunks, learner.value[SIGN], votes)
@@ -61,7 +61,7 @@ def accept_term(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: A
         toggle(codes, w, learner, k)
         if search.lists:
             sum_up(w)
-    return float(w.numbers[0])
+    return float(w.numbers[NOW])
 
 
 @kernel
@@ -78,7 +78,7 @@ def finish_product(t: int, w: Any, search: Any, learner: Any, stages: Any, votes
     """Record the product and put its update off."""
     if learner.value[PRODUCT_EDGE] <= 0.0:
         return
-    edge = learner.value[PRODUCT_EDGE] / w.numbers[0]
+    edge = learner.value[PRODUCT_EDGE] / w.numbers[NOW]
     coefficient = coefficient_of(edge, learner.smoothing)
     node = 0
     for k in range(learner.terms):
@@ -93,6 +93,6 @@ def finish_product(t: int, w: Any, search: Any, learner: Any, stages: Any, votes
     for i in range(w.slot.size):
         w.slot[i] ^= change if w.slot[i] & negative else 0
     put_off(w, votes, coefficient, -learner.value[SIGN])
-    w.numbers[0] *= normaliser(edge, coefficient)
+    w.numbers[NOW] *= normaliser(edge, coefficient)
     if w.counts[0] == w.depth:
         write_back(w)

@@ -39,7 +39,7 @@ from abex.boosting.stumps import (
     try_feature,
 )
 from abex.boosting.trees import accept_split, begin_tree, try_in_leaf
-from abex.boosting.weights import put_off, write_back
+from abex.boosting.weights import NOW, put_off, write_back
 from abex.kernels import address_of, call_at, compiled, kernel
 from abex.policies.base import Kernels
 
@@ -90,7 +90,7 @@ def accept_stump(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
     j, rank, missing_right = search.cut[FEATURE], search.cut[RANK], search.cut[MISSING_RIGHT]
     if j < 0:
         return 0.0  # nothing to cut: an iteration without effect
-    edge = search.best[EDGE] / w.numbers[0]
+    edge = search.best[EDGE] / w.numbers[NOW]
     coefficient = coefficient_of(edge, learner.smoothing)
     read_votes(search, w.chunks, 1.0, votes)
     record_cut(stages, t, 0, search.cut)
@@ -100,7 +100,7 @@ def accept_stump(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
     if search.track:
         carry_totals(codes, w, search, votes, coefficient)
     else:
-        w.numbers[0] *= normaliser(edge, coefficient)
+        w.numbers[NOW] *= normaliser(edge, coefficient)
     flagged = mark(codes, j, rank, missing_right, w.slot, 1 << w.counts[0])
     put_off(w, votes, coefficient, flagged)
     if w.counts[0] == w.depth:
@@ -138,13 +138,13 @@ def carry_totals(codes: Any, w: Any, search: Any, votes: Any, coefficient: float
         w.total[k] = positive - negative
         w.mass[k] = positive + negative
         everything += w.mass[k]
-    w.numbers[0] = everything
+    w.numbers[NOW] = everything
 
 
 @compiled()
 def begin_stump(learner: Any, search: Any, w: Any) -> float:
     """One search; returns the sum of the weights to search in."""
-    return float(w.numbers[0])
+    return float(w.numbers[NOW])
 
 
 #: learner -> what opens it, what searches a feature, what takes the result of a search

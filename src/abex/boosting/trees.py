@@ -26,7 +26,7 @@ from abex.boosting.stumps import (
     scan,
     sums_per_bin,
 )
-from abex.boosting.weights import write_back
+from abex.boosting.weights import FACTOR, NOW, WRITTEN, write_back
 from abex.kernels import compiled, kernel
 
 LEAF, LEAVES, WAITING = (
@@ -48,10 +48,10 @@ def begin_tree(learner: Any, search: Any, w: Any) -> float:
     learner.at[LEAVES] = 1
     learner.at[WAITING] = -1
     learner.parent[0] = -1
-    w.numbers[0] = w.numbers[1]
-    learner.total[0, w.labels] = w.numbers[1]
+    w.numbers[NOW] = w.numbers[WRITTEN]
+    learner.total[0, w.labels] = w.numbers[WRITTEN]
     for k in range(w.labels):
-        learner.total[0, k] = w.total[k] / w.numbers[2]
+        learner.total[0, k] = w.total[k] / w.numbers[FACTOR]
     return turn_to(learner, search, w, 0)
 
 
@@ -120,7 +120,7 @@ def accept_split(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
         gain = 0.0
         if leaves < learner.leaves:
             for k in range(leaves):
-                if learner.gain[k] > gain + search.tolerance * w.numbers[0]:
+                if learner.gain[k] > gain + search.tolerance * w.numbers[NOW]:
                     gain = learner.gain[k]
                     leaf = k
         if leaf < 0:
@@ -210,11 +210,11 @@ def finish_tree(t: int, w: Any, search: Any, learner: Any, stages: Any, votes: A
     for leaf in range(leaves):
         for k in range(w.labels):
             edge += abs(learner.total[leaf, k])
-    edge /= w.numbers[0]
+    edge /= w.numbers[NOW]
     coefficient = coefficient_of(edge, learner.smoothing)
-    scale = 1.0 / (w.numbers[0] * normaliser(edge, coefficient))
+    scale = 1.0 / (w.numbers[NOW] * normaliser(edge, coefficient))
     up, down = scale * math.exp(coefficient), scale * math.exp(-coefficient)
-    slack = search.tolerance * w.numbers[0]
+    slack = search.tolerance * w.numbers[NOW]
     for leaf in range(leaves):
         for k in range(w.labels):
             votes[k] = 1.0 if learner.total[leaf, k] > slack else -1.0

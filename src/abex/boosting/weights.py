@@ -24,6 +24,7 @@ from abex.kernels import compiled, kernel, rare_kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums
+NOW, WRITTEN, FACTOR = 0, 1, 2  # places in Weights.numbers
 
 
 class Weights(NamedTuple):
@@ -45,7 +46,7 @@ class Weights(NamedTuple):
     mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
     numbers: NDArray[
         np.float64
-    ]  # [0] sum of all weights, now; [1] their sum as written back, [2] the factor on it
+    ]  # [NOW] sum of all weights; [WRITTEN] their sum as written back, [FACTOR] on it
     counts: NDArray[np.int64]  # [0] pending updates
     chunks: int
     labels: int
@@ -150,16 +151,16 @@ def write_back(w: Any) -> None:
             for k in range(w.factors.shape[1]):
                 w.factors[slot + c, k] = factor
     negate(w, 1)
-    w.numbers[0] = everything * factor
-    w.numbers[1] = everything
-    w.numbers[2] = factor
+    w.numbers[NOW] = everything * factor
+    w.numbers[WRITTEN] = everything
+    w.numbers[FACTOR] = factor
     w.counts[0] = 0
 
 
 @kernel
 def settled(w: Any) -> bool:
     """Whether ``values`` are the current weights as they stand: nothing pending, no factor, no signs to flip."""
-    return bool(w.counts[0] == 0 and w.numbers[2] == 1.0 and w.stride == 1 << w.depth)
+    return bool(w.counts[0] == 0 and w.numbers[FACTOR] == 1.0 and w.stride == 1 << w.depth)
 
 
 @kernel
