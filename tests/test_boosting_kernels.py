@@ -97,6 +97,8 @@ def test_listed_and_wide_features_at_once():
     fit = fitted(X, signs, 25, Uniform())
     assert fit.codes.listed.all()
     assert fit.codes.wide.all()
+    assert fit.search.track
+    assert not fit.weights.bounded
     assert_follows(fit, X, signs, 25)
 
 
@@ -250,7 +252,7 @@ def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, recipe, s
     ]
 
 
-@pytest.mark.parametrize("kind", ["narrow", "missing", "multilabel"])
+@pytest.mark.parametrize("kind", ["narrow", "listed", "missing", "multilabel"])
 @pytest.mark.parametrize(("learner", "size"), [(TREE, 5), (PRODUCT, 3)])
 def test_trees_and_products_are_the_naive_ones(kind, learner, size):
     """Each iteration's learner has the edge of the one grown naively under the weights before it."""

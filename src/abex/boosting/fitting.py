@@ -126,15 +126,17 @@ def start_fit(
     crowded = recipe.per_search * arms.features.size > MANY * (arms.start.size - 1)
     lists = bool(codes.listed.any())
     at_once = crowded or (lists and first.size > MANY_GROUPS)
+    track = lists and not at_once and recipe.kind == STUMP
+    wide = bool(codes.wide.any())
     weights = new_weights(
         signs, group, first, start, rows, dtype, depth=1 if at_once else None,
         patterns=recipe.leaves if tree else None, flips=recipe.kind == PRODUCT,
-        bounded=tree or bool(codes.wide.any()),
+        spare=tree or wide, bounded=tree or (wide and not track),
     )  # fmt: skip
     write_back(weights)
     search = new_search(
         weights.chunks, labels, dtype, inner=largest_bin(codes), lists=lists,
-        track=lists and weights.depth > 1, tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
+        track=track, tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
     )  # fmt: skip
     learner = new_learner(
         recipe.kind, n, weights.total.size, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,

@@ -20,6 +20,7 @@ from abex.boosting.lanes import (
     cross_rows,
     join_bins,
     lanes_of,
+    note_masses,
     sum_bins,
     sweep,
     vectors,
@@ -144,6 +145,8 @@ def fill_bins(codes: Any, j: int, w: Any, search: Any, buffer: int) -> None:
         fill_rest(sums, bins, codes.frequent[j], w.total, w.block)
         if search.track:
             fill_rest(masses, bins, codes.frequent[j], w.mass, w.block)
+    if search.track and codes.wide[j]:
+        note_masses(masses, w.labels, 0, bins, chunks)
 
 
 @kernel
@@ -178,6 +181,9 @@ def scan(codes: Any, j: int, w: Any, search: Any, buffer: int, missing_right: in
     wide = codes.wide[j]
     first_rank = codes.first_rank[codes.first_start[j] : codes.first_start[j + 1]]
     place = codes.place[codes.place_start[j] : codes.place_start[j + 1]]
+    masses = (
+        search.masses[buffer] if search.track else sums
+    )  # of bins: exact, or sums of what bounds the rows
     row, lane = w.labels // w.values.shape[1], w.labels % w.values.shape[1]
     at = -1  # best edges are those with bins below this one on the left
     running = crossing  # so are running edges
@@ -187,7 +193,7 @@ def scan(codes: Any, j: int, w: Any, search: Any, buffer: int, missing_right: in
         if wide and b >= first:
             low, high = first_rank[low], first_rank[high]
             # inside the bin |e_l| <= (|e_l| before + after) / 2 + mass_l: no path of steps 2 s_il reaches further
-            mass = sums[row + b * chunks, lane] if high > low + 1 else -top
+            mass = masses[row + b * chunks, lane] if high > low + 1 else -top
             if 0.5 * (bounds[b] + bounds[b + 1]) + mass + slack >= top:
                 cross_bins(edges, chunks, chunks, sums, running, b, search.twice, chunks)
                 running = b

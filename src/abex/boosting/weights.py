@@ -7,8 +7,9 @@ per pattern. The current weights of example i are ``values[i] * factors[group * 
 group by group.
 
 Weights carry the sign of their label, s = w y: sums of them are edges, sums of |s| are masses. Within a group a
-label has one sign, so that masses follow from the sums of the groups. Where bins are bounded, the first number after the
-labels is an upper bound of the example's mass: its sum as written back, times e^a for each update since.
+label has one sign, so that masses follow from the sums of the groups. Where bins are bounded and their masses are not
+known, the first number after the labels is an upper bound of the example's mass: its sum as written back, times e^a for each
+update since.
 """
 
 from __future__ import annotations
@@ -68,16 +69,16 @@ def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np
 def new_weights(
     signs: NDArray[np.int8], group: NDArray[np.int32], first: NDArray[np.int64], start: NDArray[np.float64],
     rows: NDArray[np.int64], dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
-    bounded: bool = False,
+    spare: bool = False, bounded: bool = False,
 ) -> Weights:  # fmt: skip
     """A record for examples with labels ``signs`` (n, L), group by group, and initial weights ``start[rows]``.
 
     ``patterns`` reserves a table of that size for learners with that many leaves, which are written back at once;
-    ``flips`` doubles the table by its negative.
+    ``flips`` doubles the table by its negative. ``spare`` keeps a number after the labels free, ``bounded`` uses it.
     """
     n, labels = signs.shape
     lanes = lanes_of(dtype)
-    chunks = -(-(labels + bounded) // lanes)
+    chunks = -(-(labels + spare) // lanes)
     if patterns is None:
         depth = depth or best_depth(n, len(first), chunks)
         patterns = 1 << depth
