@@ -239,8 +239,9 @@ def assert_sound(levels, values):
 
 @pytest.mark.parametrize("continuous", [False, True], ids=["coins", "fractions"])
 @pytest.mark.parametrize("policy", INDEXED, ids=str)
-def test_the_tournament_plays_an_arm_of_the_largest_index(policy, continuous, always_many):
-    n_arms, horizon = 13, 1500
+@pytest.mark.parametrize("n_arms", [3, 13, 37])
+def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, continuous, always_many):
+    horizon = 1500
     setting, rng = Setting(n_arms, horizon), stream(8, str(policy))
     state, (select, update) = policy.start(setting), policy.kernels(setting)
     history = [[] for _ in range(n_arms)]

@@ -4,9 +4,10 @@ Beyond, `Policy.kernels` and `Policy.start` give kernels and records of the same
 """
 
 BOLTZMANN = 6  # ABE and Boltzmann
-INDEX = 120  # UCB1, UCB-V
-MINIMAX = 32  # MOSS, with and without a horizon
-DIVERGENCE = 12  # KL-UCB
+INDEX = 66  # UCB1
+VARIANCE = 96  # UCB-V
+MINIMAX = 20  # MOSS, with and without a horizon
+DIVERGENCE = 5  # KL-UCB
 GUMBEL = 4  # Boltzmann-Gumbel
 THOMPSON = 12
 WEIGHTS = 1  # EXP3, EXP3-IX with a given rate

@@ -64,7 +64,7 @@ def learn_spread(state: Any, t: int, arm: int, seen: int, reward: float, rng: An
 @kernel
 def update_tree(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """What an index policy learns where its bounds stand in a tree."""
-    if state.rule == VARIANCE:
+    if len(state.rule) == VARIANCE:
         learn_spread(state, t, arm, seen, reward, rng)
     else:
         learn_width(state, t, arm, seen, reward, rng)

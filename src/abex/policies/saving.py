@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from abex.policies.player import Player
 
 FORMAT = "abex-player"
-VERSION = 1
+VERSION = 2
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
 
 
@@ -60,7 +60,8 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
         raise UserError(f"cannot load {where}: it is of format {header['format']!r}, not {FORMAT!r}")
     if header.get("version") != VERSION:
         raise UserError(
-            f"cannot load {where}: its version {header.get('version')!r} is not {VERSION}, update abex"
+            f"cannot load {where}: it was written by another version of abex "
+            f"(format {header.get('version')!r}, this one reads {VERSION})"
         )
     if header.get("sha256") != checksum(text[text.find(BODY) + len(BODY) : text.rfind("}")]):
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
@@ -121,6 +122,8 @@ def encode(value: Any) -> Any:
         return encode_array(value)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: encode(part) for name, part in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [encode(part) for part in value]
     if isinstance(value, np.generic):
         return encode_array(np.asarray(value))
     return value
@@ -135,6 +138,8 @@ def decode(value: Any, like: Any) -> Any:
                 f"an array of {array.dtype}{array.shape} stands where {like.dtype}{like.shape} belongs"
             )
         return array
+    if type(like) is tuple:
+        return tuple(decode(one, part) for one, part in zip(value, like, strict=True))
     if isinstance(like, tuple):
         names = type(like)._fields  # type: ignore[attr-defined]
         return type(like)(*(decode(value[name], part) for name, part in zip(names, like, strict=True)))

@@ -1,10 +1,10 @@
 r"""The exact argmax of indices that only grow with time, without computing all of them: a kinetic tournament.
 
 UCB1, UCB-V, KL-UCB and MOSS give arm k the index :math:`f_k(\ell)`, where the *level* :math:`\ell` grows with time
-(such as :math:`\sqrt{a\ln t}`) and :math:`f_k` changes only when k is observed. Each node of a binary tree knows
-the winner of its arms and a level up to which that is certain: the loser b of a match against a at level
-:math:`\ell_0` cannot win before :math:`f_b` has reached what :math:`f_a` was already then, that is before
-:math:`f_b^{-1}(f_a(\ell_0))`, because :math:`f_a` does not fall. All four inverses have a closed form; UCB1's indices are
+(such as :math:`\sqrt{a\ln t}`) and :math:`f_k` changes only when k is observed. Leaves of a binary tree hold one to four
+arms, which play all against all. Each node knows the winner of its arms and a level up to which that is certain: the loser b
+of a match against a at level :math:`\ell_0` cannot win before :math:`f_b` has reached what :math:`f_a` was already then, that
+is before :math:`f_b^{-1}(f_a(\ell_0))`, because :math:`f_a` does not fall. All inverses have a closed form; UCB1's indices are
 lines in the level, and where two lines cross is known exactly.
 
 **It is exact.** A decision first replays the matches whose certainty has ended (a node knows the earliest of its
@@ -12,8 +12,8 @@ subtree), an observation those of its arm; every other match still has the winne
 the largest index. Ties are broken uniformly, as the plain loop does: a node counts the arms that share its largest index.
 
 **Cost.** An observation replays :math:`\log_2 K` matches, a decision few. The closer a match the sooner it is replayed, but
-close matches are few: half of all matches are between two arms only. 24 bytes a node, two nodes an arm.
-Arms never observed come first, in random order.
+close matches are few: half of all matches are between arms of a leaf only. 24 bytes a node, two nodes a leaf.
+Arms never observed come first, in random order; the tree is first looked at when there are none left.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ from abex.randomness import below
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
 UCB, VARIANCE, DIVERGENCE, MINIMAX = 0, 1, 2, 3  # the rules
+TOGETHER = {
+    UCB: 4,
+    VARIANCE: 4,
+    DIVERGENCE: 1,
+    MINIMAX: 2,
+}  # rule -> arms of a leaf, which play all against all
 NEVER = 1e300
 SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
 
@@ -41,21 +47,25 @@ class IndexState(NamedTuple):
     means: NDArray[np.float64]  # (K,), +inf before the first observation
     narrow: NDArray[np.float64]  # (K,), 1/sqrt(pulls)
     spread: NDArray[np.float64]  # (K,) for UCB-V: sum of (x - mean)^2
-    nodes: NDArray[np.float64]  # (2P, 3), P >= K a power of two; the root is node 1, arm k is node P + k
+    nodes: NDArray[
+        np.float64
+    ]  # (2P, 3), P a power of two; the root is node 1, arm k is in leaf P + k // together
     order: NDArray[np.int32]  # (K,), first the arms never observed
     place: NDArray[np.int32]  # (K,), where an arm stands in it
     fresh: NDArray[np.int64]  # (1,), how many were never observed
-    now: NDArray[np.float64]  # (1,), the level of the last decision
+    now: NDArray[np.float64]  # (1,), the level of the last decision that looked at the tree
     stack: NDArray[np.int64]  # scratch
-    rule: int
+    rule: tuple[float, ...]  # its length is the rule: known when compiling, so that the other rules drop out
     first: float
     second: float
+    together: int  # arms of a leaf
 
 
 def new_index_state(n_arms: int, rule: int, first: float, second: float = 0.0) -> IndexState:
     """Nothing observed."""
+    together = TOGETHER[rule]
     size = 1
-    while size < n_arms:
+    while size * together < n_arms:
         size *= 2
     nodes = np.tile([-1.0, 0.0, NEVER], (2 * size, 1))
     return IndexState(
@@ -67,22 +77,23 @@ def new_index_state(n_arms: int, rule: int, first: float, second: float = 0.0) -
         order=np.arange(n_arms, dtype=np.int32),
         place=np.arange(n_arms, dtype=np.int32),
         fresh=np.array([n_arms]),
-        now=np.zeros(1),
+        now=np.full(1, NEVER),
         stack=np.zeros(256, np.int64),
-        rule=rule,
+        rule=(0.0,) * rule,
         first=float(first),
         second=float(second),
+        together=together,
     )
 
 
 @kernel
 def level_at(state: Any, t: float) -> float:
     """What the indices of all arms have in common at step t."""
-    if state.rule == UCB:
+    if len(state.rule) == UCB:
         return math.sqrt(state.first * math.log(t))
-    if state.rule == VARIANCE:
+    if len(state.rule) == VARIANCE:
         return state.first * math.log(t)  # type: ignore[no-any-return]
-    if state.rule == DIVERGENCE:
+    if len(state.rule) == DIVERGENCE:
         level = math.log(t)
         if t >= 3.0:
             level += state.first * math.log(level)
@@ -94,29 +105,27 @@ def level_at(state: Any, t: float) -> float:
 def index_of(state: Any, arm: int, level: float) -> float:
     """The index of an observed arm."""
     mean, pulls = state.means[arm], state.pulls[arm]
-    if state.rule == UCB:
+    if len(state.rule) == UCB:
         return ucb1_bound(mean, state.narrow[arm], level)
-    if state.rule == VARIANCE:
+    if len(state.rule) == VARIANCE:
         return variance_bound(mean, pulls, state.spread[arm], level, state.second)
-    if state.rule == DIVERGENCE:
+    if len(state.rule) == DIVERGENCE:
         return kl_upper_bound(mean, level / pulls)
     return moss_bound(mean, pulls, level, state.second)
 
 
 @kernel
 def level_of_reaching(state: Any, arm: int, value: float) -> float:
-    """The level at which the index of an arm reaches a value."""
+    """The level at which the index of an arm reaches a value, for rules other than UCB1's."""
     pulls, above = state.pulls[arm], value - state.means[arm]
     level = 0.0
     if above <= 0.0:
         return level
-    if state.rule == UCB:
-        level = above / state.narrow[arm]
-    elif state.rule == VARIANCE:  # a quadratic equation in the root of the level
+    if len(state.rule) == VARIANCE:  # a quadratic equation in the root of the level
         line = math.sqrt(2.0 * state.spread[arm]) / pulls
         root = line + math.sqrt(line * line + 12.0 * state.second * above / pulls)
         level = 4.0 * above * above / (root * root) if root > 0.0 else NEVER
-    elif state.rule == DIVERGENCE:
+    elif len(state.rule) == DIVERGENCE:
         level = pulls * divergence(state.means[arm], value) if value < 1.0 else NEVER
     else:
         level = pulls * math.exp(min(pulls * above * above / state.second, 600.0))
@@ -126,16 +135,18 @@ def level_of_reaching(state: Any, arm: int, value: float) -> float:
 @kernel
 def level_of_rest(state: Any, arm: int) -> float:
     """The level up to which the index of an arm does not move: MOSS gives its mean alone beyond a fair share of the steps."""
-    return float(state.pulls[arm]) if state.rule == MINIMAX else 0.0
+    return float(state.pulls[arm]) if len(state.rule) == MINIMAX else 0.0
 
 
 @kernel
 def level_of_crossing(state: Any, champion: int, loser: int) -> float:
     """UCB1's indices are lines in the level: where the loser's crosses the champion's, if it is the steeper one."""
     steeper = state.narrow[loser] - state.narrow[champion]
-    if steeper <= 0.0:
-        return NEVER
-    return float(min((state.means[champion] - state.means[loser] - SAFETY) / steeper, NEVER))
+    gap = state.means[champion] - state.means[loser] - SAFETY
+    gap = (
+        gap if steeper > 0.0 else 1.0
+    )  # which of two is the steeper is chance: a choice before the division is no branch
+    return float(min(gap / max(steeper, 1.0 / NEVER), NEVER))
 
 
 @kernel
@@ -143,44 +154,82 @@ def alike(state: Any, one: int, two: int) -> bool:
     """Whether two arms have seen the same, in any order (which rounds differently): their indices stay equal."""
     if abs(state.means[one] - state.means[two]) > SAFETY:
         return False
-    if state.rule == DIVERGENCE and state.means[one] >= 1.0 and state.means[two] >= 1.0:
+    if len(state.rule) == DIVERGENCE and state.means[one] >= 1.0 and state.means[two] >= 1.0:
         return True
-    if state.rule == VARIANCE and abs(state.spread[one] - state.spread[two]) > SAFETY * state.pulls[one]:
+    if len(state.rule) == VARIANCE and abs(state.spread[one] - state.spread[two]) > SAFETY * state.pulls[one]:
         return False
     return bool(state.pulls[one] == state.pulls[two])
 
 
 @kernel
-def replay(state: Any, node: int) -> bool:
-    """Play the match of a node at the present level; whether anything changed."""
-    nodes, level = state.nodes, state.now[0]
-    left, right = 2 * node, 2 * node + 1
-    until = min(nodes[left, UNTIL], nodes[right, UNTIL])
-    winner = left
-    if nodes[right, TIES] == 0.0 or nodes[left, TIES] == 0.0:
-        winner = left if nodes[right, TIES] == 0.0 else right
-        ties = nodes[winner, TIES]
+def match(state: Any, champion: int, first: float, loser: int, second: float) -> tuple[bool, float]:
+    """Of two arms and their indices, first >= second: whether they tie, and the level up to which that is certain."""
+    level = state.now[0]
+    if abs(first - second) < 1e-9 and alike(state, champion, loser):
+        return True, NEVER
+    if first == second:
+        return True, max(level, min(level_of_rest(state, champion), level_of_rest(state, loser)))
+    if len(state.rule) == UCB:
+        certain = level_of_crossing(state, champion, loser)
     else:
-        one, two = int(nodes[left, WINNER]), int(nodes[right, WINNER])
-        first, second = index_of(state, one, level), index_of(state, two, level)
-        same = abs(first - second) < 1e-9 and alike(state, one, two)
-        if same or first == second:
-            ties = nodes[left, TIES] + nodes[right, TIES]
-            if not same:
-                until = min(until, max(level, min(level_of_rest(state, one), level_of_rest(state, two))))
-        else:
-            champion, loser = one, two
-            if second > first:
-                winner, champion, loser, first = right, two, one, second
-            ties = nodes[winner, TIES]
-            if state.rule == UCB:
-                certain = level_of_crossing(state, champion, loser)
-            else:
-                certain = max(level_of_reaching(state, loser, first - SAFETY), level_of_rest(state, loser))
-            until = min(until, max(level, certain * (1.0 - SAFETY)))
-    arm = nodes[winner, WINNER]
-    changed = nodes[node, WINNER] != arm or nodes[node, TIES] != ties or nodes[node, UNTIL] != until
-    nodes[node, WINNER], nodes[node, TIES], nodes[node, UNTIL] = arm, ties, until
+        certain = max(level_of_reaching(state, loser, first - SAFETY), level_of_rest(state, loser))
+    return False, max(level, certain * (1.0 - SAFETY))
+
+
+@kernel
+def play_block(state: Any, leaf: int) -> tuple[int, float, float, float]:
+    """All arms of a leaf against all at the present level: the winner, its index, how many share it, certain until."""
+    nodes, level = state.nodes, state.now[0]
+    begin = (leaf - nodes.shape[0] // 2) * state.together
+    end = min(begin + state.together, state.means.size)
+    if begin >= end:
+        return -1, -math.inf, 0.0, NEVER  # a leaf that fills the tree up
+    best, top = begin, -math.inf
+    for k in range(begin, end):
+        index = index_of(state, k, level)
+        if index > top:
+            best, top = k, index
+    ties, until = 1.0, NEVER
+    for k in range(begin, end):
+        if k != best:
+            tie, certain = match(state, best, top, k, index_of(state, k, level))
+            ties += 1.0 if tie else 0.0
+            until = min(until, certain)
+    return best, top, ties, until
+
+
+@kernel
+def play_sibling(
+    state: Any, child: int, best: int, top: float, ties: float, until: float
+) -> tuple[int, float, float, float]:
+    """A child's winner, with its index, ties and certainty, meets that of its sibling; returns those of the parent."""
+    nodes, other = state.nodes, child ^ 1
+    others = nodes[other, TIES]
+    until = min(until, nodes[other, UNTIL])
+    if others == 0.0:
+        return best, top, ties, until
+    rival = int(nodes[other, WINNER])
+    index = index_of(state, rival, state.now[0])
+    ahead = top >= index
+    if ahead:
+        champion, first = best, top
+        tie, certain = match(state, best, top, rival, index)
+    else:
+        champion, first = rival, index
+        tie, certain = match(state, rival, index, best, top)
+    if tie:
+        ties += others
+    else:
+        ties = ties if ahead else others
+    return champion, first, ties, min(until, certain)
+
+
+@kernel
+def write_node(state: Any, node: int, best: int, ties: float, until: float) -> bool:
+    """Note the outcome of a match; whether it is news."""
+    nodes = state.nodes
+    changed = (nodes[node, WINNER] != best) | (nodes[node, TIES] != ties) | (nodes[node, UNTIL] != until)
+    nodes[node, WINNER], nodes[node, TIES], nodes[node, UNTIL] = best, ties, until
     return bool(changed)
 
 
@@ -196,10 +245,18 @@ def catch_up(state: Any, level: float) -> None:
         depth -= 1
         node = stack[depth]
         if node < 0:
-            replay(state, -node)
-        elif node < size and (backwards or nodes[node, UNTIL] < level):
-            stack[depth], stack[depth + 1], stack[depth + 2] = -node, 2 * node, 2 * node + 1
-            depth += 3
+            left = -2 * node
+            arm = int(nodes[left, WINNER])
+            index = index_of(state, arm, level) if arm >= 0 else -math.inf
+            arm, _, ties, until = play_sibling(state, left, arm, index, nodes[left, TIES], nodes[left, UNTIL])
+            write_node(state, -node, arm, ties, until)
+        elif backwards or nodes[node, UNTIL] < level:
+            if node >= size:
+                arm, _, ties, until = play_block(state, node)
+                write_node(state, node, arm, ties, until)
+            else:
+                stack[depth], stack[depth + 1], stack[depth + 2] = -node, 2 * node, 2 * node + 1
+                depth += 3
 
 
 @kernel
@@ -213,42 +270,60 @@ def select_index(state: Any, t: int, rng: Any) -> int:
         catch_up(state, level)
     if nodes[1, TIES] == 1.0:
         return int(nodes[1, WINNER])
-    node = 1
+    return one_of_ties(state, level, rng)
+
+
+@rare_kernel
+def one_of_ties(state: Any, level: float, rng: Any) -> int:
+    """One of the arms that share the largest index, by its number among them; no branch depends on chance."""
+    nodes = state.nodes
+    node, ties = 1, nodes[1, TIES]
+    rest = float(below(int(ties), rng))
     while 2 * node < nodes.shape[0]:
-        ties, left = nodes[node, TIES], nodes[2 * node, TIES]
-        if left + nodes[2 * node + 1, TIES] == ties:
-            node = 2 * node if rng.random() * ties < left else 2 * node + 1
-        else:
-            node = 2 * node if nodes[2 * node, WINNER] == nodes[node, WINNER] else 2 * node + 1
-    return int(node - nodes.shape[0] // 2)
+        left, right = nodes[2 * node, TIES], nodes[2 * node + 1, TIES]
+        won = nodes[2 * node, WINNER] == nodes[node, WINNER]
+        share = left if left + right == ties or won else 0.0  # of them on the left
+        goes_right = rest >= share
+        rest -= share if goes_right else 0.0
+        ties = right if goes_right else left
+        node = 2 * node + int(goes_right)
+    best = int(nodes[node, WINNER])
+    top = index_of(state, best, level)
+    begin = best // state.together * state.together
+    for k in range(begin, min(begin + state.together, state.means.size)):
+        index = index_of(state, k, level)
+        if k == best or index == top or (abs(index - top) < 1e-9 and alike(state, best, k)):
+            if rest == 0.0:
+                return k
+            rest -= 1.0
+    return best
 
 
 @kernel
 def learn_index(state: Any, seen: int) -> None:
     """An arm was observed: replay its matches."""
     nodes = state.nodes
-    leaf = nodes.shape[0] // 2 + seen
     if state.pulls[seen] == 1.0:  # the first time
         last = state.fresh[0] - 1
         moved, where = state.order[last], state.place[seen]
         state.order[where], state.place[moved] = moved, where
         state.order[last], state.place[seen] = seen, last
         state.fresh[0] = last
-        nodes[leaf, WINNER], nodes[leaf, TIES] = seen, 1.0
-    node = leaf // 2
-    while node > 0:
-        if not replay(state, node) and nodes[node, WINNER] != seen:
-            return  # and nothing changes further up
+        state.now[0] = NEVER
+    if state.now[0] == NEVER:  # no decision has needed the tree yet: the first one plays all matches
+        return
+    node = nodes.shape[0] // 2 + seen // state.together
+    arm, index, ties, until = play_block(state, node)
+    while write_node(state, node, arm, ties, until) or arm == seen:  # else nothing changes further up
+        if node == 1:
+            return
+        arm, index, ties, until = play_sibling(state, node, arm, index, ties, until)
         node //= 2
 
 
 def resume_index_state(fresh: IndexState) -> IndexState:
-    """A state whose observations were filled in by hand, its tree made to fit: the first decision plays all matches."""
+    """A state whose observations were filled in by hand: the first decision plays all matches."""
     seen = fresh.pulls > 0.0
-    size = fresh.nodes.shape[0] // 2
-    leaves = fresh.nodes[size : size + seen.size]
-    leaves[seen, WINNER], leaves[seen, TIES] = np.flatnonzero(seen), 1.0
-    fresh.now[0] = NEVER
     order = np.concatenate([np.flatnonzero(~seen), np.flatnonzero(seen)]).astype(np.int32)
     fresh.order[:] = order
     fresh.place[order] = np.arange(seen.size, dtype=np.int32)

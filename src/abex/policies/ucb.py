@@ -10,13 +10,11 @@ import numpy as np
 
 from abex.errors import real_number
 from abex.kernels import kernel
+from abex.policies import crossover
 from abex.policies.base import Setting
 from abex.policies.index_policy import IndexPolicy, VarianceMeans, WidthMeans, learn_spread, learn_width
 from abex.policies.indices import ucb1_bound, variance_bound
-from abex.policies.tournament import (
-    UCB,
-    VARIANCE,
-)
+from abex.policies.tournament import UCB, VARIANCE
 from abex.randomness import argmax
 
 
@@ -128,6 +126,9 @@ class UCBV(IndexPolicy):
 
     def _rule(self, setting: Setting) -> tuple[Any, ...]:
         return VARIANCE, self.zeta, self.c
+
+    def _many(self, setting: Setting) -> bool:
+        return setting.n_arms > crossover.VARIANCE
 
     @staticmethod
     @kernel
