@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from abex.boosting import full_search
 from abex.boosting.fitting import Recipe, first_weights, start_fit
 from abex.boosting.stages import PRODUCT, STUMP, TREE
 from abex.policies import Uniform
@@ -14,10 +17,10 @@ from abex.randomness import stream
 from tests.naive import boosting as naive
 
 
-def fitted(X, signs, iterations, policy=None, dtype=np.float64, **recipe):
+def fitted(X, signs, iterations, policy=None, dtype=np.float64, mapper=map, **recipe):
     start = first_weights(signs, np.ones(len(X)))
     recipe = Recipe(policy=policy, dtype=dtype, **recipe)
-    fit = start_fit(X, signs, start, recipe, iterations, rng=stream(1, "policy"))
+    fit = start_fit(X, signs, start, recipe, iterations, rng=stream(1, "policy"), mapper=mapper)
     fit.advance(iterations)
     return fit
 
@@ -79,6 +82,36 @@ def test_full_search_finds_the_naive_stumps(kind):
     X, signs = problem(kind)
     iterations = 12 if kind == "wide" else 40
     assert_follows(fitted(X, signs, iterations), X, signs, iterations)
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide", "listed", "missing", "multilabel"])
+def test_full_search_by_several_threads_finds_the_naive_stumps(kind, monkeypatch):
+    monkeypatch.setattr(full_search, "LEAST_WORK", 0)
+    X, signs = problem(kind)
+    iterations = 12 if kind == "wide" else 40
+    with ThreadPoolExecutor(3) as pool:
+        fit = fitted(X, signs, iterations, mapper=pool.map)
+    assert len(fit.parts) > 1
+    assert_follows(fit, X, signs, iterations)
+
+
+@pytest.mark.parametrize("recipe", [{}, {"kind": TREE, "leaves": 6}, {"kind": PRODUCT, "terms": 3}])
+def test_full_search_in_parts_is_that_of_the_compiled_loop(recipe, monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 21))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, :7] = np.round(2 * X[:, :7])
+    signs = naive.label_signs(np.digitize(np.nan_to_num(X[:, 1] * X[:, 9]), [-0.5, 0.1, 0.6]))
+    alone = fitted(X, signs, 15, **recipe)
+    monkeypatch.setattr(full_search, "LEAST_WORK", 0)
+    with ThreadPoolExecutor(2) as pool:
+        fits = [fitted(X, signs, 15, mapper=mapper, **recipe) for mapper in (map, pool.map)]
+    assert not alone.parts
+    for fit in fits:
+        assert len(fit.parts) == full_search.PARTS
+        for name, value in alone.model().arrays().items():
+            np.testing.assert_array_equal(fit.model().arrays()[name], value, err_msg=name)
+        np.testing.assert_array_equal(fit.pulls.reward, alone.pulls.reward)
 
 
 @pytest.mark.parametrize("kind", ["narrow", "wide", "listed", "missing", "multilabel"])

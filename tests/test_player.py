@@ -260,7 +260,10 @@ def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
     ("content", "message"),
     [
         ('{"header": {"format": "other"}, "player": {}}', "format 'other'"),
-        ('{"header": {"format": "abex-player", "version": 99}, "player": {}}', "another version of abex .format 99"),
+        (
+            '{"header": {"format": "abex-player", "version": 99}, "player": {}}',
+            "another version of abex .format 99",
+        ),
         ("[]", "damaged or not a saved player"),
         ("\x80\x04\x95", "damaged|not a text"),
     ],

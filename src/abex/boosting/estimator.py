@@ -61,7 +61,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     warm_start : bool
         Whether `fit` goes on from the last one when ``n_estimators`` has grown.
     n_jobs : int or None
-        Threads for coding the features and for prediction. Results do not depend on it.
+        Threads for coding the features, for full search on large data, and for prediction. Results do not depend on it.
     random_state : int, RandomState or None
     callbacks : list of callables
         Each is called as ``callback(done, fit)`` about a hundred times; a true answer stops the fit.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import Codes, encode, largest_bin
+from abex.boosting.full_search import Part, advance_in_parts, parts_of
 from abex.boosting.model import Model, model_from
 from abex.boosting.stages import PRODUCT, STUMP, TREE, Arms, Pulls, Stages, new_stages
 from abex.boosting.stumps import Search, new_search
@@ -73,15 +75,23 @@ class Fit:
     votes: NDArray[np.float64]  # scratch
     steps: Steps
     loop: Any
+    parts: list[Part]  # of a full search that is worth several threads
+    mapper: Any
     done: int = 0
 
     def advance(self, count: int) -> None:
         """Find ``count`` more classifiers."""
+        if self.parts:
+            advance_in_parts(self, count)
+        else:
+            self._advance_alone(count)
+        self.done += count
+
+    def _advance_alone(self, count: int) -> None:
         self.loop(
             self.done, self.done + count, self.steps, self.codes, self.weights, self.search, self.learner, self.arms,
             self.pulls, self.stages, self.state, self.rng, self.votes,
         )  # fmt: skip
-        self.done += count
 
     def model(self, first: int = 0) -> Model:
         """The classifiers found so far, from ``first`` on."""
@@ -134,10 +144,11 @@ def start_fit(
         spare=tree or wide, bounded=tree or (wide and not track),
     )  # fmt: skip
     write_back(weights)
-    search = new_search(
-        weights.chunks, labels, dtype, inner=largest_bin(codes), lists=lists,
+    fresh = partial(
+        new_search, weights.chunks, labels, dtype, inner=largest_bin(codes), lists=lists,
         track=track, tolerance=0.0 if recipe.multiboost else TIES[np.dtype(dtype)],
     )  # fmt: skip
+    search = fresh()
     learner = new_learner(
         recipe.kind, n, weights.total.size, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,
         smoothing=MULTIBOOST_SMOOTHING / n if recipe.multiboost else 0.0,
@@ -155,10 +166,11 @@ def start_fit(
         state = recipe.policy.start(setting) if state is None else state
     votes = np.zeros(weights.total.size)
     steps = steps_of(recipe.kind, codes, weights, search, learner, stages, votes)
-    loop = boosting_loop(kernels)
+    parts = parts_of(arms.features, weights, learner, search.least, fresh) if recipe.policy is None else []
     return Fit(
-        recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, votes, steps, loop
-    )
+        recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, votes, steps,
+        boosting_loop(kernels), parts, mapper,
+    )  # fmt: skip
 
 
 def make_arms(codes: Codes, recipe: Recipe, groups: list[list[int]] | None) -> Arms:
