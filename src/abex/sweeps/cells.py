@@ -21,7 +21,7 @@ from abex.kernels import source_stamp
 from abex.results import Cell, Payload, canonical, key_of
 from abex.sweeps.problems import bandit_problem
 
-PROTOCOL = {"bandit": 2, "boosting": 2}
+PROTOCOL = {"bandit": 3, "boosting": 2}
 RUNNERS = {"bandit": "abex.sweeps.cells:run_bandit", "boosting": "abex.sweeps.boosting_cells:run_boosting"}
 Stopped = Callable[[], bool]
 
