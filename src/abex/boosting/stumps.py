@@ -36,9 +36,7 @@ FEATURE, RANK, MISSING_RIGHT, BUFFER = 0, 1, 2, 3  # places in Search.cut
 class Search(NamedTuple):
     """Scratch of a search, and the best stump it has met."""
 
-    sums: NDArray[
-        Any
-    ]  # (2, ROOM * chunks, lanes): signed sums per bin, of the feature at hand and the best one
+    sums: NDArray[Any]  # (2, ROOM * chunks, lanes): signed sums per bin, of the feature at hand and the best
     masses: NDArray[Any]  # (2, bins * chunks, lanes): the same for absolute sums, where they are tracked
     edges: NDArray[Any]  # (4 * chunks, lanes): all examples right, running, best, scratch
     twice: NDArray[Any]  # (chunks, lanes): 2 for a label, 0 in the padding
@@ -273,9 +271,8 @@ def mark(codes: Any, j: int, rank: int, missing_right: int, slot: Any, bit: int)
         place = 0
         while 1 << place < bit:
             place += 1
-        for m in range(
-            row.size
-        ):  # shifts, which are not made branches; and an unsigned index, whose sign is not looked at
+        # shifts are not made branches, and the sign of an unsigned index is not looked at
+        for m in range(row.size):
             slot[np.uintp(row[m])] ^= np.int64((code[m] > limit) == right) << place
         if lost:
             for m in range(row.size):

@@ -29,11 +29,8 @@ from abex.boosting.stumps import (
 from abex.boosting.weights import FACTOR, NOW, WRITTEN, write_back
 from abex.kernels import compiled, kernel
 
-LEAF, LEAVES, WAITING = (
-    0,
-    1,
-    2,
-)  # places in Learner.at: leaf searched, leaves so far, leaf to search next or -1
+#: places in Learner.at: leaf searched, leaves so far, leaf to search next or -1
+LEAF, LEAVES, WAITING = 0, 1, 2
 LIGHTEST = 1e-30  # mass of a leaf whose weights have vanished: a search ends where there is none
 
 

@@ -37,9 +37,7 @@ class Weights(NamedTuple):
     group_start: NDArray[np.int64]  # (G + 1,)
     factors: NDArray[Any]  # (G * stride * chunks, lanes)
     signs: NDArray[Any]  # (G * chunks, lanes): +1 label is there, -1 it is not, 0 padding
-    turns: NDArray[
-        Any
-    ]  # (G * chunks, lanes): +1 label of the group, -1 label of the next group, 0 of both or none
+    turns: NDArray[Any]  # (G * chunks, lanes): +1 label of the group, -1 of the next group, 0 of both or none
     floor: NDArray[Any]  # (chunks, lanes): the smallest weight, 0 in the padding
     block: NDArray[Any]  # (chunks, lanes), scratch
     sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides

@@ -175,9 +175,8 @@ def social_slopes(observed: Any, weights: Any, search: Any) -> float:
         last = observed.trust_start[u + 1]
         for d in range(dimension):
             user_slope[u, d] += weights.trust * apart[u, d]
-        for place in range(
-            first, last
-        ):  # the reverse term: u pulls at those whom u trusts, by T_uv = 1/|N_u|
+        # the reverse term: u pulls at those whom u trusts, by T_uv = 1/|N_u|
+        for place in range(first, last):
             friend_slope = user_slope[observed.trustees[place]]
             for d in range(dimension):
                 friend_slope[d] -= weights.trust * apart[u, d] / (last - first)

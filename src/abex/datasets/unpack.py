@@ -149,9 +149,8 @@ def decode(packed: Any, widest: int, clears: bool, out: Any, prefix: Any, suffix
     position = 0
     mark = 0  # where codes of this width began: a change of width skips the rest of a group of eight codes
     while True:
-        if free > (1 << width) - 1 and width < max(
-            widest, 10
-        ):  # "9 bits" has always meant a table for 9, codes of 10
+        # "9 bits" has always meant a table for 9, codes of 10
+        if free > (1 << width) - 1 and width < max(widest, 10):
             rest = (position - mark) % (8 * width)
             position += 8 * width - rest if rest > 0 else 0
             mark = position

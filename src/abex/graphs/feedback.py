@@ -34,9 +34,7 @@ class Links(NamedTuple):
 class Changing(NamedTuple):
     """Graphs that take turns, and whose edges may be absent at random; `Links` is the case of one graph kept whole."""
 
-    out_start: NDArray[
-        np.int64
-    ]  # (period * (K + 1),): the rows of the graph of step t begin at turn_of(t) * (K + 1)
+    out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at turn_of(t) * (K + 1)
     out_arms: NDArray[np.int32]
     in_start: NDArray[np.int64]
     in_arms: NDArray[np.int32]

@@ -69,9 +69,7 @@ class Levels(NamedTuple):
     lower: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is smaller
     mass: NDArray[np.float64]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
     clock: NDArray[np.int64]  # (6,)
-    grid: NDArray[
-        np.float64
-    ]  # (7,): value at the top, levels per unit of value, rates, value of weight 1, unit
+    grid: NDArray[np.float64]  # (7,): value at the top, levels per unit, rates, value of weight 1, unit
 
 
 def new_levels(observations: NDArray[np.float64], initial: float) -> Levels:

@@ -47,9 +47,7 @@ class IndexState(NamedTuple):
     means: NDArray[np.float64]  # (K,), +inf before the first observation
     narrow: NDArray[np.float64]  # (K,), 1/sqrt(pulls)
     spread: NDArray[np.float64]  # (K,) for UCB-V: sum of (x - mean)^2
-    nodes: NDArray[
-        np.float64
-    ]  # (2P, 3), P a power of two; the root is node 1, arm k is in leaf P + k // together
+    nodes: NDArray[np.float64]  # (2P, 3), P a power of two; 1 is the root, P + k // together the leaf of k
     order: NDArray[np.int32]  # (K,), first the arms never observed
     place: NDArray[np.int32]  # (K,), where an arm stands in it
     fresh: NDArray[np.int64]  # (1,), how many were never observed
