@@ -179,7 +179,7 @@ def draw(results: dict[str, Any], out: str) -> None:
         name: [(label, [r[1] for r in rows[label]], [r[2] for r in rows[label]]) for label in labels]
         for name, rows in results.items()
     }
-    figures.error_against_time(panels, subtitle="default and tuned, one thread", path=f"{out}.svg")
+    figures.error_against_time(panels, DEFAULT, subtitle="default filled, tuned hollow", path=f"{out}.svg")
 
 
 if __name__ == "__main__":

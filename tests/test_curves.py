@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from abex import Curves, UserError
+from abex import Curves, UserError, figures
 from abex.curves import interval_of_mean
 from abex.randomness import stream
 
@@ -100,3 +100,21 @@ def test_curves_that_would_execute_code_are_refused(tmp_path):
     np.savez(path, header=np.array([{"format": "abex-curves"}], dtype=object))
     with pytest.raises(UserError, match="damaged or not ours"):
         Curves.load(path)
+
+
+def test_errors_against_time_show_every_contestant_and_where_ours_would_be_beaten(tmp_path):
+    points = [("ours fast", [1.0, 3.0], [4.0, 3.0]), ("ours slow", [2.0], [5.0]), ("theirs", [9.0], [90.0])]
+    figure = figures.error_against_time(
+        {"one": points, "two": points}, "ours fast", path=tmp_path / "front.svg"
+    )
+    first, _, key = figure.axes
+    assert [text.get_text() for text in key.get_legend().get_texts()] == [label for label, _, _ in points]
+    assert len(first.collections) == 1  # the shade
+    corner = first.collections[0].get_paths()[0].vertices.max(axis=0)
+    assert tuple(corner) == (1.0, 4.0)
+    low, high = first.get_ylim()
+    assert low < 3.0 < 5.0 < high < 90.0
+    colours = [line.get_color() for line in first.lines[::2]]
+    assert colours[2] == "#777777"
+    assert len(set(colours)) == 3
+    assert (tmp_path / "front.svg").read_text().startswith("<?xml")

@@ -5,9 +5,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
 
 import abex.kernels
-from abex.kernels import prune, source_stamp
+from abex.kernels import address_of, call_at, compiled, prune, source_stamp
 
 PROGRAM = "from abex import *; print(simulate(UCB1(), Bernoulli([.4, .6]), horizon=200, replications=2).regret.sum())"
 
@@ -93,3 +97,40 @@ def test_a_foreign_policy_that_allocates_is_compiled_all_the_same(tmp_path):
         "print(simulate(Allocating(), Bernoulli([0.0, 1.0]), horizon=100, replications=2).regret[0, :, -1].tolist())\n"
     )
     assert run(code) == "[1.0, 1.0]"
+
+
+class Scaled(NamedTuple):
+    values: np.ndarray
+    factor: float
+
+
+@compiled()
+def scaled_item(record, at):
+    """Item ``at`` of a record, which must have one."""
+    if at >= record.values.size:
+        raise IndexError("beyond the end")
+    record.values[at] *= record.factor
+    return float(record.values[at])
+
+
+@compiled()
+def through_address(address, record, at):
+    """The same, called by address."""
+    return call_at(address, (record, at))
+
+
+def test_a_function_called_by_address_gets_its_records_and_passes_errors_on():
+    record = Scaled(np.arange(1.0, 4.0), 2.0)
+    address = address_of(scaled_item, record, 0)
+    assert through_address(address, record, 1) == 4.0
+    assert record.values.tolist() == [1.0, 4.0, 3.0]
+    with pytest.raises(IndexError, match="beyond the end"):
+        through_address(address, record, 3)
+    single = Scaled(np.ones(2, np.float32), 0.5)  # another type is another function
+    assert address_of(scaled_item, single, 0) != address
+    assert through_address(address_of(scaled_item, single, 0), single, 0) == 0.5
+
+
+def test_calls_by_address_are_for_compiled_code():
+    with pytest.raises(TypeError, match="compiled code"):
+        call_at(1, (2.0,))

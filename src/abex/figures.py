@@ -14,6 +14,7 @@ from abex.files import write_atomically
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in print, and dash patterns beyond them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D1F")
+MARKS = ("o", "s", "D", "P", "^", "v", "<", ">", "X", "p")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 STYLE = {
     "figure.figsize": (6.4, 4.2),
@@ -57,10 +58,10 @@ def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[
 
 def plain_log_ticks(axis: Any) -> None:
     """Plain numbers on a log axis that spans a decade or two, and no more of them than fit."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(ScalarFormatter())
+    axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -278,23 +279,49 @@ def confusion(
 
 
 def error_against_time(
-    panels: dict[str, Sequence[tuple[str, Any, Any]]], *, subtitle: str = "", path: str | Path | None = None
+    panels: dict[str, Sequence[tuple[str, Any, Any]]],
+    ours: str,
+    *,
+    subtitle: str = "",
+    path: str | Path | None = None,
 ) -> Any:
-    """Panels of series ``(label, seconds, errors in per cent)``, the same labels everywhere: lower left is better."""
-    figure, several = canvases(len(panels) + 1, figsize=(3.1 * (len(panels) + 0.7), 3.6))
+    """Panels of series ``(label, seconds, errors in per cent)``, the same labels everywhere: lower left is better.
+
+    A series begins with a filled mark and goes on with hollow ones; those with the first word of the label ``ours`` have colours.
+    Where a rival would be better in both respects than the first mark of ``ours`` is shaded. Errors beyond six times the least
+    are left out.
+    """
+    columns = 3
+    rows = -(-(len(panels) + 1) // columns)
+    figure, several = canvases(columns, rows=rows, figsize=(10.0, 3.3 * rows))
     for axes, (title, points) in zip(several, panels.items(), strict=False):
         for position, (label, seconds, errors) in enumerate(points):
-            axes.plot(
-                seconds, errors, marker="o", markersize=4, linewidth=1.2, label=label, **style_of(position)
-            )
+            colour = style_of(position)["color"] if label.split()[0] == ours.split()[0] else "#777777"
+            look = {
+                "color": colour,
+                "marker": MARKS[position % len(MARKS)],
+                "markersize": 6,
+                "linewidth": 1.0,
+            }
+            axes.plot(seconds, errors, mfc="white", **look)
+            axes.plot(seconds[:1], errors[:1], label=label, **look)
+            if label == ours:
+                axes.fill_between([1e-9, seconds[0]], 1e-9, errors[0], color=colour, alpha=0.12, linewidth=0)
+        every = [(x, y) for _, seconds, errors in points for x, y in zip(seconds, errors, strict=True)]
+        least = min(y for _, y in every)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_xlim(min(x for x, _ in every) / 1.4, max(x for x, _ in every) * 1.4)
+        axes.set_ylim(least / 1.2, least * 6.0)
+        plain_log_ticks(axes.xaxis)
+        plain_log_ticks(axes.yaxis)
         axes.set_xlabel("CPU seconds of fit")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
         entitle(axes, title, subtitle)
-    several[0].set_ylabel("test error (per cent)")
-    key = several[-1]
-    key.axis("off")
-    key.legend(*several[0].get_legend_handles_labels(), fontsize=8, loc="center left")
+    for axes in several[::columns]:
+        axes.set_ylabel("test error (per cent)")
+    for axes in several[len(panels) :]:
+        axes.axis("off")
+    several[len(panels)].legend(
+        *several[0].get_legend_handles_labels(), fontsize=9, loc="center left", frameon=False
+    )
     return save(figure, path)
