@@ -126,7 +126,8 @@ def _short(value: Any) -> Any:
 
 def _summary(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
     answers = [verdict.answer for _, verdicts in judged for verdict in verdicts]
-    counts = ", ".join(f"<b>{answers.count(answer)}</b> {answer}" for answer in MARKS)
+    plural = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told"}
+    counts = ", ".join(f"<b>{answers.count(answer)}</b> {words}" for answer, words in plural.items())
     missing = sum(outcome.missing for outcome, _ in judged)
     unfinished = f" {missing} cells are still missing: the verdicts are preliminary." if missing else ""
     return f"{len(judged)} experiments, {len(answers)} claims: {counts}.{unfinished}"
