@@ -318,3 +318,49 @@ def test_products_on_listed_features_keep_their_totals():
         weights /= weights.sum()
         before = scores
     np.testing.assert_allclose(fit.current_weights(), weights, rtol=1e-6)
+
+
+def edges_again(fit, X, signs):
+    """The edge of every classifier under weights recomputed from the scores, in doubles."""
+    logs, edges = np.zeros(signs.shape), []
+    start = first_weights(signs, np.ones(len(X)))
+    before = np.zeros(signs.shape)
+    for scores in fit.model().staged_scores(X):
+        weights = start * np.exp(logs - logs.max())
+        edges.append((weights * signs * np.sign(scores - before)).sum() / weights.sum())
+        logs = -signs * scores
+        before = scores
+    return np.array(edges)
+
+
+@pytest.mark.parametrize("learner", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-3), (np.float64, 1e-7)])
+@pytest.mark.parametrize("flipped", [0.01, 0.05])
+@pytest.mark.parametrize("values", ["coins", "fractions"])
+def test_nearly_separable_data_neither_end_a_fit_nor_spoil_its_sums(
+    learner, dtype, tolerance, flipped, values
+):
+    rng = np.random.default_rng(0)
+    y = rng.random(2000) < 0.5
+    X = (y[:, None] ^ (rng.random((2000, 30)) < flipped)).astype(np.float64)
+    X = 2.0 * X + rng.random(X.shape) if values == "fractions" else X
+    signs = naive.label_signs(y.astype(int))
+    fit = fitted(X, signs, 60, Uniform(), dtype, **learner)
+    model = fit.model()
+    found = model.feature[:, 0] >= 0  # a coin that was just cut has nothing left to cut
+    assert found.sum() >= (60 if values == "fractions" else 45)
+    assert found[-10:].any()
+    assert fit.pulls.made[0] >= 60
+    np.testing.assert_allclose(model.edge, edges_again(fit, X, signs), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("learner", [{}, {"kind": PRODUCT, "terms": 2}, {"kind": TREE, "leaves": 3}])
+def test_separable_data_are_boosted_to_the_end(learner):
+    y = np.arange(60) % 3
+    X = np.column_stack([y, y == 1, np.arange(60) % 7]).astype(np.float64)
+    for dtype in (np.float32, np.float64):
+        fit = fitted(X, naive.label_signs(y), 40, Uniform(), dtype, **learner)
+        assert (fit.model().scores(X).argmax(axis=1) == y).all()
+        assert np.isfinite(fit.model().coefficient).all()
+        assert fit.model().edge.max() <= 1.0 + 1e-6
+        assert fit.weights.numbers[0] > 0.0

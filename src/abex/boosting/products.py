@@ -10,7 +10,7 @@ from typing import Any
 
 from abex.boosting.stages import coefficient_of, normaliser, read_votes, record_cut, record_votes
 from abex.boosting.stumps import EDGE, FEATURE, MISSING_RIGHT, RANK, mark
-from abex.boosting.weights import NOW, put_off, sum_up, write_back
+from abex.boosting.weights import NOW, sum_up, update
 from abex.kernels import compiled, kernel
 
 TERM, CYCLE = 0, 1  # places in Learner.at
@@ -92,7 +92,5 @@ def finish_product(t: int, w: Any, search: Any, learner: Any, stages: Any, votes
     change = negative | (1 << w.counts[0])
     for i in range(w.slot.size):
         w.slot[i] ^= change if w.slot[i] & negative else 0
-    put_off(w, votes, coefficient, -learner.value[SIGN])
     w.numbers[NOW] *= normaliser(edge, coefficient)
-    if w.counts[0] == w.depth:
-        write_back(w)
+    update(w, votes, edge, coefficient, -learner.value[SIGN])

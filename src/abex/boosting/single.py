@@ -8,7 +8,7 @@ from typing import Any
 from abex.boosting.lanes import add_magnitudes, sum_bins
 from abex.boosting.stages import coefficient_of, normaliser, read_votes, record_cut, record_votes
 from abex.boosting.stumps import BUFFER, EDGE, FEATURE, MISSING_RIGHT, RANK, border, inner_rows, mark
-from abex.boosting.weights import NOW, put_off, write_back
+from abex.boosting.weights import NOW, update
 from abex.kernels import compiled, kernel
 
 
@@ -36,9 +36,7 @@ def accept_stump(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
     else:
         w.numbers[NOW] *= normaliser(edge, coefficient)
     flagged = mark(codes, j, rank, missing_right, w.slot, 1 << w.counts[0])
-    put_off(w, votes, coefficient, flagged)
-    if w.counts[0] == w.depth:
-        write_back(w)
+    update(w, votes, edge, coefficient, flagged)
     return 0.0
 
 

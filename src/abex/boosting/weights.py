@@ -25,7 +25,10 @@ from abex.kernels import compiled, kernel, rare_kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums
-NOW, WRITTEN, FACTOR = 0, 1, 2  # places in Weights.numbers
+STRAIN = (
+    1.0 / 64.0
+)  # sums carried from update to update lose about a factor 1 - edge of their precision each time
+NOW, WRITTEN, FACTOR, EXACT = 0, 1, 2, 3  # places in Weights.numbers
 
 
 class Weights(NamedTuple):
@@ -43,9 +46,8 @@ class Weights(NamedTuple):
     sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
     total: NDArray[np.float64]  # (chunks * lanes,) sum of s, now
     mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
-    numbers: NDArray[
-        np.float64
-    ]  # [NOW] sum of all weights; [WRITTEN] their sum as written back, [FACTOR] on it
+    #: [NOW] sum of all weights; [WRITTEN] their sum as written back, [FACTOR] on it; [EXACT] what is left of its precision
+    numbers: NDArray[np.float64]
     counts: NDArray[np.int64]  # [0] pending updates
     chunks: int
     labels: int
@@ -97,7 +99,7 @@ def new_weights(
     weights = Weights(
         values, np.zeros(n, np.min_scalar_type(stride - 1)), group, starts,
         vectors(len(first) * stride * chunks, dtype), table_signs, turns, floor, vectors(chunks, dtype),
-        vectors(2 * chunks, dtype), np.zeros(chunks * lanes), np.zeros(chunks * lanes), np.zeros(3),
+        vectors(2 * chunks, dtype), np.zeros(chunks * lanes), np.zeros(chunks * lanes), np.ones(4),
         np.zeros(1, np.int64), chunks, labels, depth or 1, stride, bounded,
     )  # fmt: skip
     weights.factors[:] = 1.0
@@ -153,6 +155,7 @@ def write_back(w: Any) -> None:
     w.numbers[NOW] = everything * factor
     w.numbers[WRITTEN] = everything
     w.numbers[FACTOR] = factor
+    w.numbers[EXACT] = 1.0
     w.counts[0] = 0
 
 
@@ -204,6 +207,15 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
                 multiply(w.factors, old, w.factors, old, w.sides, c)
     w.counts[0] += 1
     negate(w, 2 * known)
+
+
+@kernel
+def update(w: Any, votes: Any, edge: float, coefficient: float, flagged: float) -> None:
+    """Put an update off; write back when the table is full, or sums carried so far would be too far off."""
+    put_off(w, votes, coefficient, flagged)
+    w.numbers[EXACT] *= 1.0 - min(edge, 1.0)
+    if w.counts[0] == w.depth or w.numbers[EXACT] < STRAIN:
+        write_back(w)
 
 
 @rare_kernel
