@@ -424,3 +424,24 @@ def test_a_walk_down_the_tree_meets_no_arm_without_weight():
     assert tree[1] == 3.0
     assert [find_leaf(tree, rest) for rest in (0.0, 3.0)] == [1, 3]
     assert find_leaf(even_tree(1), 0.5) == 0
+
+
+@pytest.mark.parametrize("policy", INDEXED, ids=str)
+def test_the_last_arm_keeps_what_was_observed(policy, always_many):
+    setting, rng = Setting(2, 100), stream(3, "last")
+    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    for t in range(1, 19):
+        update(state, t, t % 2, t % 2, float(t % 2), rng)
+    alone = policy.with_arms(state, Setting(1, 100), np.array([1]))
+    assert alone.pulls.tolist() == [9.0]
+    assert alone.means.tolist() == [1.0]
+    assert select(alone, 19, rng) == 0
+
+
+def test_arms_of_hardly_different_spread_are_told_apart(always_many):
+    policy, setting, rng = UCBV(), Setting(2), stream(4, "spread")
+    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    for t, (arm, reward) in enumerate([(0, 0.5), (0, 0.5), (1, 0.5 - 0.99e-6), (1, 0.5 + 0.99e-6)], 1):
+        update(state, t, arm, arm, reward, rng)
+    select(state, 1, rng)
+    assert {select(state, 1_000_000, rng) for _ in range(20)} == {1}

@@ -14,7 +14,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -63,7 +63,7 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
     The result is kept on disk when all of ``kernels`` belong to this package; code of other packages
     and notebooks is compiled once in each process, since no stamp would tell that it has changed.
     """
-    ours = all(function.__module__.split(".")[0] == __package__ for function in kernels)
+    ours = not foreign(kernels)
 
     def decorate(function: Function) -> Function:
         import numba
@@ -92,6 +92,11 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
         return result  # type: ignore[no-any-return]
 
     return decorate
+
+
+def foreign(kernels: Iterable[Callable[..., Any]]) -> bool:
+    """Whether one of them belongs to another package."""
+    return any(function.__module__.split(".")[0] != __package__ for function in kernels)
 
 
 def address_of(function: Any, *arguments: Any) -> int:

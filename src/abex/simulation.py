@@ -25,8 +25,8 @@ from abex.environments.base import Environment, Rules
 from abex.errors import UserError, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.graphs.graph import as_graph
-from abex.kernels import compiled
-from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, as_policy
+from abex.kernels import compiled, foreign
+from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
 
@@ -39,6 +39,7 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
     """The steps of one replication as a plain function; `compiled_loop` compiles the same source."""
     select, update = kernels
     draw, gap, best = rules
+    checked = foreign(kernels)  # ours have been: theirs may select what is not there
 
     def play(
         state: Any, world: Any, feedback: Any, first: int, last: int,
@@ -49,6 +50,8 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
         right = totals[1]
         for t in range(first, last + 1):
             arm = select(state, t, rng)
+            if checked and not 0 <= arm < cursor[1]:
+                raise IndexError(NO_SUCH_ARM)
             lost += gap(world, t, arm)
             if best(world, t, arm):
                 right += 1.0
@@ -119,13 +122,14 @@ def play_replication(
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
     rng = stream(seed, replication, "policy", repr(policy))
     regret, hits = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
-    cursor, totals, seen = np.zeros(1, np.int64), np.zeros(2), np.zeros(widest, np.int64)
+    cursor = np.array([0, environment.n_arms])  # the next checkpoint
+    totals, seen = np.zeros(2), np.zeros(widest, np.int64)
     tail = (checkpoints, regret, hits, cursor, totals, seen, rng)
     first, chunk, spent, timed = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0, 0
     while first <= horizon and not stopped():
         last = min(horizon, first + chunk - 1)
         began = time.thread_time_ns()
-        with np.errstate(over="ignore"):  # 64-bit words wrap around; interpreted NumPy would warn
+        with np.errstate(over="ignore"), arms_exist(policy, environment.n_arms):  # 64-bit words wrap around
             play(state, world, feedback, first, last, *tail)
         took = time.thread_time_ns() - began
         if first > 1 or last == horizon:  # the first piece may have compiled

@@ -12,11 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from abex.boosting.calibration import probabilities
 from abex.boosting.fitting import feature_groups
-from abex.boosting.learning import Examples, begin, hold_out, read_labels, recipe_of, run, temperature_of
+from abex.boosting.learning import (
+    Examples,
+    Played,
+    begin,
+    check_readable,
+    check_unchanged,
+    goes_on,
+    hold_out,
+    read_labels,
+    recipe_of,
+    run,
+    temperature_of,
+)  # fmt: skip
 from abex.boosting.model import Model, text_of
 from abex.boosting.reporting import PolicyReport, policy_report
 from abex.errors import UserError, whole_number
@@ -42,7 +59,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     n_leaves, n_terms, n_cycles : int
         Leaves of a tree; terms of a product and how often each is fitted.
     arms : "features", "groups" or lists of features
-        What an arm is: a feature, a run of about sqrt(d) neighbouring features, or the lists given.
+        What an arm is: a feature, a run of about sqrt(d) neighbouring features, or the lists given. Full search has no use
+        for them.
     arms_per_round : int
         How many arms the policy names for one inner stump; the best feature among them is taken.
     precision : {"auto", "single", "double"}
@@ -54,17 +72,18 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Stop when the error on ``validation_fraction`` of the rows has not improved for ``n_iter_no_change``
         iterations, and keep the best.
     max_seconds : float or None
-        Stop when the fit has lasted so long.
+        Stop when the fit has lasted so long, the time to calibrate included.
     calibrate : bool
         Fit the temperature of `predict_proba` on rows set aside, by a second, half as long fit on four fifths of
         the rows (with early stopping, on the validation rows and at no cost). Without, the temperature is 1.
     warm_start : bool
-        Whether `fit` goes on from the last one when ``n_estimators`` has grown.
+        Whether `fit` goes on from the last one when ``n_estimators`` has grown. The policy goes on too, with the arms it had,
+        unless it or ``arms`` has changed.
     n_jobs : int or None
         Threads for coding the features, for full search on large data, and for prediction. Results do not depend on it.
     random_state : int, RandomState or None
     callbacks : list of callables
-        Each is called as ``callback(done, fit)`` about a hundred times; a true answer stops the fit.
+        Each is called as ``callback(done, fit)`` about a hundred times; a true answer stops the fit. One may stand alone.
     verbose : int
         Whether to show a progress bar.
 
@@ -103,7 +122,9 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     model_: Model
     classes_: NDArray[Any]
+    multilabel_: bool
     temperature_: float
+    arm_features_: list[list[int]]
 
     def __init__(
         self,
@@ -157,12 +178,15 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         began = time.monotonic()
         recipe, size = recipe_of(self)
         old: Model | None = self.model_ if self.warm_start and hasattr(self, "model_") else None
+        if old is not None:
+            check_unchanged(recipe, old)
+        check_readable(X, y)
         X, y = validate_data(
             self, X, y, accept_sparse=["csc"], dtype="numeric", ensure_all_finite="allow-nan",
             multi_output=True, reset=old is None,
         )  # fmt: skip
         classes, signs, multilabel = read_labels(y)
-        if old is not None and not np.array_equal(classes, self.classes_):
+        if old is not None and (multilabel != self.multilabel_ or not np.array_equal(classes, self.classes_)):
             raise UserError("with warm_start, y must have the labels of the first fit")
         self.classes_, self.n_classes_, self.multilabel_ = classes, classes.size, multilabel
         given = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
@@ -173,7 +197,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         held = hold_out(self, seed, keep.size)
         train = np.setdiff1d(np.arange(keep.size), held)
-        groups = None if recipe.policy is None else feature_groups(self.arms, X.shape[1])
+        same_arms = old is not None and goes_on(self, recipe)
+        groups = self.arm_features_ if same_arms else feature_groups(self.arms, X.shape[1])
         with self._threads() as mapper:
             fit = begin(self, data.rows(train), recipe, size, groups, old, seed, mapper)
             best = run(self, fit, data.rows(held), old, began)
@@ -182,8 +207,10 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             self.n_iter_ = self.model_.size
             self.pulled_arms_ = fit.pulls.arm[: fit.pulls.made[0]].copy()
             self.pulled_rewards_ = fit.pulls.reward[: fit.pulls.made[0]].copy()
-            self.arm_features_ = [part.tolist() for part in np.split(fit.arms.features, fit.arms.start[1:-1])]
-            self._policy_state, self._rng = fit.state, fit.rng
+            if not same_arms:
+                parts = np.split(fit.arms.features, fit.arms.start[1:-1])
+                self.arm_features_ = [part.tolist() for part in parts]
+            self._played = Played(recipe.policy, repr(self.arms), fit.state, fit.rng)
             self.temperature_ = temperature_of(self, data, held, recipe, groups, seed, mapper)
         return self
 
@@ -203,27 +230,30 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """`decision_function` after each classifier."""
-        return (self._shaped(scores) for scores in self.model_.staged_scores(self._checked(X)))
+        return map(self._shaped, self._staged(X))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """`predict` after each classifier."""
-        return (self._decided(scores) for scores in self.model_.staged_scores(self._checked(X)))
+        return map(self._decided, self._staged(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """`predict_proba` after each classifier, at the temperature of the whole model."""
-        return (
-            probabilities(scores, self.temperature_, self.multilabel_)
-            for scores in self.model_.staged_scores(self._checked(X))
-        )
+        return (probabilities(scores, self.temperature_, self.multilabel_) for scores in self._staged(X))
 
     def staged_score(self, X: Any, y: Any, every: int = 1) -> NDArray[np.float64]:
-        """Accuracy after ``every``, ``2 every``, ... classifiers: compiled, for learning curves of classes."""
+        """Accuracy after ``every``, ``2 every``, ... classifiers, as `score` has it; compiled for classes."""
         X = self._checked(X)
+        every = whole_number("every", every, least=1)
+        check_consistent_length(X, y)
+        if self.multilabel_:
+            right = [
+                np.mean((predicted == y).all(axis=1)) for predicted in map(self._decided, self._staged(X))
+            ]
+            return np.array(right[every - 1 :: every])
         place = np.searchsorted(self.classes_, y).clip(max=self.n_classes_ - 1)
         if not np.array_equal(self.classes_[place], y):
             raise UserError("y has a class that was not there when the model was fitted")
         with self._threads() as mapper:
-            every = whole_number("every", every, least=1)
             wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
         accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
         return accuracy
@@ -243,13 +273,17 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def policy_report(self, windows: int = 10) -> PolicyReport:
         """How the policy spent its pulls: entropy of the choice, share of each arm, reward over time."""
         check_is_fitted(self)
-        return policy_report(self.pulled_arms_, self.pulled_rewards_, len(self.arm_features_), windows)
+        features = self._feature_names()
+        names = [
+            features[arm[0]] if len(arm) == 1 else f"arm {k} of {len(arm)} features"
+            for k, arm in enumerate(self.arm_features_)
+        ]
+        return policy_report(self.pulled_arms_, self.pulled_rewards_, len(names), windows, names)
 
     def export_text(self) -> str:
         """The model as readable text."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return text_of(self.model_, [str(name) for name in names], [str(name) for name in self.classes_])
+        return text_of(self.model_, self._feature_names(), [str(name) for name in self.classes_])
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file of plain arrays and JSON, see `abex.boosting.load`."""
@@ -257,11 +291,19 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         save(self, path)
 
+    def _feature_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return [str(name) for name in names]
+
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(
             self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
         )
+
+    def _staged(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        X = self._checked(X)
+        return self.model_.staged_scores(X)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         X = self._checked(X)

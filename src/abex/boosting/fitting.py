@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,12 @@ from abex.boosting.training import Learner, Steps, boosting_loop, new_learner, s
 from abex.boosting.weights import Weights, label_groups, new_weights, write_back
 from abex.errors import UserError
 from abex.kernels import kernel
-from abex.policies.base import Kernels, Policy, Setting
+from abex.policies.base import Kernels, Policy, Setting, arms_exist
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
 MANY = 8  # features searched per update
 MANY_GROUPS = 64  # of examples with the same labels
+FIRST_ROOM = 1 << 26  # bytes: more classifiers than fit are given room as they come
 SMALL = 1 << 16  # weights: up to this many doubles cost no more than floats
 MULTIBOOST_SMOOTHING = 0.01  # over the number of examples
 
@@ -77,21 +79,40 @@ class Fit:
     loop: Any
     parts: list[Part]  # of a full search that is worth several threads
     mapper: Any
+    size: int  # classifiers to be found
+    pulls_each: int  # at most, for a classifier
     done: int = 0
 
     def advance(self, count: int) -> None:
         """Find ``count`` more classifiers."""
+        self._make_room(self.done + count)
         if self.parts:
             advance_in_parts(self, count)
         else:
             self._advance_alone(count)
         self.done += count
 
+    def _make_room(self, needed: int) -> None:
+        """Room for so many classifiers: twice as much as before, not for all at once, when they are very many."""
+        there = self.stages.edge.size
+        if needed <= there:
+            return
+        more = min(self.size, max(needed, 2 * there)) - there
+        nodes, (leaves, labels) = self.stages.feature.shape[1], self.stages.votes.shape[1:]
+        fresh = new_stages(more, nodes, leaves, labels)
+        self.stages = Stages(*(np.concatenate(pair) for pair in zip(self.stages, fresh, strict=True)))
+        arm, reward, made = self.pulls
+        room = more * self.pulls_each
+        self.pulls = Pulls(
+            np.append(arm, np.zeros(room, arm.dtype)), np.append(reward, np.zeros(room, reward.dtype)), made
+        )
+
     def _advance_alone(self, count: int) -> None:
-        self.loop(
-            self.done, self.done + count, self.steps, self.codes, self.weights, self.search, self.learner, self.arms,
-            self.pulls, self.stages, self.state, self.rng, self.votes,
-        )  # fmt: skip
+        with arms_exist(self.recipe.policy, self.arms.start.size - 1):
+            self.loop(
+                self.done, self.done + count, self.steps, self.codes, self.weights, self.search, self.learner,
+                self.arms, self.pulls, self.stages, self.state, self.rng, self.votes,
+            )  # fmt: skip
 
     def model(self, first: int = 0) -> Model:
         """The classifiers found so far, from ``first`` on."""
@@ -154,11 +175,14 @@ def start_fit(
         smoothing=MULTIBOOST_SMOOTHING / n if recipe.multiboost else 0.0,
     )  # fmt: skip
     searches = {STUMP: 1, PRODUCT: recipe.terms * recipe.cycles, TREE: 2 * recipe.leaves}[recipe.kind]
-    room = size * searches * recipe.per_search + pulled
-    pulls = Pulls(np.zeros(room, np.int32), np.zeros(room, np.float32), np.array([pulled], np.int64))
+    pulls_each = searches * recipe.per_search
     nodes = {STUMP: 1, PRODUCT: recipe.terms, TREE: recipe.leaves - 1}[recipe.kind]
-    stages = new_stages(size, nodes, recipe.leaves if tree else 1, labels)
-    setting = Setting(arms.start.size - 1, horizon=max(room, 2))
+    leaves = recipe.leaves if tree else 1
+    first_room = min(size, max(1000, FIRST_ROOM // (14 * nodes + leaves * labels + 8 * pulls_each)))
+    stages = new_stages(first_room, nodes, leaves, labels)
+    room = first_room * pulls_each + pulled
+    pulls = Pulls(np.zeros(room, np.int32), np.zeros(room, np.float32), np.array([pulled], np.int64))
+    setting = Setting(arms.start.size - 1, horizon=max(size * pulls_each + pulled, 2))
     if recipe.policy is None:
         kernels, state = Kernels(only_arm, learn_nothing), NoChoice(1)
     else:
@@ -169,7 +193,7 @@ def start_fit(
     parts = parts_of(arms.features, weights, learner, search.least, fresh) if recipe.policy is None else []
     return Fit(
         recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, votes, steps,
-        boosting_loop(kernels), parts, mapper,
+        boosting_loop(kernels), parts, mapper, size, pulls_each,
     )  # fmt: skip
 
 
@@ -214,7 +238,7 @@ def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:
             return [part.tolist() for part in np.array_split(np.arange(n_features), count)]
         raise UserError(f"arms must be 'features', 'groups' or lists of features, got {arms!r}")
     try:
-        groups = [[int(j) for j in group] for group in arms]
+        groups = [[index(j) for j in group] for group in arms]
     except (TypeError, ValueError):
         raise UserError(f"arms must be 'features', 'groups' or lists of features, got {arms!r}") from None
     if not groups or not all(groups) or not all(0 <= j < n_features for group in groups for j in group):

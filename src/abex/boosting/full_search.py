@@ -44,7 +44,7 @@ def parts_of(
     fresh: Callable[[], Search],
 ) -> list[Part]:
     """The parts of a search through ``features``; none where it is too small. ``least`` is what all searches share."""
-    if float(w.slot.size) * w.labels * features.size < LEAST_WORK:
+    if features.size < 2 or float(w.slot.size) * w.labels * features.size < LEAST_WORK:
         return []
     return [
         Part(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ class PolicyReport:
     reward_by_window: NDArray[np.float64]
     coin: float
     coin_by_window: float
+    names: tuple[str, ...]  # (K,) of the arms
 
     @property
     def as_good_as_a_coin(self) -> bool:
@@ -39,8 +41,10 @@ class PolicyReport:
         return bool(self.entropy >= self.coin and uneven <= 0.5)
 
     def __str__(self) -> str:
+        if self.n_arms == 1:
+            return f"{self.n_pulls:,} searches, each through all features: there was nothing to choose"
         best = np.argsort(-self.share, kind="stable")[:5]
-        favourites = ", ".join(f"{arm} ({100 * self.share[arm]:.1f} %)" for arm in best)
+        favourites = ", ".join(f"{self.names[arm]} ({100 * self.share[arm]:.1f} %)" for arm in best)
         verdict = (
             "chose like a coin"
             if self.as_good_as_a_coin
@@ -60,8 +64,10 @@ class PolicyReport:
         )
 
 
-def policy_report(arms: Any, rewards: Any, n_arms: int, windows: int = 10) -> PolicyReport:
-    """Summarise pulls (N,) and their rewards.
+def policy_report(
+    arms: Any, rewards: Any, n_arms: int, windows: int = 10, names: Sequence[str] | None = None
+) -> PolicyReport:
+    """Summarise pulls (N,) and their rewards; arms are called by number unless there are ``names``.
 
     >>> report = policy_report([0, 1, 0, 0], [0.1, 0.2, 0.3, 0.2], n_arms=2, windows=2)
     >>> report.share.tolist(), report.entropy_by_window.round(3).tolist()
@@ -83,6 +89,7 @@ def policy_report(arms: Any, rewards: Any, n_arms: int, windows: int = 10) -> Po
         np.array([rewards[part].mean() for part in parts]),
         coin_entropy(int(arms.size), n_arms),
         coin_entropy(length, n_arms),
+        tuple(names or map(str, range(n_arms))),
     )
 
 

@@ -18,8 +18,8 @@ from abex.boosting.single import accept_stump, begin_stump
 from abex.boosting.stages import PRODUCT, STUMP, TREE, reward_of
 from abex.boosting.stumps import forget, try_feature
 from abex.boosting.trees import accept_split, begin_tree, try_in_leaf
-from abex.kernels import address_of, call_at, compiled
-from abex.policies.base import Kernels
+from abex.kernels import address_of, call_at, compiled, foreign
+from abex.policies.base import NO_SUCH_ARM, Kernels
 
 
 class Learner(NamedTuple):
@@ -92,8 +92,9 @@ def steps_of(
 
 @cache
 def boosting_loop(kernels: Kernels) -> Any:
-    """The loop, compiled once per policy."""
+    """The loop, compiled once per policy; what a foreign policy selects is checked."""
     select, update = kernels
+    checked = foreign(kernels)
 
     @compiled(*kernels)
     def boost(
@@ -108,6 +109,8 @@ def boosting_loop(kernels: Kernels) -> Any:
                 for _ in range(arms.per_search):
                     pull = pulls.made[0]
                     arm = select(state, pull + 1, rng)
+                    if checked and not 0 <= arm < arms.start.size - 1:
+                        raise IndexError(NO_SUCH_ARM)
                     edge = 0.0
                     for m in range(arms.start[arm], arms.start[arm + 1]):
                         edge = call_at(steps.search, (codes, arms.features[m], w, search, learner, edge))

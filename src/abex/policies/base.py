@@ -25,6 +25,7 @@ import dataclasses
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
@@ -43,6 +44,22 @@ class Setting(NamedTuple):
     n_arms: int
     horizon: int | None = None
     graph: Any = None  # the feedback record of an abex.Graph, None for bandit feedback
+
+
+NO_SUCH_ARM = "no such arm"  # what a compiled loop says when a policy of another package selects one
+
+
+@contextmanager
+def arms_exist(policy: Any, n_arms: int) -> Iterator[None]:
+    """Say in a sentence which policy selected an arm that is not there."""
+    try:
+        yield
+    except IndexError as error:
+        if str(error) != NO_SUCH_ARM:
+            raise
+        raise UserError(
+            f"{policy} selected an arm that does not exist: select must return a whole number from 0 to {n_arms - 1}"
+        ) from None
 
 
 class Kernels(NamedTuple):
@@ -88,6 +105,11 @@ class Policy(ABC, Generic[State]):
 
     def kernels(self, setting: Setting) -> Kernels:
         """The kernels that play this setting; all variants of a policy have the same law."""
+        for kernel in (self.select, self.update):
+            if inspect.ismethod(kernel):
+                raise UserError(
+                    f"{type(self).__name__}.{kernel.__name__} must be a static method: a kernel gets the state, not the policy"
+                )
         return Kernels(self.select, self.update)
 
     def report(self, state: State) -> dict[str, float]:

@@ -102,8 +102,9 @@ class IndexPolicy(Policy[Any]):
         """Observations go along."""
         fresh = self.start(setting)
         for name in ("pulls", "means", "narrow", "spread"):
-            if getattr(fresh, name, _NONE).size > 1 and hasattr(state, name):
-                getattr(fresh, name)[: keep.size] = getattr(state, name)[keep]
+            old, new = getattr(state, name, _NONE), getattr(fresh, name, _NONE)
+            if (old.size, new.size) == (state.means.size, fresh.means.size):  # not a placeholder
+                new[: keep.size] = old[keep]
         if isinstance(fresh, IndexState):
             fresh.narrow[:] = 1.0 / np.sqrt(np.maximum(fresh.pulls, 1.0))
             return resume_index_state(fresh)

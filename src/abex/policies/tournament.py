@@ -154,8 +154,10 @@ def alike(state: Any, one: int, two: int) -> bool:
         return False
     if len(state.rule) == DIVERGENCE and state.means[one] >= 1.0 and state.means[two] >= 1.0:
         return True
-    if len(state.rule) == VARIANCE and abs(state.spread[one] - state.spread[two]) > SAFETY * state.pulls[one]:
-        return False
+    if len(state.rule) == VARIANCE:
+        apart = math.sqrt(state.spread[one]) - math.sqrt(state.spread[two])
+        if abs(apart) > SAFETY * state.pulls[one]:
+            return False
     return bool(state.pulls[one] == state.pulls[two])
 
 
