@@ -92,6 +92,10 @@ def test_a_column_that_is_missing_is_named(fruit, tmp_path, capsys):
     with pytest.raises(SystemExit):
         run("predict", tmp_path / "fruit.abex", other)
     assert "has no column 'weight'" in capsys.readouterr().err
+    other.write_text("weight\n150\n")
+    with pytest.raises(SystemExit):
+        run("predict", tmp_path / "fruit.abex", other)
+    assert "(or 'colour' with words)" in capsys.readouterr().err
 
 
 def refused(capsys, *arguments):
@@ -273,6 +277,12 @@ def test_matrices_are_predicted_with_and_without_classes(tmp_path, capsys, sourc
     assert "no classes" in refused(capsys, "evaluate", model, tmp_path / "x.npz")
     np.save(tmp_path / "wide.npy", np.zeros((3, 9)))
     assert "the 3 columns" in refused(capsys, "predict", model, tmp_path / "wide.npy")
+
+
+def test_an_empty_line_of_a_sparse_file_without_classes_is_a_row_of_zeros(tmp_path):
+    model = trained(tmp_path, written(tmp_path / "t.svm", "0 1:0 2:1\n1 1:5 2:1\n" * 20))
+    answers = predicted(tmp_path, model, written(tmp_path / "n.svm", "# mine\n1:5\n\n1:5 2:2\n"))
+    assert answers["class"].tolist() == [1, 0, 1]
 
 
 def test_a_matrix_has_no_names_for_a_model_that_needs_them(fruit, tmp_path, capsys):

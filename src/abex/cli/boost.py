@@ -200,12 +200,12 @@ def compare(
                 entropy.append(classifier.policy_report().entropy)
                 progress.advance()
             last = np.array([curve[-1] for curve in curves])
-            spread = last.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
+            spread = f"{last.std(ddof=1) / np.sqrt(seeds):.2f}" if seeds > 1 else ""
             rows.append(
                 [
                     policy,
                     f"{last.mean():.2f} %",
-                    f"{spread:.2f}",
+                    spread,
                     f"{np.mean(seconds):.2f}",
                     "every feature" if classifier.policy is None else f"{np.mean(entropy):.3f}",
                 ]

@@ -98,7 +98,8 @@ def sources_of(names: Any, columns: Any, file: str) -> list[tuple[str, str | Non
         elif fitting:
             found.append((name[: fitting[-1]], name[fitting[-1] + 1 :]))
         else:
-            raise UserError(f"{file} has no column {name!r}, which the model needs")
+            words = f" (or {name[: ends[0]]!r} with words)" if ends else ""
+            raise UserError(f"{file} has no column {name!r}{words}, which the model needs")
     return found
 
 

@@ -46,7 +46,10 @@ def read_rows(
     if kind_of(path) == "libsvm":
         content = content_of(path)
         bare = re.match(rb"(\s*#[^\n]*\n)*\s*\d+:", content) is not None
-        [(X, labels)] = _libsvm([path], re.sub(rb"(?m)^(?=\s*\d+:)", b"0 ", content) if bare else content)
+        if bare:  # an empty line is a row of zeros
+            lines = [line for line in content.splitlines() if not line.lstrip().startswith(b"#")]
+            content = b"".join(b"0 " + line + b"\n" for line in lines)
+        [(X, labels)] = _libsvm([path], content)
         labels = None if bare else labels
         X = np.pad(X, ((0, 0), (0, max(0, n_features - X.shape[1]))))
     else:
