@@ -102,7 +102,7 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
     predicted = np.searchsorted(classifier.classes_, classifier.predict(X))
     counts = np.zeros((classifier.n_classes_,) * 2, dtype=int)
     np.add.at(counts, (truth, predicted), 1)
-    loss = -np.log(np.maximum(chances[np.arange(truth.size), truth], 1e-15)).mean()
+    loss = np.log(1 / np.maximum(chances[np.arange(truth.size), truth], 1e-15)).mean()
     click.echo(
         f"{truth.size:,} rows: error {100 * np.mean(predicted != truth):.2f} %, logarithmic loss {loss:.4f}"
     )
