@@ -109,6 +109,36 @@ def test_words_become_columns_and_any_column_can_be_the_target(tmp_path):
     assert read(path, target="fruit", test=unknown).X_test.tolist() == [[0.0, 0.0, 2.0]]
 
 
+def test_words_of_the_test_file_are_read_as_those_of_the_training_file(tmp_path):
+    path, test = tmp_path / "t.csv", tmp_path / "u.csv"
+    path.write_text("size,y\n" + "010,a\n12,b\nL,a\n" * 3)
+    test.write_text("size,y\n010,a\n12,b\n")
+    assert read(path, test=test).X_test.tolist() == [[1, 0, 0], [0, 1, 0]]
+    test.write_text("size,y\n010,a\n,b\n")
+    with pytest.raises(UserError, match=r"u\.csv has a missing value in column 'size'"):
+        read(path, test=test)
+
+
+def test_blanks_among_numbers_are_let_through_where_they_are_wanted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("size,y\n" + "1,a\n,b\n" * 5)
+    data = read(path, missing=True)
+    assert np.isnan(data.X_train).any()
+    assert np.isnan(data.X_test).any()
+    path.write_text("size,y\n" + "1,a\ninf,b\n" * 5)
+    with pytest.raises(UserError, match="column 'size'"):
+        read(path, missing=True)
+
+
+def test_the_name_of_a_column_wins_over_a_position(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2020,kind\n" + "a,1,x\nb,2,y\n" * 5)
+    assert read(path, target="2020").class_names == ("1", "2")
+    assert read(path, target="1").class_names == ("a", "b")
+    assert read(path, target="-1").class_names == ("x", "y")
+    assert read(path, target=1).class_names == ("1", "2")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [

@@ -9,12 +9,17 @@ from typing import Any
 import click
 import numpy as np
 
+from abex.cli.boost_table import as_frame, labels_of, places_of, read_data, read_rows, rows_to_evaluate
 from abex.cli.output import console, table
 from abex.errors import UserError, whole_number
 
 HELP = {"help_option_names": ["-h", "--help"]}
 BASES = ("tree", "product", "stump")
+WARM = 2  # classifiers of a fit before the clock
 POINTS = 100  # of a learning curve
+MOST_ITERATIONS = 10**8
+MOST_ARMS = 10**6  # in one search
+MOST_SEED = 4 * 10**9  # below the 2**32 of NumPy's older generator, with room for further seeds
 COMPARED = ("ABE", "ABE(eta=10)", "Thompson", "UCB1", "Uniform")
 
 
@@ -22,6 +27,7 @@ def shared(command: Any) -> Any:
     """Options of everything that trains."""
     for option in (
         click.option("--target", default=None, help="Column with the classes in your own file; default the last."),
+        click.option("--test", default=None, help="Second file, with test rows; default a quarter of your own file."),
         click.option("--base", type=click.Choice(BASES), default="tree", show_default=True, help="Base learner."),
         click.option("--iterations", default=1000, show_default=True, help="Number of base classifiers."),
         click.option("--leaves", default=None, type=int, help="Leaves of a tree."),
@@ -50,13 +56,15 @@ def command() -> None:
     "--out", default="abex-boost", show_default=True, help="Name of the files: model (.abex), curve (.png)."
 )
 @shared
-def train(data: str, policy: str, out: str, target: str | None, seed: int, **options: Any) -> None:
+def train(
+    data: str, policy: str, out: str, target: str | None, test: str | None, seed: int, **options: Any
+) -> None:
     """Train on DATA; writes the model and its learning curve, prints errors and how the policy chose."""
     folder_of(out)
-    problem = read_data(data, target)
     classifier = make(policy, seed, options)
+    problem = read_data(data, target, test)
     began = time.process_time()
-    classifier.fit(as_frame(problem, problem.X_train), labels_of(problem, problem.y_train))
+    fit(classifier, problem)
     seconds = time.process_time() - began
     classifier.save(f"{out}.abex")
     counts, curves = learning_curves(classifier, problem)
@@ -69,7 +77,8 @@ def train(data: str, policy: str, out: str, target: str | None, seed: int, **opt
     rows = [[name, f"{errors[-1]:.2f} %", f"{errors.min():.2f} %"] for name, errors in curves.items()]
     title = f"{problem.name}, {classifier.n_iter_} classifiers, {seconds:.1f} s of CPU"
     console().print(table(title, ["rows", "error at the end", "smallest"], rows, (1, 2)))
-    click.echo(str(classifier.policy_report()))
+    full = "full search: every feature was tried in each search"
+    click.echo(full if classifier.policy is None else str(classifier.policy_report()))
     click.echo(f"wrote {out}.abex and {out}.png")
 
 
@@ -79,23 +88,23 @@ def train(data: str, policy: str, out: str, target: str | None, seed: int, **opt
 @click.option("--target", default=None, help="Column with the classes in a file of your own.")
 @click.option("--out", default=None, help="Name of the figure of the confusion matrix, such as letter.png.")
 def evaluate(model: str, data: str, target: str | None, out: str | None) -> None:
-    """Error, logarithmic loss and confusion of MODEL on the test rows of DATA."""
+    """Error, logarithmic loss and confusion of MODEL on the test rows of DATA, or on all rows of a file of yours."""
     from abex.boosting import load
 
     if out is not None:
         folder_of(out)
     classifier = load(model)
-    problem = read_data(data, target)
-    X, truth = as_frame(problem, problem.X_test), labels_of(problem, problem.y_test)
-    check_fits(classifier, problem, model)
-    predicted = classifier.predict(X)
-    place = np.searchsorted(classifier.classes_, truth)
-    chances = classifier.predict_proba(X)[np.arange(len(truth)), place]
+    if classifier.multilabel_:
+        raise UserError(f"{model} has many labels for a row: evaluate it from Python")
+    title, (X, labels) = rows_to_evaluate(classifier, model, data, target)
+    truth = places_of(classifier.classes_, labels, model, data)
+    chances = classifier.predict_proba(X)
+    predicted = np.searchsorted(classifier.classes_, classifier.predict(X))
     counts = np.zeros((classifier.n_classes_,) * 2, dtype=int)
-    np.add.at(counts, (place, np.searchsorted(classifier.classes_, predicted)), 1)
-    loss = -np.log(np.maximum(chances, 1e-15)).mean()
+    np.add.at(counts, (truth, predicted), 1)
+    loss = np.log(1 / np.maximum(chances[np.arange(truth.size), truth], 1e-15)).mean()
     click.echo(
-        f"{len(truth):,} rows: error {100 * np.mean(predicted != truth):.2f} %, logarithmic loss {loss:.4f}"
+        f"{truth.size:,} rows: error {100 * np.mean(predicted != truth):.2f} %, logarithmic loss {loss:.4f}"
     )
     names = [str(name) for name in classifier.classes_]
     rows = [
@@ -108,7 +117,7 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
     if out is not None:
         from abex import figures
 
-        figures.confusion(counts, names, title=f"{problem.name}: {Path(model).name}", path=out)
+        figures.confusion(counts, names, title=f"{title}: {Path(model).name}", path=out)
         click.echo(f"wrote {out}")
 
 
@@ -120,20 +129,31 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
 @click.option(
     "--out", default="predictions.csv", show_default=True, help="Table with a row for each row of FILE."
 )
-def predict(model: str, file: str, out: str) -> None:
-    """Classes and probabilities for the rows of FILE (CSV, Parquet or ARFF); columns are found by name."""
+@click.option(
+    "--target", default=None, help="Position of a column of classes in a NumPy matrix; default the last."
+)
+def predict(model: str, file: str, out: str, target: str | None) -> None:
+    """Classes and probabilities for the rows of FILE.
+
+    Columns of CSV, Parquet and ARFF files are found by name, those of LIBSVM and NumPy files by position.
+    """
     import pandas as pd
 
     from abex.boosting import load
-    from abex.datasets.own_files import read_columns
     from abex.files import write_atomically
 
     folder_of(out)
     classifier = load(model)
-    frame = features_by_name(classifier, read_columns(Path(file)), file)
-    answer = pd.DataFrame({"class": classifier.predict(frame)})
-    for name, chances in zip(classifier.classes_, classifier.predict_proba(frame).T, strict=True):
-        answer[f"probability {name}"] = chances
+    X = read_rows(classifier, file, target, labelled=False).X
+    decided, chances = classifier.predict(X), classifier.predict_proba(X)
+    labels = [f"label {name}" for name in classifier.classes_] if classifier.multilabel_ else ["class"]
+    answer = pd.concat(
+        [
+            pd.DataFrame(decided, columns=labels),
+            pd.DataFrame(chances, columns=[f"probability {name}" for name in classifier.classes_]),
+        ],
+        axis=1,
+    )
     write_atomically(out, answer.to_csv(index=False).encode())
     click.echo(f"wrote {out}: {len(answer):,} rows")
 
@@ -150,38 +170,44 @@ def predict(model: str, file: str, out: str) -> None:
 @click.option("--out", default="abex-boost-compare", show_default=True, help="Name of the figure (.png).")
 @shared
 def compare(
-    data: str, policies: tuple[str, ...], seeds: int, out: str, target: str | None, seed: int, **options: Any
-) -> None:
+    data: str, policies: tuple[str, ...], seeds: int, out: str, target: str | None, test: str | None, seed: int,
+    **options: Any,
+) -> None:  # fmt: skip
     """Test error, CPU seconds and entropy of the choice for several policies on DATA."""
     from abex import figures
     from abex.progress import Progress
 
     folder_of(out)
-    whole_number("--seeds", seeds, least=1)
-    problem = read_data(data, target)
-    X, y = as_frame(problem, problem.X_train), labels_of(problem, problem.y_train)
-    rows, lines, counts = [], [], np.zeros(0)
+    whole_number("--seeds", seeds, least=1, most=10**6)
     chosen = policies or COMPARED
+    options["calibrate"] = False
+    for policy in chosen:
+        make(policy, seed + seeds - 1, options)
+    problem = read_data(data, target, test)
+    rows, lines, counts = [], [], np.zeros(0)
+    for policy in chosen:  # compiles or loads what the policy needs, before the clock runs
+        fit(make(policy, seed, {**options, "iterations": WARM}), problem)
     with Progress("comparing", len(chosen) * seeds) as progress:
         for policy in chosen:
             curves, seconds, entropy = [], [], []
             for number in range(seeds):
+                classifier = make(policy, seed + number, options)
                 began = time.process_time()
-                classifier = make(policy, seed + number, {**options, "calibrate": False}).fit(X, y)
+                fit(classifier, problem)
                 seconds.append(time.process_time() - began)
                 counts, errors = learning_curves(classifier, problem)
                 curves.append(errors["test"])
                 entropy.append(classifier.policy_report().entropy)
                 progress.advance()
             last = np.array([curve[-1] for curve in curves])
-            spread = last.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
+            spread = f"{last.std(ddof=1) / np.sqrt(seeds):.2f}" if seeds > 1 else ""
             rows.append(
                 [
                     policy,
                     f"{last.mean():.2f} %",
-                    f"{spread:.2f}",
+                    spread,
                     f"{np.mean(seconds):.2f}",
-                    f"{np.mean(entropy):.3f}",
+                    "every feature" if classifier.policy is None else f"{np.mean(entropy):.3f}",
                 ]
             )
             lines.append((policy, np.mean(curves, axis=0)))
@@ -195,36 +221,31 @@ def compare(
 
 
 def make(policy: str, seed: int, options: dict[str, Any]) -> Any:
-    """The classifier that the options describe."""
+    """The classifier that the options describe, checked."""
     from abex.boosting import AdaBoostMHClassifier
+    from abex.boosting.learning import recipe_of
 
+    whole_number("--seed", seed, most=MOST_SEED)
+    whole_number("--iterations", options["iterations"], least=1, most=MOST_ITERATIONS)
+    if options["arms_per_round"] is not None:
+        whole_number("--arms-per-round", options["arms_per_round"], least=1, most=MOST_ARMS)
     names = {"leaves": "n_leaves", "terms": "n_terms", "iterations": "n_estimators"}
     given = {names.get(key, key): value for key, value in options.items() if value is not None}
     chosen = None if policy.lower() == "none" else policy
-    return AdaBoostMHClassifier(policy=chosen, random_state=seed, verbose=1, **given)
+    classifier = AdaBoostMHClassifier(policy=chosen, random_state=seed, verbose=1, **given)
+    recipe_of(classifier)
+    return classifier
 
 
-def read_data(name: str, target: str | None) -> Any:
-    """A classification problem: a data set by name or a file."""
-    from abex.datasets import load
-
-    options = {} if target is None else {"target": int(target) if target.lstrip("-").isdigit() else target}
-    problem = load(name, **options)
-    if not hasattr(problem, "X_train"):
-        raise UserError(f"{name} is not a classification problem")
-    return problem
-
-
-def as_frame(problem: Any, X: Any) -> Any:
-    """Features with their names."""
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=list(problem.feature_names))
-
-
-def labels_of(problem: Any, y: Any) -> Any:
-    """Labels by name."""
-    return np.array(problem.class_names)[y]
+def fit(classifier: Any, problem: Any) -> None:
+    """Train on the training rows."""
+    X = as_frame(problem.X_train, problem.feature_names)
+    try:
+        classifier.fit(X, labels_of(problem, problem.y_train))
+    except MemoryError:
+        raise UserError(
+            f"there is not enough memory for --iterations {classifier.n_estimators} on {problem.name}: take fewer"
+        ) from None
 
 
 def learning_curves(classifier: Any, problem: Any) -> tuple[Any, dict[str, Any]]:
@@ -232,41 +253,11 @@ def learning_curves(classifier: Any, problem: Any) -> tuple[Any, dict[str, Any]]
     every = max(1, classifier.n_iter_ // POINTS)
     halves = {"training": (problem.X_train, problem.y_train), "test": (problem.X_test, problem.y_test)}
     errors = {
-        name: 100 * (1 - classifier.staged_score(as_frame(problem, X), labels_of(problem, y), every))
+        name: 100
+        * (1 - classifier.staged_score(as_frame(X, problem.feature_names), labels_of(problem, y), every))
         for name, (X, y) in halves.items()
     }
     return every * np.arange(1, len(errors["test"]) + 1), errors
-
-
-def check_fits(classifier: Any, problem: Any, model: str) -> None:
-    """Say which column or class a model lacks."""
-    names = list(getattr(classifier, "feature_names_in_", problem.feature_names))
-    if names != list(problem.feature_names):
-        raise UserError(
-            f"{problem.name} does not have the columns {model} was trained on ({', '.join(names[:5])}, ...)"
-        )
-    unknown = sorted(set(problem.class_names) - {str(name) for name in classifier.classes_})
-    if unknown:
-        raise UserError(f"{model} does not know the class {unknown[0]!r} of {problem.name}")
-
-
-def features_by_name(classifier: Any, columns: dict[str, Any], file: str) -> Any:
-    """The model's features from the columns of a table; 'colour=red' is 1 where colour is red."""
-    import pandas as pd
-
-    names = getattr(classifier, "feature_names_in_", None)
-    if names is None:
-        raise UserError("the model was trained without names of columns: use it from Python")
-    found = {}
-    for name in names:
-        column, mark, word = name.rpartition("=")
-        if name in columns:
-            found[name] = columns[name]
-        elif mark and column in columns:
-            found[name] = (columns[column].astype(str) == word).astype(float)
-        else:
-            raise UserError(f"{file} has no column {name!r}, which the model needs")
-    return pd.DataFrame(found)
 
 
 def folder_of(out: str) -> None:

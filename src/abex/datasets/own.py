@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.own_files import Columns, kind_of, read_columns, read_matrix
+from abex.datasets.own_files import Columns, kind_of, position_of, read_columns, words_of
+from abex.datasets.own_matrices import read_matrix
 from abex.datasets.records import Dataset, smallest
 from abex.errors import UserError, nearest, real_number
 from abex.randomness import stream
@@ -32,6 +34,7 @@ def read(
     test: str | Path | None = None,
     test_share: float = 0.25,
     seed: int = 0,
+    missing: bool = False,
     name: str | None = None,
 ) -> Dataset:
     r"""A classification problem from a file, told by its ending.
@@ -42,13 +45,16 @@ def read(
         ``.csv``, ``.tsv`` (both also ``.gz``), ``.parquet``, ``.arff``, ``.svm``/``.libsvm``/``.svmlight``, ``.npz``
         (arrays X and y, or X_train, y_train, X_test and y_test) or ``.npy`` (a matrix).
     target : str or int, optional
-        The column with the classes, by name or position; default the last. (LIBSVM and .npz say it themselves.)
+        The column with the classes, by name or, where no column is called so, by position; default the last.
+        (LIBSVM and .npz say it themselves.)
     test : path, optional
         A second file with the test rows; without it a share of each class is set aside.
     test_share, seed : float, int
         That share, and the seed of the choice.
+    missing : bool
+        Whether blanks among numbers become NaN; else they are an error, as blanks among words always are.
 
-    Columns of words become one 0/1 column for each word. Missing values are an error.
+    Columns of words become one 0/1 column for each word.
 
     Examples
     --------
@@ -68,7 +74,7 @@ def read(
     else:
         halves = _from_columns(path, None if test is None else Path(test), target)
     for half, file in zip(halves, (path, test or path), strict=False):
-        _check(half, file)
+        _check(half, file, missing)
     train, held = halves if len(halves) == 2 else _set_aside(halves[0], test_share, seed, path)
     if held.X.shape[1] != train.X.shape[1]:
         n_held, n_train = held.X.shape[1], train.X.shape[1]
@@ -90,30 +96,31 @@ def read(
 
 def _from_columns(path: Path, test: Path | None, target: str | int | None) -> list[Rows]:
     train = read_columns(path)
-    label = _target_name(train, target, path)
+    label = target_name(train, target, path)
     levels = _levels(train, label, path)
-    halves = [_encode(train, label, levels)]
+    halves = [_encode(train, label, levels, path)]
     if test is not None:
-        held = read_columns(test)
+        held = read_columns(test, words=levels)
         if set(held) != set(train):
             odd = sorted(set(held) ^ set(train))[0]
             raise UserError(f"{test} and {path} must have the same columns, only one has {odd!r}")
-        halves.append(_encode({column: held[column] for column in train}, label, levels))
+        halves.append(_encode({column: held[column] for column in train}, label, levels, test))
     return halves
 
 
-def _target_name(columns: Columns, target: str | int | None, path: Path) -> str:
+def target_name(columns: Columns, target: str | int | None, path: Path) -> str:
+    """The column that is meant; a text is a name if there is one such, else it may be a position."""
     names = list(columns)
-    if target is None or isinstance(target, int):
-        position = -1 if target is None else target
+    if isinstance(target, str) and target in columns:
+        return target
+    position = -1 if target is None else position_of(target)
+    if position is not None:
         if not -len(names) <= position < len(names):
             raise UserError(f"target {target} is not a column of {path}, which has {len(names)}")
         return names[position]
-    if target not in columns:
-        raise UserError(
-            f"{path} has no column {target!r}{nearest(target, names)}; it has: {', '.join(names[:20])}"
-        )
-    return target
+    raise UserError(
+        f"{path} has no column {target!r}{nearest(str(target), names)}; it has: {', '.join(names[:20])}"
+    )
 
 
 def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]:
@@ -121,9 +128,7 @@ def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]
     levels = {}
     for name, values in columns.items():
         if name != label and values.dtype.kind not in "biuf":
-            if any(value is None or value != value or value == "" for value in values.tolist()):
-                raise UserError(f"{path} has a missing value in column {name!r}: fill or drop such rows")
-            levels[name] = np.unique(values.astype(str))
+            levels[name] = np.unique(words_of(values, name, path))
             if levels[name].size > MOST_LEVELS:
                 raise UserError(
                     f"column {name!r} of {path} has {levels[name].size} different words: remove it"
@@ -131,14 +136,14 @@ def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]
     return levels
 
 
-def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]]) -> Rows:
+def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path: Path) -> Rows:
     parts: list[NDArray[Any]] = []
     names: list[str] = []
     for name, values in columns.items():
         if name == label:
             continue
         if name in levels:
-            words = values.astype(str)
+            words = words_of(values, name, path)
             parts += [(words == word).astype(np.float64) for word in levels[name]]
             names += [f"{name}={word}" for word in levels[name]]
         elif values.dtype.kind not in "biuf":
@@ -148,12 +153,15 @@ def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]]) -> Ro
             names.append(name)
     if not parts:
         raise UserError(f"there is no column beside the target {label!r}")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise UserError(f"{path} has a column {twice[0]!r} and a word that becomes one: rename the column")
     return Rows(np.stack(parts, axis=1), columns[label], tuple(names))
 
 
-def _check(rows: Rows, path: str | Path) -> None:
-    """Refuse missing values and targets that are no classes."""
-    finite = np.isfinite(rows.X).all(axis=0)
+def _check(rows: Rows, path: str | Path, missing: bool) -> None:
+    """Refuse missing values, unless they are wanted, infinite ones, and targets that are no classes."""
+    finite = (np.isfinite(rows.X) | (np.isnan(rows.X) & missing)).all(axis=0)
     if not finite.all():
         column = rows.feature_names[int(np.argmin(finite))]
         raise UserError(
@@ -194,7 +202,8 @@ def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, R
         held[members[: round(share * members.size)]] = True  # a class of one row stays in training
     if held.all() or not held.any():
         raise UserError(
-            f"{path} has too few rows ({held.size}) to set {share:g} of them aside: pass test=..."
+            f"{path} has too few rows ({held.size}) to set {share:g} of them aside for the test: add rows, or name "
+            "a second file with test rows (test=..., on the command line --test)"
         )
     return (
         Rows(rows.X[~held], rows.labels[~held], rows.feature_names),

@@ -38,7 +38,7 @@ def load(name: str | Path, **options: Any) -> Any:
     >>> digits.X_train.shape, digits.X_test.shape, digits.class_names[:3]
     ((1200, 64), (597, 64), ('0', '1', '2'))
     """
-    if name not in entries() and (isinstance(name, Path) or Path(name).suffix or os.sep in name):
+    if is_path(name):
         from abex.datasets.own import read
 
         return read(name, **options)
@@ -46,6 +46,15 @@ def load(name: str | Path, **options: Any) -> Any:
     if options:
         raise UserError(f"{name} takes no options, got {', '.join(options)}: they are for files of your own")
     return entry.build(entry, load_arrays(entry, _obtain))
+
+
+def is_path(name: str | Path) -> bool:
+    """Whether ``name`` is taken for a file of one's own.
+
+    >>> is_path("digits"), is_path("fruit.csv")
+    (False, True)
+    """
+    return name not in entries() and (isinstance(name, Path) or bool(Path(name).suffix) or os.sep in name)
 
 
 def entry_of(name: str) -> Entry:
