@@ -53,7 +53,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     n_estimators : int
         Number of classifiers.
     policy : abex policy, str or None
-        Who chooses the features: a policy, its text such as ``"ABE(eta=10)"``, or None for full search.
+        Who chooses the features: a policy, its text such as ``"ABE(eta=0.1)"``, or None for full search.
     base : {"tree", "product", "stump"}
         The base learner.
     n_leaves, n_terms, n_cycles : int

@@ -20,7 +20,7 @@ POINTS = 100  # of a learning curve
 MOST_ITERATIONS = 10**8
 MOST_ARMS = 10**6  # in one search
 MOST_SEED = 4 * 10**9  # below the 2**32 of NumPy's older generator, with room for further seeds
-COMPARED = ("ABE", "ABE(eta=10)", "Thompson", "UCB1", "Uniform")
+COMPARED = ("ABE", "ABE(eta=0.1)", "Thompson", "UCB1", "Uniform")
 
 
 def shared(command: Any) -> Any:
@@ -46,11 +46,11 @@ def command() -> None:
 
 @command.command(
     context_settings=HELP,
-    epilog='Example:  abex boost train letter --policy "ABE(eta=10)" --base tree --iterations 500 --out letter',
+    epilog='Example:  abex boost train letter --policy "ABE(eta=0.1)" --iterations 500 --out letter',
 )
 @click.argument("data")
 @click.option(
-    "--policy", default="Uniform", show_default=True, help='Such as "ABE(eta=10)"; none: full search.'
+    "--policy", default="Uniform", show_default=True, help='Such as "ABE(eta=0.1)"; none: full search.'
 )
 @click.option(
     "--out", default="abex-boost", show_default=True, help="Name of the files: model (.abex), curve (.png)."
