@@ -99,8 +99,8 @@ class Fit:
             return
         more = min(self.size, max(needed, 2 * there)) - there
         nodes, (leaves, labels) = self.stages.feature.shape[1], self.stages.votes.shape[1:]
-        fresh = new_stages(more, nodes, leaves, labels)
-        self.stages = Stages(*(np.concatenate(pair) for pair in zip(self.stages, fresh, strict=True)))
+        pairs: Any = zip(self.stages, new_stages(more, nodes, leaves, labels), strict=True)
+        self.stages = Stages(*(np.concatenate(pair) for pair in pairs))
         arm, reward, made = self.pulls
         room = more * self.pulls_each
         self.pulls = Pulls(
