@@ -60,6 +60,9 @@ def test_other_rewards(tmp_path, capsys, rewards):
         (["simulate", "--out", "/no/such/folder/x"], "there is no folder"),
         (["simulate", "--polcy", "x"], "--policy"),
         (["simulate", "--rewards", "cauchy"], "cauchy"),
+        (["simulate", "--out", "."], "no name of a file"),
+        (["simulate", "--out", ""], "no name of a file"),
+        (["simulate", "--arms", "0.5x" + "9" * 5000], "cannot read --arms"),
         (["list", "TSN"], "did you mean 'TS-N'"),
     ],
 )

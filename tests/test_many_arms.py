@@ -445,3 +445,13 @@ def test_arms_of_hardly_different_spread_are_told_apart(always_many):
         update(state, t, arm, arm, reward, rng)
     select(state, 1, rng)
     assert {select(state, 1_000_000, rng) for _ in range(20)} == {1}
+
+
+@pytest.mark.parametrize(
+    "policy", [Boltzmann(eta=1e17), ABE(eta=1e300), Boltzmann(eta=1e300, schedule="constant")], ids=str
+)
+@pytest.mark.parametrize("n_arms", [4, 10, 300])
+def test_no_rate_is_too_large(policy, n_arms):
+    means = stream(0, "steep").random(n_arms)
+    regret = play_replication(policy, Bernoulli(means), None, as_checkpoints(2, 3000), 1, 0)[0]
+    assert np.isfinite(regret).all()

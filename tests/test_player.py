@@ -8,7 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abex import ABE, UCB1, Boltzmann, Exp3, Player, Thompson, Uniform, UserError
+from abex import (
+    ABE,
+    UCB1,
+    Bernoulli,
+    Boltzmann,
+    BoltzmannGumbel,
+    Exp3,
+    Player,
+    Thompson,
+    Uniform,
+    UserError,
+    simulate,
+)
+from abex.policies import saving
 from abex.policies.base import Setting
 
 
@@ -359,3 +372,97 @@ def test_resizing_keeps_what_was_learned():
     state.pulls[:] = 1.0
     smaller = policy.with_arms(state, Setting(3), np.array([2, 0]))
     assert smaller.means.tolist() == [0.3, 0.1, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, 10**400), "reward must be a finite number"),
+        ((3, 0.5, [1]), "also must be a dict"),
+        ((3, 0.5, 1.0), "also must be a dict"),
+    ],
+)
+def test_strange_rewards_are_named(arguments, message):
+    player = Player(UCB1(), n_arms=5, seed=1)
+    before = snapshot(player)
+    with pytest.raises(UserError, match=message):
+        player.update(*arguments)
+    with pytest.raises(UserError, match="never made by this player"):
+        player.update(f"{player._tag}-{'9' * 5000}", 0.5)
+    for wrong in ([(3,)], {3: 1.0}, [3], [(1, 2, 3, 4)]):
+        with pytest.raises(UserError, match="a reward must be"):
+            player.update_many(wrong)
+    assert snapshot(player) == before
+
+
+def test_a_reward_from_elsewhere_is_weighed_by_the_present_law():
+    player = Player(Exp3(gamma=0.5), n_arms=10, seed=0)
+    decision = player.decide()
+    player.update(decision, 1.0)
+    chance = player.probabilities()[3]
+    before = player._state.scores[3]
+    player.update(3, 1.0)
+    assert player._state.scores[3] - before == pytest.approx(0.5 / 10 / chance)
+
+
+class _Wrong(Uniform):
+    """Selects what it is told to."""
+
+    answer = -1
+
+    @staticmethod
+    def select(state, t, rng):
+        return _Wrong.answer
+
+
+@pytest.mark.parametrize("answer", [-1, 5, 0.5, None])
+def test_a_policy_that_selects_no_arm_changes_nothing(answer, monkeypatch):
+    monkeypatch.setattr(_Wrong, "answer", answer)
+    player = Player(_Wrong(), n_arms=5, seed=1)
+    with pytest.raises(UserError, match="selected an arm that does not exist"):
+        player.select()
+    assert player.pending() == []
+
+
+def test_many_arms_are_compiled_unless_told_otherwise():
+    many = Player(Thompson(), n_arms=20_000, seed=3)
+    assert many._compiled
+    assert not Player(Thompson(), n_arms=20, seed=3)._compiled
+    assert len(set(many.select(4))) == 4
+    few, same = (Player(Thompson(), n_arms=40, seed=3, compiled=compiled) for compiled in (False, True))
+    assert [few.select(3) for _ in range(5)] == [same.select(3) for _ in range(5)]
+    with pytest.raises(UserError, match="compiled must be True or False"):
+        Player(Thompson(), n_arms=3, compiled="yes")
+
+
+@pytest.mark.parametrize("change", [{"policy": None}, {"pending": [[1, 5000, []]]}], ids=str)
+def test_a_file_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, change):
+    path = tmp_path / "player.json"
+    player = Player(UCB1(), n_arms=3, seed=0)
+    player.select()
+    player.save(path)
+    file = json.loads(path.read_text())
+    text = json.dumps({**file["player"], **change})
+    file["header"]["sha256"] = saving.checksum(text)
+    path.write_text(f'{{"header": {json.dumps(file["header"])}{saving.BODY}{text}}}\n')
+    with pytest.raises(UserError, match=r"cannot load|unknown policy"):
+        Player.load(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Thompson(resample="x"), "resample must be True or False"),
+        (lambda: Thompson(successes=1e14), "successes must be"),
+        (lambda: BoltzmannGumbel(shared_noise="x"), "shared_noise must be True or False"),
+        (lambda: Player("ABE(eta=1, eta=2)", 3), "cannot read the policy"),
+        (lambda: simulate(None, Bernoulli([0.5]), horizon=5), "policies must be"),
+        (lambda: simulate(5, Bernoulli([0.5]), horizon=5), "policies must be"),
+        (lambda: simulate("UCB1", Bernoulli([0.5]), horizon=5, checkpoints=None), "checkpoints must be"),
+        (lambda: Bernoulli([0.5] * 100_000 + ["x"]), "must be a list of numbers"),
+    ],
+)
+def test_wrong_parameters_are_one_short_sentence(make, message):
+    with pytest.raises(UserError, match=message) as raised:
+        make()
+    assert len(str(raised.value)) < 600

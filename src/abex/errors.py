@@ -28,10 +28,30 @@ def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = No
     except (TypeError, AttributeError, OverflowError):
         number = None
     if isinstance(value, bool) or number is None or number < least:
-        raise UserError(f"{name} must be a whole number >= {least}, got {value!r}")
+        raise UserError(f"{name} must be a whole number >= {least}, got {shown(value)}")
     if most is not None and number > most:
-        raise UserError(f"{name} must be at most {most:g}, got {value!r}")
+        raise UserError(f"{name} must be at most {most:g}, got {shown(value)}")
     return number
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    """``value`` if it is one of the two."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise UserError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def shown(value: Any) -> str:
+    """What stands for a value in a message: its text, or the beginning of it.
+
+    >>> shown("x" * 1000)[-10:], shown(10**5000)
+    ('xxxxxxx...', 'a number of more than 4000 digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write out numbers this long
+        return "a number of more than 4000 digits"
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def real_number(
@@ -45,10 +65,10 @@ def real_number(
     """``value`` as a finite float with least <= value <= most and value > above."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool | str) or not math.isfinite(number):
-        raise UserError(f"{name} must be a finite number, got {value!r}")
+        raise UserError(f"{name} must be a finite number, got {shown(value)}")
     if not (least <= number <= most and number > above):
         bounds = [f">= {least:g}"] * (least > -math.inf) + [f"> {above:g}"] * (above > -math.inf)
         bounds += [f"<= {most:g}"] * (most < math.inf)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from abex.curves import Curves
 from abex.environments.base import Environment, Rules
-from abex.errors import UserError, whole_number
+from abex.errors import UserError, shown, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.graphs.graph import as_graph
 from abex.kernels import compiled, foreign
@@ -251,6 +251,8 @@ def run_in_threads(
 
 def as_policies(policies: Any) -> list[Policy[Any]]:
     """A list of distinct policies from what a person passes."""
+    if not isinstance(policies, Policy | str | Iterable):
+        raise UserError(f"policies must be a policy, its text, or a list of them, got {shown(policies)}")
     several = [policies] if isinstance(policies, Policy | str) else list(policies)
     if not several:
         raise UserError("policies is empty: name at least one")
@@ -273,6 +275,8 @@ def as_checkpoints(checkpoints: int | Sequence[int], horizon: int) -> NDArray[np
             np.unique(np.round(np.geomspace(1, horizon, count)).astype(np.int64)) if count > 1 else [horizon]
         )
     else:
+        if not isinstance(checkpoints, Iterable):
+            raise UserError(f"checkpoints must be a number or steps, got {shown(checkpoints)}")
         steps = [whole_number("checkpoints", step, least=1, most=horizon) for step in checkpoints]
     return np.union1d(np.asarray(steps, np.int64), [horizon])
 

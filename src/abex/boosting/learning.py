@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from abex.boosting.calibration import carried_temperature, fit_temperature
 from abex.boosting.fitting import Fit, Recipe, first_weights, start_fit
 from abex.boosting.model import KINDS, PRODUCT, TREE, Model
-from abex.errors import UserError, one_of, real_number, whole_number
+from abex.errors import UserError, one_of, real_number, true_or_false, whole_number
 from abex.policies.base import Policy, parse_policy
 from abex.progress import Progress
 from abex.randomness import stream
@@ -37,8 +37,7 @@ class Examples(NamedTuple):
 def recipe_of(estimator: Any) -> tuple[Recipe, int]:
     """What the parameters ask for, checked."""
     for name in ("early_stopping", "calibrate", "warm_start"):
-        if not isinstance(getattr(estimator, name), bool | np.bool_):
-            raise UserError(f"{name} must be True or False, got {getattr(estimator, name)!r}")
+        true_or_false(name, getattr(estimator, name))
     size = whole_number("n_estimators", estimator.n_estimators, least=1)
     kind = KINDS.index(one_of("base", estimator.base, KINDS))
     policy = estimator.policy

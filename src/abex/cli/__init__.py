@@ -65,6 +65,8 @@ def main(arguments: list[str] | None = None) -> Any:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
+    except MemoryError:
+        message = "there is not enough memory for this: take fewer arms, steps, replications or rows"
     except BrokenPipeError:
         sys.exit(1)
     click.echo(f"abex: {message}", err=True)

@@ -84,10 +84,14 @@ def command(
             raise UserError(
                 "--arms special hides one better arm among the nodes of a graph: pass --graph FILE"
             )
+        if rewards != "bernoulli":
+            raise UserError(f"--arms special pays 0 or 1: leave --rewards {rewards} out, or name the means")
         environment: Any = SpecialArm(graph.n_arms)
     else:
         environment = LAWS[rewards](parse_arms(arms, numbers["seed"] or 0))
     target = Path(out)
+    if not target.name:
+        raise UserError(f"--out {out!r} is no name of a file: write one such as abex-simulate")
     if not target.parent.is_dir():
         raise UserError(f"cannot write {out!r}: there is no folder {str(target.parent)!r}")
     began = time.monotonic()
@@ -124,7 +128,7 @@ def parse_arms(text: str, seed: int) -> Any:
         return stream(seed, "arms").random(count)
     means: list[float] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(?:x\s*(\d+))?\s*", part)
+        match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(?:x\s*(\d{1,20}))?\s*", part)
         if match is None:
             raise UserError(
                 f"cannot read --arms {text!r} at {part!r}: write means such as 0.75,0.5x9, or random:1000"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.base import Environment
-from abex.errors import UserError, real_number
+from abex.errors import UserError, real_number, shown
 from abex.kernels import kernel
 from abex.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
 
@@ -44,7 +44,7 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{name} must be a list of numbers, got {values!r}") from error
+        raise UserError(f"{name} must be a list of numbers, got {shown(values)}") from error
     if array.ndim != 1 or array.size == 0:
         raise UserError(f"{name} must be a non-empty list of numbers, got shape {array.shape}")
     inside = (array >= least) & (array <= most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from abex.policies.boltzmann import boltzmann_sampler, initial_mean
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
-from abex.policies.softmax import boltzmann_weights, normalised, pick
+from abex.policies.softmax import boltzmann_weights, normalised, pick, root_rate
 from abex.randomness import below
 from abex.theory.schedule import ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
 
@@ -148,7 +147,7 @@ def select_of_many(state: Any, t: int, rng: Any) -> int:
     """`ABE.select` where the weights are levels."""
     if is_exploring(state):
         return next_of_sweep(state, rng)
-    return draw_arm(state.weights, state.means, state.eta * math.sqrt(t - 1.0), rng)
+    return draw_arm(state.weights, state.means, root_rate(state.eta, t), rng)
 
 
 @kernel
@@ -274,7 +273,7 @@ class ABE(Policy[AbeState]):
         """The next arm of the sweep, or a draw from the Boltzmann distribution."""
         if is_exploring(state):
             return next_of_sweep(state, rng)
-        rate = state.eta * math.sqrt(t - 1.0)
+        rate = root_rate(state.eta, t)
         return pick(state.weights, boltzmann_weights(state.means, rate, state.weights), rng)
 
     @staticmethod
@@ -297,7 +296,7 @@ class ABE(Policy[AbeState]):
     def probabilities(state: Any, t: int, out: Any) -> None:
         """The Boltzmann distribution, or the law of the next exploration pull."""
         if not is_exploring(state):
-            rate = state.eta * math.sqrt(t - 1.0)
+            rate = root_rate(state.eta, t)
             normalised(out, boltzmann_weights(state.means, rate, out))
             return
         for k in range(out.size):

@@ -51,7 +51,7 @@ NO_SUCH_ARM = "no such arm"  # what a compiled loop says when a policy of anothe
 
 @contextmanager
 def arms_exist(policy: Any, n_arms: int) -> Iterator[None]:
-    """Say in a sentence which policy selected an arm that is not there."""
+    """Say in a sentence which policy selected an arm that is not there, or cannot be compiled."""
     try:
         yield
     except IndexError as error:
@@ -60,6 +60,13 @@ def arms_exist(policy: Any, n_arms: int) -> Iterator[None]:
         raise UserError(
             f"{policy} selected an arm that does not exist: select must return a whole number from 0 to {n_arms - 1}"
         ) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("numba."):
+            raise
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raise UserError(
+            f"{policy} cannot be compiled ({reason}): select must return a whole number, and kernels may use what Numba knows"
+        ) from error
 
 
 class Kernels(NamedTuple):
@@ -232,6 +239,8 @@ def _arguments(text: str, rest: str) -> dict[str, Any]:
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError
+        if len({word.arg for word in call.keywords}) < len(call.keywords):
             raise ValueError
         return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import one_of, real_number
+from abex.errors import one_of, real_number, true_or_false
 from abex.kernels import kernel
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
 from abex.policies.levels import draw_arm, new_levels, refile_arm
 from abex.policies.means import learn_mean
-from abex.policies.softmax import boltzmann_weights, normalised, pick
+from abex.policies.softmax import MOST_RATE, boltzmann_weights, normalised, pick, root_rate
 from abex.randomness import argmax
 
 SCHEDULES = ("sqrt", "log", "constant")
@@ -36,10 +36,8 @@ class BoltzmannState(NamedTuple):
 def boltzmann_rate(eta: float, schedule: int, t: int) -> float:
     """Inverse temperature of step t."""
     if schedule == 0:
-        return eta * math.sqrt(t - 1.0)
-    if schedule == 1:
-        return eta * math.log(1.0 + t)
-    return eta
+        return root_rate(eta, t)
+    return min(eta * math.log(1.0 + t) if schedule == 1 else eta, MOST_RATE)
 
 
 def initial_mean(initial: float | None) -> float:
@@ -203,6 +201,7 @@ class BoltzmannGumbel(Policy[GumbelState]):
 
     def __post_init__(self) -> None:
         real_number("scale", self.scale, least=0.0)
+        true_or_false("shared_noise", self.shared_noise)
 
     def _many(self, setting: Setting) -> bool:
         return setting.n_arms > crossover.GUMBEL and not self.shared_noise and self.scale > 0.0

@@ -8,20 +8,22 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from operator import index
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, real_number, whole_number
+from abex.errors import UserError, real_number, shown, true_or_false, whole_number
 from abex.graphs.graph import as_graph
-from abex.kernels import compiled
-from abex.policies.base import MOST_ARMS, Kernels, Policy, Setting, as_policy
+from abex.kernels import compiled, fast
+from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.policies.softmax import pick
 from abex.randomness import stream
 
 MOST_PENDING = 100_000
+MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision
 
 
 class Decision(NamedTuple):
@@ -70,8 +72,9 @@ class Player:
         Number of decisions, for policies that are tuned to it.
     seed : int, optional
         The same seed and the same rewards give the same decisions. None draws one.
-    compiled : bool
-        Compile the policy: a few seconds once, then faster from about a hundred arms on.
+    compiled : bool, optional
+        Compile the policy: a few seconds once, then faster from about a hundred arms on. Unless given, it is compiled beyond
+        5,000 arms. Decisions do not depend on it.
     max_pending : int
         Decisions that may wait for their reward; beyond that the oldest is forgotten.
 
@@ -102,7 +105,7 @@ class Player:
         graph: Any = None,
         horizon: int | None = None,
         seed: int | None = None,
-        compiled: bool = False,
+        compiled: bool | None = None,
         max_pending: int = MOST_PENDING,
     ) -> None:
         self.policy = as_policy(policy)
@@ -113,7 +116,7 @@ class Player:
             raise UserError(f"the graph has {graph.n_arms} nodes but the player has {n_arms} arms")
         self._setting = Setting(n_arms, horizon, None if graph is None else graph.feedback(np.uint64(0)))
         self._state: Any = self.policy.start(self._setting)
-        self._compiled = compiled
+        self._compiled = n_arms > MANY_ARMS if compiled is None else true_or_false("compiled", compiled)
         self._max_pending = whole_number("max_pending", max_pending, least=1)
         seed = (
             int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0)
@@ -136,10 +139,9 @@ class Player:
 
     def decide(self) -> Decision:
         """The arm to try next, with an id under which its reward can be reported later."""
-        with self._lock:
-            with self._quiet():
-                arm = int(self._kernels().select(self._state, self._steps + 1, self._rng))
-            return self._record(arm)
+        with self._lock, self._quiet(), arms_exist(self.policy, self.n_arms):
+            arm = self._kernels(self._setting).select(self._state, self._steps + 1, self._rng)
+            return self._record(self._there(arm))
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch."""
@@ -161,18 +163,33 @@ class Player:
         if not law.any() and self.policy.resizable:
             smaller = self._setting._replace(n_arms=int(rest.size))
             state = self.policy.with_arms(self._state, smaller, rest)
-            return int(rest[self.policy.kernels(smaller).select(state, t, self._rng)])
+            return int(rest[self._kernels(smaller).select(state, t, self._rng)])
         if not law.any():
             law[rest] = 1.0
         law /= law.sum()
-        arm = int(pick(law, 1.0, self._rng))
-        if "chances" in self.policy.remembers:  # rewards are weighed by the law that really chose
-            chances = self._state.chances
-            if chances.size == law.size:
-                np.copyto(chances, law, where=law > 0.0)
-            else:  # a policy for many arms keeps the chosen arm's probability alone
-                chances[0] = law[arm]
+        arm = int(self._made(pick)(law, 1.0, self._rng))
+        self._weigh_by(law, arm)
         return arm
+
+    def _weigh_by(self, law: NDArray[np.float64], arm: int) -> None:
+        """The next reward is weighed by the law that really chose the arm, where the policy does that."""
+        if "chances" not in self.policy.remembers:
+            return
+        chances = self._state.chances
+        if chances.size == law.size:
+            np.copyto(chances, law, where=law > 0.0)
+        else:  # a policy for many arms keeps the chosen arm's probability alone
+            chances[0] = law[arm]
+
+    def _there(self, arm: Any) -> int:
+        """The arm a policy selected, if there is such a one."""
+        try:
+            number = index(arm)
+        except TypeError:
+            raise IndexError(NO_SUCH_ARM) from None
+        if not 0 <= number < self.n_arms:
+            raise IndexError(NO_SUCH_ARM)
+        return number
 
     def _record(self, arm: int) -> Decision:
         self._steps += 1
@@ -192,7 +209,7 @@ class Player:
     def _chances(self, t: int) -> NDArray[np.float64]:
         out = np.zeros(self.n_arms)
         with self._quiet():
-            type(self.policy).probabilities(self._state, t, out)
+            self._made(type(self.policy).probabilities)(self._state, t, out)
         return out
 
     # -- learning -------------------------------------------------------------------------------------
@@ -226,7 +243,7 @@ class Player:
         Returns how many were new.
         """
         with self._lock:
-            checked = [self._checked(*entry) for entry in rewards]
+            checked = [self._checked(*_entry(one)) for one in rewards]
             learned = 0
             done: set[int] = set()
             for step, arm, reward, also in checked:
@@ -250,12 +267,15 @@ class Player:
             decision = decision.id
         if isinstance(decision, str):
             tag, _, number = decision.partition("-")
-            if tag != self._tag or not number.isdecimal() or not 1 <= int(number) <= self._steps:
-                raise UserError(f"decision {decision!r} was never made by this player")
+            known = tag == self._tag and number.isdecimal() and len(number) < 20
+            if not known or not 1 <= int(number) <= self._steps:
+                raise UserError(f"decision {shown(decision)} was never made by this player")
             step = int(number)
             arm = self._pending[step].arm if step in self._pending else 0
         else:
             arm = self._inner(decision)
+        if also is not None and not isinstance(also, Mapping):
+            raise UserError(f"also must be a dict of arms and what they paid, got {shown(also)}")
         side = {
             self._inner(k): real_number("reward", r, least=0.0, most=1.0) for k, r in (also or {}).items()
         }
@@ -270,7 +290,9 @@ class Player:
             t = pending.t
             for name, value in zip(self.policy.remembers, pending.memory, strict=True):
                 getattr(self._state, name)[:] = value
-        update = self._kernels().update
+        elif self.policy.probabilities is not None and "chances" in self.policy.remembers:
+            self._weigh_by(self._chances(self._steps + 1), arm)  # tried elsewhere: as if it were tried now
+        update = self._kernels(self._setting).update
         with self._quiet():
             for other, seen in also.items():
                 update(self._state, t, arm, other, seen, self._rng)
@@ -359,7 +381,7 @@ class Player:
             save_player(self, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, compiled: bool = False) -> Player:
+    def load(cls, path: str | PathLike[str], *, compiled: bool | None = None) -> Player:
         """A player that goes on exactly where `save` left off. Nothing in the file is executed."""
         from abex.policies.saving import load_player
 
@@ -369,12 +391,22 @@ class Player:
         """The 64-bit words that draw a random graph wrap around; interpreted NumPy would warn."""
         return nullcontext() if self._setting.graph is None else np.errstate(over="ignore")
 
-    def _kernels(self) -> Kernels:
-        kernels = self.policy.kernels(self._setting)
+    def _kernels(self, setting: Setting) -> Kernels:
+        kernels = self.policy.kernels(setting)
         return compiled_kernels(kernels) if self._compiled else kernels
+
+    def _made(self, kernel: Any) -> Any:
+        return fast(kernel) if self._compiled else kernel
 
     def __repr__(self) -> str:
         return f"<Player of {self.policy} with {self.n_arms} arms after {self._steps} decisions>"
+
+
+def _entry(one: Any) -> tuple[Any, ...]:
+    """A reward as it is passed to `Player.update_many`."""
+    if not isinstance(one, tuple | list) or not 2 <= len(one) <= 3:
+        raise UserError(f"a reward must be (decision, reward) or (decision, reward, also), got {shown(one)}")
+    return tuple(one)
 
 
 def _span(names: NDArray[np.int64]) -> str:

@@ -44,7 +44,7 @@ def save_player(player: Player, path: str | PathLike[str]) -> None:
     write_atomically(path, f'{{"header": {header}{BODY}{text}}}\n'.encode())
 
 
-def load_player(path: str | PathLike[str], compiled: bool) -> Player:
+def load_player(path: str | PathLike[str], compiled: bool | None) -> Player:
     """The player of ``path``; a damaged or foreign file gives one clear error."""
     from abex.policies.player import Pending, Player
 
@@ -53,7 +53,7 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
     try:
         file = json.loads(text)
         header, body = file["header"], file["player"]
-        known = header["format"] == FORMAT
+        known = header["format"] == FORMAT and isinstance(body, dict)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"cannot load {where}: the file is damaged or not a saved player") from None
     if not known:
@@ -65,8 +65,8 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
         )
     if header.get("sha256") != checksum(text[text.find(BODY) + len(BODY) : text.rfind("}")]):
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
-    policy = parse_policy(body["policy"])
     try:
+        policy = parse_policy(str(body["policy"]))
         graph = None if body["graph"] is None else SavedGraph(body["n_arms"], body["graph"])
         player = Player(
             policy, body["n_arms"], graph=graph, horizon=body["horizon"], seed=0, compiled=compiled
@@ -77,6 +77,8 @@ def load_player(path: str | PathLike[str], compiled: bool) -> Player:
             int(t): Pending(int(t), int(arm), tuple(decode_array(m) for m in memory))
             for t, arm, memory in body["pending"]
         }
+        if not all(0 <= waiting.arm < player.n_arms for waiting in player._pending.values()):
+            raise ValueError("a decision waits for an arm that is not there")
         player._names = decode_array(body["names"])
         player._next_name = int(body["next_name"])
         player._max_pending = int(body["max_pending"])

@@ -7,6 +7,14 @@ from typing import Any
 
 from abex.kernels import kernel
 
+MOST_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
+
+
+@kernel
+def root_rate(eta: float, t: int) -> float:
+    """Eta sqrt(t - 1), the inverse temperature of step t."""
+    return min(eta * math.sqrt(t - 1.0), MOST_RATE)
+
 
 @kernel
 def boltzmann_weights(values: Any, rate: float, out: Any) -> float:

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
+from abex.errors import real_number, true_or_false
 from abex.kernels import kernel
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.thompson_levels import learn_levels, new_beta_levels, select_beta
 from abex.randomness import argmax
+
+MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 
 
 class BetaState(NamedTuple):
@@ -79,8 +81,9 @@ class Thompson(Policy[BetaState]):
     also_known_as = ("TS", "TS-N")
 
     def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
+        real_number("successes", self.successes, above=0.0, most=MOST_PRIOR)
+        real_number("failures", self.failures, above=0.0, most=MOST_PRIOR)
+        true_or_false("resample", self.resample)
 
     def _many(self, setting: Setting) -> bool:
         # below 1 the density has no tangent above it
