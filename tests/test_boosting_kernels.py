@@ -364,3 +364,16 @@ def test_separable_data_are_boosted_to_the_end(learner):
         assert np.isfinite(fit.model().coefficient).all()
         assert fit.model().edge.max() <= 1.0 + 1e-6
         assert fit.weights.numbers[0] > 0.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_trees_find_what_no_single_cut_does(seed, dtype):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=150), rng.integers(0, 2, (150, 4))])
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int)
+    fit = fitted(X, naive.label_signs(y), 200, Uniform(), dtype, kind=TREE, leaves=20, per_search=2)
+    model = fit.model()
+    assert (model.feature[:, 0] >= 0).all()
+    assert (model.scores(X).argmax(axis=1) == y).all()
+    assert model.edge.max() <= 1.0

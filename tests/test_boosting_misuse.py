@@ -79,6 +79,28 @@ def test_classes_do_not_become_labels_between_two_fits():
         warm.set_params(n_estimators=30).fit(X, np.column_stack([two, 1 - two]))
 
 
+def test_a_refit_on_other_rows_learns_them():
+    warm = classifier(n_estimators=100, warm_start=True).fit(X[:900], Y[:900])
+    before = warm.score(X[900:], Y[900:])
+    warm.set_params(n_estimators=300).fit(X[900:], Y[900:])
+    assert (warm.model_.edge[100:] > 0).all()
+    assert warm.score(X[900:], Y[900:]) == 1.0 > before
+
+
+def test_a_refit_that_stops_early_keeps_the_best_of_all():
+    warm = classifier(n_estimators=60, warm_start=True, early_stopping=True, n_iter_no_change=30).fit(X, Y)
+    for _ in range(3):
+        least, size = warm.validation_errors_.min(), warm.n_iter_
+        warm.set_params(n_estimators=warm.n_iter_ + 40).fit(X, Y)
+        assert warm.validation_errors_.min() <= least
+        assert warm.n_iter_ == size or warm.validation_errors_.min() < least
+
+
+def test_what_is_no_callback_is_named():
+    with pytest.raises(UserError, match="callbacks must be functions"):
+        classifier(callbacks=[3]).fit(X, Y)
+
+
 # -- time and room --------------------------------------------------------------------------------------
 
 

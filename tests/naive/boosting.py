@@ -88,7 +88,7 @@ def tree_edge(X, s, leaves, tolerance=1e-12):
 
     def best_cut(part):
         constant = np.abs(s[part].sum(axis=0)).sum()
-        best = (tolerance, None)
+        best = (tolerance if len(rows) > 1 else -1.0, None)  # the root is cut in any case
         for j in range(X.shape[1]):
             for threshold, missing_right in thresholds(X[part, j]):
                 right = Stump(0.0, j, threshold, missing_right, None).side(X[part]) > 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from abex.boosting.calibration import carried_temperature, fit_temperature
 from abex.boosting.fitting import Fit, Recipe, first_weights, start_fit
 from abex.boosting.model import KINDS, PRODUCT, TREE, Model
-from abex.errors import UserError, one_of, real_number, true_or_false, whole_number
+from abex.errors import UserError, one_of, real_number, shown, true_or_false, whole_number
 from abex.policies.base import Policy, parse_policy
 from abex.progress import Progress
 from abex.randomness import stream
@@ -187,17 +187,22 @@ def run(estimator: Any, fit: Fit, held: Examples, old: Model | None, began: floa
     patience = whole_number("n_iter_no_change", estimator.n_iter_no_change, least=1)
     limit = estimator.max_seconds
     budget = None if limit is None else real_number("max_seconds", limit, above=0.0)
-    if budget is not None and estimator.calibrate and not estimator.early_stopping:
-        budget /= 1.0 + CALIBRATION  # what the second fit will take
+    calibration = CALIBRATION if estimator.calibrate and not estimator.early_stopping else 0.0
     callbacks = estimator.callbacks or ()
-    callbacks = [callbacks] if callable(callbacks) else callbacks
+    callbacks = [callbacks] if callable(callbacks) else list(callbacks)
+    if not all(map(callable, callbacks)):
+        raise UserError(f"callbacks must be functions of (done, fit), got {shown(callbacks)}")
     size = fit.size
     step = max(1, size // STEPS) if budget is None else 1
     best, least = size, np.inf
     errors: list[float] = []
     scores = np.zeros(held.signs.shape)
+    before = 0 if old is None else old.size
     if old is not None and held.signs.size:
         scores = old.scores(held.X)
+        best, least = 0, error_of(scores, held.signs, estimator.multilabel_)
+        errors = estimator.validation_errors_.tolist()
+    started = time.monotonic()
     with Progress("boosting", size, show=None if estimator.verbose else False) as progress:
         while fit.done < size:
             count = min(step, size - fit.done)
@@ -213,11 +218,13 @@ def run(estimator: Any, fit: Fit, held: Examples, old: Model | None, began: floa
             if any([bool(callback(fit.done, fit)) for callback in callbacks]):
                 break
             if budget is not None:
-                spent = time.monotonic() - began
-                if spent > budget:
+                now = time.monotonic()
+                each = (now - started) / fit.done
+                reserve = calibration * (before + fit.done) * each  # what the second fit will take
+                if now - began + reserve > budget:
                     break
                 step = max(
-                    1, min(size // STEPS, round(0.02 * budget * fit.done / spent))
+                    1, min(size // STEPS, round(0.02 * budget / max(each, 1e-9)))
                 )  # a fiftieth of the time
     estimator.validation_errors_ = np.array(errors)
     return min(best, fit.done) if estimator.early_stopping else fit.done

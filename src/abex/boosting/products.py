@@ -78,7 +78,7 @@ def finish_product(t: int, w: Any, search: Any, learner: Any, stages: Any, votes
     """Record the product and put its update off."""
     if learner.value[PRODUCT_EDGE] <= 0.0:
         return
-    edge = learner.value[PRODUCT_EDGE] / w.numbers[NOW]
+    edge = min(learner.value[PRODUCT_EDGE] / w.numbers[NOW], 1.0)
     coefficient = coefficient_of(edge, learner.smoothing)
     node = 0
     for k in range(learner.terms):

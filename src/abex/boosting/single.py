@@ -24,7 +24,7 @@ def accept_stump(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
     j, rank, missing_right = search.cut[FEATURE], search.cut[RANK], search.cut[MISSING_RIGHT]
     if j < 0:
         return 0.0  # nothing to cut: an iteration without effect
-    edge = search.best[EDGE] / w.numbers[NOW]
+    edge = min(search.best[EDGE] / w.numbers[NOW], 1.0)  # rounding may bring it above
     coefficient = coefficient_of(edge, learner.smoothing)
     read_votes(search, w.chunks, 1.0, votes)
     record_cut(stages, t, 0, search.cut)

@@ -76,7 +76,6 @@ def coefficient_of(edge: float, smoothing: float) -> float:
 @kernel
 def normaliser(edge: float, coefficient: float) -> float:
     """Z: the sum of the weights after an update over the sum before."""
-    edge = min(edge, 1.0)  # rounding may bring it above
     return 0.5 * (1.0 + edge) * math.exp(-coefficient) + 0.5 * (1.0 - edge) * math.exp(coefficient)
 
 

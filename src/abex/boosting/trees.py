@@ -120,6 +120,8 @@ def accept_split(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
                 if learner.gain[k] > gain + search.tolerance * w.numbers[NOW]:
                     gain = learner.gain[k]
                     leaf = k
+            if leaves == 1 and leaf < 0 and search.cut[FEATURE] >= 0:
+                leaf = 0  # the root is cut also where that gains nothing yet: its leaves may, and they vote
         if leaf < 0:
             finish_tree(t, w, search, learner, stages, votes)
             return 0.0
@@ -207,7 +209,7 @@ def finish_tree(t: int, w: Any, search: Any, learner: Any, stages: Any, votes: A
     for leaf in range(leaves):
         for k in range(w.labels):
             edge += abs(learner.total[leaf, k])
-    edge /= w.numbers[NOW]
+    edge = min(edge / w.numbers[NOW], 1.0)
     coefficient = coefficient_of(edge, learner.smoothing)
     scale = 1.0 / (w.numbers[NOW] * normaliser(edge, coefficient))
     up, down = scale * math.exp(coefficient), scale * math.exp(-coefficient)

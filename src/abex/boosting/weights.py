@@ -213,7 +213,7 @@ def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
 def update(w: Any, votes: Any, edge: float, coefficient: float, flagged: float) -> None:
     """Put an update off; write back when the table is full, or sums carried so far would be too far off."""
     put_off(w, votes, coefficient, flagged)
-    w.numbers[EXACT] *= 1.0 - min(edge, 1.0)
+    w.numbers[EXACT] *= 1.0 - edge
     if w.counts[0] == w.depth or w.numbers[EXACT] < STRAIN:
         write_back(w)
 
