@@ -63,6 +63,8 @@ def test_other_rewards(tmp_path, capsys, rewards):
         (["simulate", "--out", "."], "no name of a file"),
         (["simulate", "--out", ""], "no name of a file"),
         (["simulate", "--arms", "0.5x" + "9" * 5000], "cannot read --arms"),
+        (["boost", "train", "digits", "--out", "."], "no name of a file"),
+        (["boost", "evaluate", "no.abex", "digits", "--out", "matrix.xyz"], ".png, .svg or .pdf"),
         (["list", "TSN"], "did you mean 'TS-N'"),
     ],
 )

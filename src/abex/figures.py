@@ -205,14 +205,21 @@ def entitle(axes: Any, title: str, subtitle: str = "") -> None:
         axes.text(0.0, 1.02, subtitle, transform=axes.transAxes, fontsize=8.5, color="#555555")
 
 
+def kind_of(path: str | Path) -> str:
+    """The format that a path's ending names."""
+    kind = Path(path).suffix.lstrip(".").lower()
+    if kind not in ("png", "svg", "pdf"):
+        raise UserError(f"cannot draw {str(path)!r}: a figure's name ends in .png, .svg or .pdf")
+    return kind
+
+
 def save(figure: Any, path: str | Path | None) -> Any:
     """Write the figure in the format of the path's ending (png, svg, pdf), without dates; return it."""
     if path is None:
         return figure
-    kind = Path(path).suffix.lstrip(".").lower()
-    if kind not in ("png", "svg", "pdf"):
-        raise UserError(f"cannot draw {str(path)!r}: a figure's name ends in .png, .svg or .pdf")
     import matplotlib
+
+    kind = kind_of(path)
 
     buffer = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]

@@ -9,8 +9,9 @@ from typing import Any
 import click
 import numpy as np
 
+from abex import figures
 from abex.cli.boost_table import as_frame, labels_of, places_of, read_data, read_rows, rows_to_evaluate
-from abex.cli.output import console, table
+from abex.cli.output import can_be_written, console, table
 from abex.errors import UserError, whole_number
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -60,7 +61,7 @@ def train(
     data: str, policy: str, out: str, target: str | None, test: str | None, seed: int, **options: Any
 ) -> None:
     """Train on DATA; writes the model and its learning curve, prints errors and how the policy chose."""
-    folder_of(out)
+    can_be_written(out)
     classifier = make(policy, seed, options)
     problem = read_data(data, target, test)
     began = time.process_time()
@@ -68,8 +69,6 @@ def train(
     seconds = time.process_time() - began
     classifier.save(f"{out}.abex")
     counts, curves = learning_curves(classifier, problem)
-    from abex import figures
-
     figures.error_curves(
         counts, list(curves.items()), title=f"{problem.name}: {policy}, {options['base']}",
         subtitle=f"{classifier.n_iter_} classifiers, {seconds:.1f} s of CPU", path=f"{out}.png",
@@ -92,7 +91,8 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
     from abex.boosting import load
 
     if out is not None:
-        folder_of(out)
+        can_be_written(out)
+        figures.kind_of(out)
     classifier = load(model)
     if classifier.multilabel_:
         raise UserError(f"{model} has many labels for a row: evaluate it from Python")
@@ -115,8 +115,6 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
         table("true class (row), predicted (column)", ["", *names], rows, range(1, len(names) + 1))
     )
     if out is not None:
-        from abex import figures
-
         figures.confusion(counts, names, title=f"{title}: {Path(model).name}", path=out)
         click.echo(f"wrote {out}")
 
@@ -142,7 +140,7 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
     from abex.boosting import load
     from abex.files import write_atomically
 
-    folder_of(out)
+    can_be_written(out)
     classifier = load(model)
     X = read_rows(classifier, file, target, labelled=False).X
     decided, chances = classifier.predict(X), classifier.predict_proba(X)
@@ -174,10 +172,9 @@ def compare(
     **options: Any,
 ) -> None:  # fmt: skip
     """Test error, CPU seconds and entropy of the choice for several policies on DATA."""
-    from abex import figures
     from abex.progress import Progress
 
-    folder_of(out)
+    can_be_written(out)
     whole_number("--seeds", seeds, least=1, most=10**6)
     chosen = policies or COMPARED
     options["calibrate"] = False
@@ -258,9 +255,3 @@ def learning_curves(classifier: Any, problem: Any) -> tuple[Any, dict[str, Any]]
         for name, (X, y) in halves.items()
     }
     return every * np.arange(1, len(errors["test"]) + 1), errors
-
-
-def folder_of(out: str) -> None:
-    """Complain before the work, not after, when the result cannot be written."""
-    if not Path(out).parent.is_dir():
-        raise UserError(f"cannot write {out!r}: there is no folder {str(Path(out).parent)!r}")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from abex.errors import UserError
 
 
 def console() -> Any:
@@ -29,3 +32,12 @@ def table(
     for row in rows:
         result.add_row(*(Text(str(cell)) for cell in row))
     return result
+
+
+def can_be_written(out: str) -> None:
+    """Complain before the work, not after, when ``out`` cannot be the name of its results."""
+    target = Path(out)
+    if target.name in ("", ".."):
+        raise UserError(f"--out {out!r} is no name of a file: write one such as result")
+    if not target.parent.is_dir():
+        raise UserError(f"cannot write {out!r}: there is no folder {str(target.parent)!r}")

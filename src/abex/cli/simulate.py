@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from abex.cli.output import console, table
+from abex.cli.output import can_be_written, console, table
 from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm
 from abex.errors import UserError, real_number, whole_number
 from abex.graphs import Graph
@@ -90,10 +90,7 @@ def command(
     else:
         environment = LAWS[rewards](parse_arms(arms, numbers["seed"] or 0))
     target = Path(out)
-    if not target.name:
-        raise UserError(f"--out {out!r} is no name of a file: write one such as abex-simulate")
-    if not target.parent.is_dir():
-        raise UserError(f"cannot write {out!r}: there is no folder {str(target.parent)!r}")
+    can_be_written(out)
     began = time.monotonic()
     curves = simulate(
         policies or DEFAULT, environment, graph=graph, progress=False if quiet else None, **numbers
