@@ -122,7 +122,7 @@ def play_replication(
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
     rng = stream(seed, replication, "policy", repr(policy))
     regret, hits = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
-    cursor = np.array([0, environment.n_arms])  # the next checkpoint
+    cursor = np.array([0, environment.n_arms])  # the next checkpoint; how many arms there are
     totals, seen = np.zeros(2), np.zeros(widest, np.int64)
     tail = (checkpoints, regret, hits, cursor, totals, seen, rng)
     first, chunk, spent, timed = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0, 0

@@ -33,7 +33,7 @@ from abex.boosting.learning import (
     recipe_of,
     run,
     temperature_of,
-)  # fmt: skip
+)
 from abex.boosting.model import Model, text_of
 from abex.boosting.reporting import PolicyReport, policy_report
 from abex.errors import UserError, whole_number
@@ -197,7 +197,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         held = hold_out(self, seed, keep.size)
         train = np.setdiff1d(np.arange(keep.size), held)
-        same_arms = old is not None and goes_on(self, recipe)
+        same_arms = goes_on(self, recipe)
         groups = self.arm_features_ if same_arms else feature_groups(self.arms, X.shape[1])
         with self._threads() as mapper:
             fit = begin(self, data.rows(train), recipe, size, groups, old, seed, mapper)
@@ -246,10 +246,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         every = whole_number("every", every, least=1)
         check_consistent_length(X, y)
         if self.multilabel_:
-            right = [
-                np.mean((predicted == y).all(axis=1)) for predicted in map(self._decided, self._staged(X))
-            ]
-            return np.array(right[every - 1 :: every])
+            stages = map(self._decided, self.model_.staged_scores(X))
+            return np.array([np.mean((stage == y).all(axis=1)) for stage in stages][every - 1 :: every])
         place = np.searchsorted(self.classes_, y).clip(max=self.n_classes_ - 1)
         if not np.array_equal(self.classes_[place], y):
             raise UserError("y has a class that was not there when the model was fitted")

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.lanes import vectors
-from abex.boosting.stages import reward_of
+from abex.boosting.stages import record_pull, reward_of
 from abex.boosting.stumps import EDGE, Search, forget
-from abex.boosting.training import STEPS, Learner
+from abex.boosting.training import STEPS, Learner, look_through
 from abex.boosting.weights import Weights
-from abex.kernels import call_at, compiled
+from abex.kernels import compiled
 
 if TYPE_CHECKING:
     from abex.boosting.fitting import Fit
@@ -58,15 +58,12 @@ def parts_of(
 
 
 @compiled()
-def look_through(
+def search_anew(
     try_one: int, features: Any, codes: Any, w: Any, search: Any, learner: Any, scale: float
 ) -> float:
-    """Search all of ``features`` by the function at ``try_one``; returns the best edge."""
+    """Forget the last search and look through all of ``features``; returns the best edge."""
     forget(search, scale)
-    edge = 0.0
-    for m in range(features.size):
-        edge = call_at(try_one, (codes, features[m], w, search, learner, edge))
-    return edge
+    return look_through(try_one, features, 0, features.size, codes, w, search, learner)
 
 
 def advance_in_parts(fit: Fit, count: int) -> None:
@@ -80,14 +77,12 @@ def advance_in_parts(fit: Fit, count: int) -> None:
             for part in fit.parts[1:]:
                 if part.search.best[EDGE] > best.best[EDGE] + best.tolerance * scale:
                     best = part.search
-            pull = fit.pulls.made[0]
-            fit.pulls.arm[pull], fit.pulls.reward[pull] = 0, reward_of(max(edges) / scale)
-            fit.pulls.made[0] = pull + 1
+            record_pull(fit.pulls, 0, reward_of(max(edges) / scale))
             scale = accept(t, fit.codes, fit.weights, best, fit.learner, fit.stages, fit.votes)
 
 
 def _look(fit: Fit, scale: float, part: Part) -> float:
-    found: float = look_through(
+    found: float = search_anew(
         fit.steps.search, part.features, fit.codes, part.weights, part.search, part.learner, scale
     )
     return found

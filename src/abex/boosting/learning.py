@@ -154,31 +154,29 @@ def begin(
 ) -> Fit:
     """A fit ready to run; with ``old``, one that goes on from there, policy and all."""
     start = first_weights(data.signs, data.weight)
-    if old is None:
-        return start_fit(
-            data.X, data.signs, start, recipe, size, groups=groups, rng=stream(seed, "policy"), mapper=mapper
-        )
-    if size < old.size:
-        raise UserError(f"n_estimators must not shrink with warm_start: {size} after {old.size}")
-    logs = -data.signs * old.scores(data.X, mapper)
-    start = start * np.exp(logs - logs.max())
-    if not goes_on(estimator, recipe):
-        return start_fit(
-            data.X,
-            data.signs,
-            start,
-            recipe,
-            size - old.size,
-            groups=groups,
-            rng=stream(seed, "policy"),
-            mapper=mapper,
-        )
-    pulled = estimator.pulled_arms_.size
+    if old is not None:
+        if size < old.size:
+            raise UserError(f"n_estimators must not shrink with warm_start: {size} after {old.size}")
+        logs = -data.signs * old.scores(data.X, mapper)
+        start = start * np.exp(logs - logs.max())
+        size -= old.size
+    rng, state, pulled = stream(seed, "policy"), None, 0
+    if goes_on(estimator, recipe):
+        rng, state, pulled = estimator._played.rng, estimator._played.state, estimator.pulled_arms_.size
     fit = start_fit(
-        data.X, data.signs, start, recipe, size - old.size, groups=groups, rng=estimator._played.rng, mapper=mapper,
-        state=estimator._played.state, pulled=pulled,
-    )  # fmt: skip
-    fit.pulls.arm[:pulled], fit.pulls.reward[:pulled] = estimator.pulled_arms_, estimator.pulled_rewards_
+        data.X,
+        data.signs,
+        start,
+        recipe,
+        size,
+        groups=groups,
+        rng=rng,
+        mapper=mapper,
+        state=state,
+        pulled=pulled,
+    )
+    if pulled:
+        fit.pulls.arm[:pulled], fit.pulls.reward[:pulled] = estimator.pulled_arms_, estimator.pulled_rewards_
     return fit
 
 

@@ -59,6 +59,15 @@ def new_stages(count: int, nodes: int, leaves: int, labels: int) -> Stages:
 
 
 @kernel
+def record_pull(pulls: Any, arm: int, reward: float) -> None:
+    """Note what the policy chose and what it got."""
+    pull = pulls.made[0]
+    pulls.arm[pull] = arm
+    pulls.reward[pull] = reward
+    pulls.made[0] = pull + 1
+
+
+@kernel
 def reward_of(edge: float) -> float:
     """min(1, -ln sqrt(1 - edge^2)): what a stump with this edge takes off the logarithm of the error bound."""
     if edge >= 0.95:  # the cap is reached at 0.9298

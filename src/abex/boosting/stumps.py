@@ -179,9 +179,8 @@ def scan(codes: Any, j: int, w: Any, search: Any, buffer: int, missing_right: in
     wide = codes.wide[j]
     first_rank = codes.first_rank[codes.first_start[j] : codes.first_start[j + 1]]
     place = codes.place[codes.place_start[j] : codes.place_start[j + 1]]
-    masses = (
-        search.masses[buffer] if search.track else sums
-    )  # of bins: exact, or sums of what bounds the rows
+    # of bins: exact, or sums of what bounds the rows
+    masses = search.masses[buffer] if search.track else sums
     row, lane = w.labels // w.values.shape[1], w.labels % w.values.shape[1]
     at = -1  # best edges are those with bins below this one on the left
     running = crossing  # so are running edges

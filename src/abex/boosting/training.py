@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from abex.boosting.products import accept_term, begin_product
 from abex.boosting.single import accept_stump, begin_stump
-from abex.boosting.stages import PRODUCT, STUMP, TREE, reward_of
+from abex.boosting.stages import PRODUCT, STUMP, TREE, record_pull, reward_of
 from abex.boosting.stumps import forget, try_feature
 from abex.boosting.trees import accept_split, begin_tree, try_in_leaf
-from abex.kernels import address_of, call_at, compiled, foreign
+from abex.kernels import address_of, call_at, compiled, foreign, kernel
 from abex.policies.base import NO_SUCH_ARM, Kernels
 
 
@@ -90,6 +90,17 @@ def steps_of(
     )
 
 
+@kernel
+def look_through(
+    try_one: int, features: Any, first: int, last: int, codes: Any, w: Any, search: Any, learner: Any
+) -> float:
+    """Search features first..last-1 of a list by the function at ``try_one``; returns the best edge."""
+    edge = 0.0
+    for m in range(first, last):
+        edge = call_at(try_one, (codes, features[m], w, search, learner, edge))
+    return edge
+
+
 @cache
 def boosting_loop(kernels: Kernels) -> Any:
     """The loop, compiled once per policy; what a foreign policy selects is checked."""
@@ -111,14 +122,13 @@ def boosting_loop(kernels: Kernels) -> Any:
                     arm = select(state, pull + 1, rng)
                     if checked and not 0 <= arm < arms.start.size - 1:
                         raise IndexError(NO_SUCH_ARM)
-                    edge = 0.0
-                    for m in range(arms.start[arm], arms.start[arm + 1]):
-                        edge = call_at(steps.search, (codes, arms.features[m], w, search, learner, edge))
+                    first_one, last_one = arms.start[arm], arms.start[arm + 1]
+                    edge = look_through(
+                        steps.search, arms.features, first_one, last_one, codes, w, search, learner
+                    )
                     reward = reward_of(edge / scale)
                     update(state, pull + 1, arm, arm, reward, rng)
-                    pulls.arm[pull] = arm
-                    pulls.reward[pull] = reward
-                    pulls.made[0] = pull + 1
+                    record_pull(pulls, arm, reward)
                 scale = call_at(steps.accept, (t, codes, w, search, learner, stages, votes))
 
     return boost

@@ -162,12 +162,18 @@ def alike(state: Any, one: int, two: int) -> bool:
 
 
 @kernel
+def tied(state: Any, one: int, first: float, two: int, second: float) -> bool:
+    """Whether two arms share an index."""
+    return bool(first == second or (abs(first - second) < 1e-9 and alike(state, one, two)))
+
+
+@kernel
 def match(state: Any, champion: int, first: float, loser: int, second: float) -> tuple[bool, float]:
     """Of two arms and their indices, first >= second: whether they tie, and the level up to which that is certain."""
     level = state.now[0]
-    if abs(first - second) < 1e-9 and alike(state, champion, loser):
-        return True, NEVER
-    if first == second:
+    if tied(state, champion, first, loser, second):
+        if alike(state, champion, loser):
+            return True, NEVER
         return True, max(level, min(level_of_rest(state, champion), level_of_rest(state, loser)))
     if len(state.rule) == UCB:
         certain = level_of_crossing(state, champion, loser)
@@ -292,7 +298,7 @@ def one_of_ties(state: Any, level: float, rng: Any) -> int:
     begin = best // state.together * state.together
     for k in range(begin, min(begin + state.together, state.means.size)):
         index = index_of(state, k, level)
-        if k == best or index == top or (abs(index - top) < 1e-9 and alike(state, best, k)):
+        if tied(state, best, top, k, index):
             if rest == 0.0:
                 return k
             rest -= 1.0
