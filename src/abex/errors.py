@@ -8,6 +8,9 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+QUOTES = "\"'"
+MOST_LISTED = 100  # characters of a list of choices in a message
+
 
 class UserError(ValueError):
     """A mistake in the input. The command line shows it in one line and exits with 2."""
@@ -42,7 +45,7 @@ def true_or_false(name: str, value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """What stands for a value in a message: its text, or the beginning of it.
+    """What stands for a value in a message: its text in one line, or the beginning of it.
 
     >>> shown("x" * 1000)[-10:], shown(10**5000)
     ('xxxxxxx...', 'a number of more than 4000 digits')
@@ -51,7 +54,17 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python does not write out numbers this long
         return "a number of more than 4000 digits"
-    return text if len(text) <= 200 else f"{text[:197]}..."
+    return brief(text)
+
+
+def brief(text: str, most: int = 60) -> str:
+    r"""One line of at most so many characters.
+
+    >>> brief("Error: unexpected\n  token <html>"), brief("a" * 100, most=10)
+    ('Error: unexpected token <html>', 'aaaaaaa...')
+    """
+    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text[: 4 * most]).split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 3]}..."
 
 
 def real_number(
@@ -72,16 +85,23 @@ def real_number(
     if not (least <= number <= most and number > above):
         bounds = [f">= {least:g}"] * (least > -math.inf) + [f"> {above:g}"] * (above > -math.inf)
         bounds += [f"<= {most:g}"] * (most < math.inf)
-        raise UserError(f"{name} must be {' and '.join(bounds)}, got {value!r}")
+        raise UserError(f"{name} must be {' and '.join(bounds)}, got {shown(value)}")
     return number
 
 
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     """``value`` if it is among ``choices``, else an error that suggests the nearest."""
     known = list(choices)
-    if value not in known:
-        raise UserError(f"unknown {name} {value!r}{nearest(str(value), known)}; known: {', '.join(known)}")
+    if not isinstance(value, str) or value not in known:
+        word = shown(value)
+        raise UserError(f"unknown {name} {word}{nearest(word.strip(QUOTES), known)}; known: {_listed(known)}")
     return str(value)
+
+
+def _listed(words: list[str]) -> str:
+    """The words, or as many as fit into a sentence."""
+    text = ", ".join(words)
+    return text if len(text) <= MOST_LISTED else f"{text[:MOST_LISTED].rpartition(', ')[0]}, ..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from abex.environments.base import Environment
 from abex.environments.stochastic import as_means
-from abex.errors import UserError, real_number, whole_number
+from abex.errors import UserError
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.randomness import uniform_at, unit, word_at
 
 
@@ -171,11 +172,11 @@ class Switching(Environment):
     """
 
     means: Any
-    period: int = 1000
+    period: int = whole(1000, least=1, most=MOST_STEPS)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-        object.__setattr__(self, "period", whole_number("period", self.period, least=1))
 
     @property
     def n_arms(self) -> int:
@@ -262,13 +263,12 @@ class Drifting(Environment):
     """
 
     means: Any
-    swing: float = 0.2
-    period: float = 10_000.0
+    swing: float = real(0.2, least=0.0, most=1.0)
+    period: float = real(10_000.0, least=1e-6, most=HUGE)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-        real_number("swing", self.swing, least=0.0, most=1.0)
-        real_number("period", self.period, above=0.0)
 
     @property
     def n_arms(self) -> int:
