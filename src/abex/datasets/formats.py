@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.reading import matrix_of, reading
 
 IDX_BYTES = 0x08  # the only element type of MNIST's files
 
@@ -33,12 +33,8 @@ def numbers(
     content: bytes, n_columns: int, where: str, *, delimiter: str | None = None
 ) -> NDArray[np.float64]:
     """A table of numbers, ``n_columns`` in each line."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about files without rows: an error below
-            table = np.loadtxt(io.BytesIO(content), delimiter=delimiter, ndmin=2, comments="#")
-    except ValueError as error:
-        raise UserError(f"{where} is not a table of numbers: {_sentence(error)}") from None
+    with reading(f"read {where} as a table of numbers"):
+        table = np.loadtxt(io.BytesIO(content), delimiter=delimiter, ndmin=2, comments="#")
     if table.size == 0:
         raise UserError(f"{where} has no rows")
     if table.shape[1] != n_columns:
@@ -73,24 +69,11 @@ def edges(content: bytes, where: str) -> NDArray[np.int64]:
 
 def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]:
     """The matrix called ``key`` of a MATLAB 5 file."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        found = loadmat(io.BytesIO(content), variable_names=[key])
-    except (MatReadError, ValueError, TypeError, NotImplementedError, OSError, EOFError) as error:
-        raise UserError(f"{where} is not a readable MATLAB file: {_sentence(error)}") from None
-    except Exception as error:  # zlib.error and scipy's own have no common base
-        raise UserError(f"{where} is damaged: {_sentence(error)}") from None
-    if key not in found:
+    matrix = matrix_of(content, key, where)
+    if matrix is None:
         raise UserError(f"{where} has no matrix called {key!r}")
-    matrix: NDArray[Any] = found[key]
     if matrix.ndim != 2 or matrix.shape[1] != n_columns or matrix.dtype.kind not in "iuf":
         raise UserError(
             f"{where}: {key!r} must be a matrix of numbers with {n_columns} columns, got {matrix.shape}"
         )
     return matrix
-
-
-def _sentence(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from abex.datasets.own_files import content_of, kind_of, read_columns
 from abex.datasets.records import Ratings
 from abex.errors import UserError, real_number
+from abex.reading import array_of, check_size, named
 
 
 def read_ratings(
@@ -90,10 +91,9 @@ def read_ratings(
 def _table(path: Path, n_columns: int) -> list[NDArray[Any]]:
     """The first columns: ids as whole numbers where they all are, else as words."""
     if kind_of(path) == "numpy":
-        try:
-            matrix = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"cannot read {path} as NumPy data: {error}") from None
+        if path.suffix.lower() == ".npz":
+            raise UserError(f"{named(path)} holds many arrays: a matrix is needed, in a .npy file")
+        matrix = array_of(content_of(path), named(path))
         if getattr(matrix, "ndim", 0) != 2 or matrix.shape[1] < n_columns:
             raise UserError(f"{path} must hold a matrix with at least {n_columns} columns")
         columns = [matrix[:, k] for k in range(n_columns)]
@@ -134,4 +134,6 @@ def _ids(column: NDArray[Any], path: Path) -> NDArray[Any]:
         return column.astype(np.int64)
     if any(value is None or value != value for value in column.tolist()):
         raise UserError(f"{path} has a missing id")
-    return column.astype(str)
+    words = [str(value) for value in column.tolist()]
+    check_size(4 * len(words) * max(map(len, words), default=0), f"the ids of {named(path)}")
+    return np.array(words)

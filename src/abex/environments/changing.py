@@ -18,6 +18,7 @@ from abex.errors import UserError
 from abex.kernels import kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.randomness import uniform_at, unit, word_at
+from abex.reading import named, reading
 
 
 class TableWorld(NamedTuple):
@@ -128,11 +129,11 @@ class Table(Environment):
 
 
 def _mapped(path: Path) -> NDArray[Any]:
-    try:
+    with reading(f"read the reward table {named(path)}"):  # a header that promises too much cannot be mapped
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"cannot read the reward table {str(path)!r}: {error}") from error
-    return array
+        if not isinstance(array, np.ndarray):
+            raise UserError(f"the reward table {named(path)} must be a .npy file of one array")
+        return array
 
 
 class SwitchWorld(NamedTuple):

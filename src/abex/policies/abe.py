@@ -208,7 +208,7 @@ class ABE(Policy[AbeState]):
     {'exploration_slots': 3.0, 'epoch': 1.0, 'cover': 3.0}
     """
 
-    eta: float = real(0.4, above=0.0, most=HUGE)
+    eta: float = real(0.4, above=0.0)
     c: float = real(0.1, least=0.0, most=HUGE)
     alpha: float = real(0.7, least=0.0, most=MOST_POWER)
     rounding: str = choice("floor", ROUNDINGS)

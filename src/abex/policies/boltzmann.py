@@ -99,7 +99,7 @@ class Boltzmann(Policy[BoltzmannState]):
     [0.269, 0.731]
     """
 
-    eta: float = real(0.4, above=0.0, most=HUGE)
+    eta: float = real(0.4, above=0.0)
     schedule: str = choice("sqrt", SCHEDULES)
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")

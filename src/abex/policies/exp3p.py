@@ -12,7 +12,6 @@ from abex.parameters import HUGE, TINY, real
 from abex.policies.base import Policy, Setting
 from abex.policies.exp3 import WeightState, mixed_chances, mixed_select, weight_state
 
-
 MOST_STEP = 1e6  # sums of steps over probabilities down to 1e-100 stay finite
 
 
