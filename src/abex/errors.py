@@ -5,15 +5,27 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 from collections.abc import Iterable
 from typing import Any
 
+ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
 QUOTES = "\"'"
 MOST_LISTED = 100  # characters of a list of choices in a message
 
 
 class UserError(ValueError):
-    """A mistake in the input. The command line shows it in one line and exits with 2."""
+    """A mistake in the input. The command line shows it in one line and exits with 2.
+
+    The sentence stands in one line, and what a person wrote into it is cut where it has no end.
+
+    >>> str(UserError("unknown policy " + "x" * 1000))[:30]
+    'unknown policy xxxxxxxxxxxxxxx'
+    """
+
+    def __init__(self, sentence: object = "") -> None:
+        text = "".join(mark if mark.isprintable() else " " for mark in str(sentence))
+        super().__init__(ENDLESS.sub(lambda run: f"{run[0][:40]}...{run[0][-40:]}", text))
 
 
 def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:

@@ -32,11 +32,8 @@ UNKNOWN_MEMORY = 2**33
 CHUNK = 2**20
 MOST_COLUMNS = 10**6  # of a table, or the largest index of a sparse one
 PLAIN_KINDS = "biufUS"  # what a NumPy file may hold: numbers and words, never objects
-NUMERIC_MATRICES = (
-    "double",
-    "single",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-)
+NUMERIC_MATRICES = {"double", "single", "sparse", "logical"}
+NUMERIC_MATRICES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 PACKED_MATRIX = 15  # MATLAB's miCOMPRESSED
 
 
@@ -202,21 +199,23 @@ def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
 # -- MATLAB ---------------------------------------------------------------------------------------------------
 
 
-def matrix_of(content: bytes, key: str, where: str) -> NDArray[Any] | None:
-    """The matrix of numbers called ``key`` of a MATLAB 5 file; None if there is none of that name."""
+def matrices_of(content: bytes, where: str, names: list[str] | None = None) -> dict[str, Any]:
+    """The matrices of numbers of a MATLAB 5 file by name, sparse ones as SciPy has them; all, or those of ``names``.
+
+    What is no matrix of numbers (cells, records, texts) is not looked into.
+    """
     from scipy.io import loadmat, whosmat
 
     with reading(f"read {where} as a MATLAB file"):
         _check_packed(content, where)
+        there = []
         for name, shape, kind in whosmat(io.BytesIO(content)):
-            if name == key:
-                if kind not in NUMERIC_MATRICES:
-                    raise UserError(
-                        f"{where}: {key!r} must be a matrix of numbers, it is of kind {shown(kind)}"
-                    )
-                check_size(8 * math.prod(shape), f"the matrix {key!r} of {where}")
-        found = loadmat(io.BytesIO(content), variable_names=[key])
-        return np.asarray(found[key]) if key in found else None
+            if kind in NUMERIC_MATRICES and (names is None or name in names):
+                if kind != "sparse":
+                    check_size(8 * math.prod(shape), f"the matrix {shown(name)} of {where}")
+                there.append(name)
+        found = loadmat(io.BytesIO(content), variable_names=there) if there else {}
+        return {name: found[name] for name in there if name in found}
 
 
 def _check_packed(content: bytes, where: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
-from abex.reading import matrix_of, reading
+from abex.reading import matrices_of, reading
 
 IDX_BYTES = 0x08  # the only element type of MNIST's files
 
@@ -69,11 +69,17 @@ def edges(content: bytes, where: str) -> NDArray[np.int64]:
 
 def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]:
     """The matrix called ``key`` of a MATLAB 5 file."""
-    matrix = matrix_of(content, key, where)
-    if matrix is None:
+    found = matlab_arrays(content, where, [key])
+    if key not in found:
         raise UserError(f"{where} has no matrix called {key!r}")
+    matrix: NDArray[Any] = found[key]
     if matrix.ndim != 2 or matrix.shape[1] != n_columns or matrix.dtype.kind not in "iuf":
         raise UserError(
             f"{where}: {key!r} must be a matrix of numbers with {n_columns} columns, got {matrix.shape}"
         )
     return matrix
+
+
+def matlab_arrays(content: bytes, where: str, names: list[str] | None = None) -> dict[str, Any]:
+    """The matrices of numbers of a MATLAB 5 file by name (all, or what ``names`` lists); sparse ones as SciPy has them."""
+    return matrices_of(content, where, names)

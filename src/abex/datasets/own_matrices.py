@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.datasets.own_files import content_of, kind_of, position_of
-from abex.errors import UserError, shown
+from abex.errors import UserError, brief, shown
 from abex.reading import MOST_COLUMNS, array_of, arrays_of, check_size, named, read_bytes, reading
 
 Block = tuple[NDArray[Any], NDArray[Any]]
@@ -58,7 +58,7 @@ def read_rows(
             if n_columns not in (n_features, n_features + 1):
                 raise UserError(
                     f"{named(path)} must hold a matrix with the {n_features} columns of the model, and perhaps one of "
-                    f"classes, got shape {arrays[''].shape}"
+                    f"classes, got shape {shown(arrays[''].shape)}"
                 )
             bare = n_columns == n_features
             X, labels = (arrays[""], None) if bare else _label_column(arrays[""], target, path)
@@ -130,14 +130,15 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 def _check_block(X: NDArray[Any], y: NDArray[Any], path: Path) -> None:
     if X.ndim != 2 or y.ndim != 1 or X.shape[0] != y.size or X.size == 0 or X.dtype.kind not in "biuf":
         raise UserError(
-            f"{named(path)} must hold a matrix of numbers X and as many labels y, got {X.shape} and {y.shape}"
+            f"{named(path)} must hold a matrix of numbers X and as many labels y, "
+            f"got {brief(str(X.shape), 30)} and {brief(str(y.shape), 30)}"
         )
 
 
 def _label_column(matrix: NDArray[Any], target: str | int | None, path: Path) -> Block:
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise UserError(
-            f"{named(path)} must hold a matrix with a column of classes, got shape {matrix.shape}"
+            f"{named(path)} must hold a matrix with a column of classes, got shape {shown(matrix.shape)}"
         )
     position = -1 if target is None else position_of(target)
     if position is None or not -matrix.shape[1] <= position < matrix.shape[1]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from abex.environments.base import Environment
 from abex.environments.stochastic import as_means
-from abex.errors import UserError
+from abex.errors import UserError, shown
 from abex.kernels import kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.randomness import uniform_at, unit, word_at
@@ -56,7 +56,7 @@ class Table(Environment):
             rewards = _mapped(Path(rewards))
         rewards = np.asarray(rewards) if not isinstance(rewards, np.memmap) else rewards
         if rewards.ndim != 2 or rewards.size == 0:
-            raise UserError(f"a reward table must have rows and arms, got shape {rewards.shape}")
+            raise UserError(f"a reward table must have rows and arms, got shape {shown(rewards.shape)}")
         if rewards.dtype.kind not in "fiub":
             raise UserError(f"a reward table must hold numbers, got {rewards.dtype}")
         for start in range(0, len(rewards), 65_536):

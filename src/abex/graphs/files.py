@@ -126,7 +126,7 @@ def _words(path: Path, text: bytes) -> Edges:
         if not fields or fields[0][0] in "#%":
             continue
         if len(fields) != 2:
-            raise UserError(f"{named(path)}, line {number} must hold two ids, got {_line(text, number)!r}")
+            raise UserError(f"{named(path)}, line {number} must hold two ids, got {brief(line, 40)!r}")
         first.append(fields[0])
         second.append(fields[1])
     if not first:

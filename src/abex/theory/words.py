@@ -17,6 +17,9 @@ from abex.theory.lower_bounds import lai_robbins
 from abex.theory.published import bge_bound, ucb1_bound
 from abex.theory.schedule import Schedule
 
+LEAST_GAP = 1e-9  # smaller ones no horizon resolves
+LONGEST, MOST_ARMS = 10**100, 10**18  # what logarithms and floats are asked about
+
 
 def explain(
     n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float = 0.4, rounding: str = "floor"
@@ -26,9 +29,9 @@ def explain(
     >>> print(explain(333, 10**6, gap=0.25, c=0.1, alpha=0.7).split(". ")[0])
     Pure exploration first happens at step 44,694,502,759 (4.5e10), in outer iteration 27
     """
-    horizon = whole_number("horizon", horizon, least=1)
-    schedule = Schedule(whole_number("n_arms", n_arms, least=2), c, alpha, rounding)
-    real_number("gap", gap, above=0.0, most=1.0)
+    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
+    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MOST_ARMS), c, alpha, rounding)
+    real_number("gap", gap, least=LEAST_GAP, most=1.0)
     paragraphs = [schedule_in_words(schedule, horizon)]
     if c > 0.0 and alpha > 0.0:
         paragraphs.append(theorem_in_words(n_arms, horizon, gap, c, alpha, eta, rounding))
