@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd  # noqa: F401 - imported here, so that its own memory is not counted below
 import pytest
 import sklearn.datasets  # noqa: F401
+from scipy.io import loadmat, savemat
+from scipy.sparse import csc_matrix
 
 from abex import Curves, Graph
 from abex.cli import main
@@ -112,6 +114,27 @@ def test_a_packed_matlab_matrix_may_not_grow_without_end(little):
     content += struct.pack("<II", 15, len(packed)) + packed
     refused(formats.matlab, content, "rating", 4, "rating.mat", match="would take .* ABEX_MAX_BYTES")
     refused(formats.matlab, content[:140], "rating", 4, "rating.mat", match=r"rating\.mat")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_matlab_matrices_are_read_as_scipy_does(packed):
+    matrices = {
+        "doubles": np.random.default_rng(0).random((5, 3)), "bytes": np.arange(12).reshape(3, 4).astype(float),
+        "small": np.ones((1, 2), np.int8), "long": np.full((2, 2), 2**60), "single": np.ones((2, 3), np.float32),
+        "empty": np.zeros((0, 3)), "cube": np.arange(8.0).reshape(2, 2, 2), "logical": np.array([[True, False]]),
+        "network": csc_matrix(np.eye(4, 5)),
+    }  # fmt: skip
+    stream = io.BytesIO()
+    savemat(stream, {**matrices, "words": "text", "cells": [1, "x"], "record": {"a": 1}, "complex": np.ones((2, 2)) * 1j},
+            do_compression=packed)  # fmt: skip
+    mine = formats.matlab_arrays(stream.getvalue(), "x.mat")
+    theirs = loadmat(io.BytesIO(stream.getvalue()))
+    assert set(matrices) <= set(mine)
+    for name in matrices:
+        assert mine[name].dtype == theirs[name].dtype
+        assert mine[name].shape == theirs[name].shape
+        assert (mine[name] != theirs[name]).sum() == 0
+    assert set(formats.matlab_arrays(stream.getvalue(), "x.mat", ["small"])) == {"small"}
 
 
 @pytest.mark.parametrize("index", [2_000_000_000, 2**31, 2**63, 10**20, 10**400, -5])

@@ -12,7 +12,6 @@ import io
 import math
 import os
 import stat
-import struct
 import warnings
 import zipfile
 import zlib
@@ -32,9 +31,6 @@ UNKNOWN_MEMORY = 2**33
 CHUNK = 2**20
 MOST_COLUMNS = 10**6  # of a table, or the largest index of a sparse one
 PLAIN_KINDS = "biufUS"  # what a NumPy file may hold: numbers and words, never objects
-NUMERIC_MATRICES = {"double", "single", "sparse", "logical"}
-NUMERIC_MATRICES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-PACKED_MATRIX = 15  # MATLAB's miCOMPRESSED
 
 
 def most_bytes() -> int:
@@ -194,40 +190,3 @@ def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
             room -= len(content)
             arrays[name] = array_of(content, where)
     return arrays
-
-
-# -- MATLAB ---------------------------------------------------------------------------------------------------
-
-
-def matrices_of(content: bytes, where: str, names: list[str] | None = None) -> dict[str, Any]:
-    """The matrices of numbers of a MATLAB 5 file by name, sparse ones as SciPy has them; all, or those of ``names``.
-
-    What is no matrix of numbers (cells, records, texts) is not looked into.
-    """
-    from scipy.io import loadmat, whosmat
-
-    with reading(f"read {where} as a MATLAB file"):
-        _check_packed(content, where)
-        there = []
-        for name, shape, kind in whosmat(io.BytesIO(content)):
-            if kind in NUMERIC_MATRICES and (names is None or name in names):
-                if kind != "sparse":
-                    check_size(8 * math.prod(shape), f"the matrix {shown(name)} of {where}")
-                there.append(name)
-        found = loadmat(io.BytesIO(content), variable_names=there) if there else {}
-        return {name: found[name] for name in there if name in found}
-
-
-def _check_packed(content: bytes, where: str) -> None:
-    """Unpack the packed matrices, piece by piece, to see how large they are."""
-    order = ">" if content[126:128] == b"MI" else "<"
-    position, total = 128, 0
-    while position + 8 <= len(content):
-        kind, size = struct.unpack_from(f"{order}II", content, position)
-        if kind == PACKED_MATRIX:
-            unpacker, rest = zlib.decompressobj(), content[position + 8 : position + 8 + size]
-            while rest and not unpacker.eof:
-                total += len(unpacker.decompress(rest, CHUNK))
-                rest = unpacker.unconsumed_tail
-                check_size(total, where)
-        position += 8 + size

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.formats import ALL, known
-from tests.fuzz.worker import numbered
+from tests.fuzz.worker import BROKEN, numbered
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- fuzz: begin -->", "<!-- fuzz: end -->"
+WORKER = [sys.executable, "-m", "tests.fuzz.worker"]
 LIMIT = 10.0  # seconds of CPU time for a case
 SILENT = 300.0  # seconds without a word from a process: it hangs where no signal reaches it
 MEMORY = 6 * 2**30  # address space; what is used is far less
@@ -67,15 +68,7 @@ def run_plan(plan: dict[str, int], seed: int, first: int = 0) -> Iterator[tuple[
     left = [[name, first, count] for name, count in plan.items()]
     with tempfile.TemporaryDirectory() as folder:
         while left:
-            command = [
-                sys.executable,
-                "-m",
-                "tests.fuzz.worker",
-                str(seed),
-                str(LIMIT),
-                str(MEMORY),
-                json.dumps(left),
-            ]
+            command = [*WORKER, str(seed), str(LIMIT), str(MEMORY), json.dumps(left)]
             with subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -96,6 +89,8 @@ def run_plan(plan: dict[str, int], seed: int, first: int = 0) -> Iterator[tuple[
                 process.kill() if process.poll() is None and left else None
                 words = (process.stderr.read() if process.stderr else "").strip().splitlines()
                 code = process.wait()
+            if code == BROKEN:
+                raise RuntimeError(f"the generator of {left[0][0]} fails: {words[-1]}")
             if left:
                 how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
                 name, number, count = left[0]

@@ -6,6 +6,7 @@ import functools
 import io
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -151,10 +152,12 @@ def run_curves(case: File) -> str:
 def matlab_files() -> list[bytes]:
     """Small MATLAB files, packed and not."""
     from scipy.io import savemat
+    from scipy.sparse import csc_matrix
 
     files = []
     matrix = np.arange(12).reshape(3, 4)
     for value in (
+        csc_matrix(np.eye(3, 4)),
         matrix.astype(float),
         matrix.astype(np.uint8),
         matrix + 1j,
@@ -170,11 +173,32 @@ def matlab_files() -> list[bytes]:
 
 
 def matlab(rng: Rng) -> Iterator[File]:
-    """Sound and damaged files."""
+    """Sound and damaged files, damaged inside a packed matrix too."""
     while True:
-        yield File("rating.mat", maybe_damaged(one(rng, matlab_files()), rng, 0.8))
+        content = one(rng, matlab_files())
+        if rng.random() < 0.5:
+            if content[128] != 15:
+                inside = damaged(content[128:], rng)
+            else:
+                size = int.from_bytes(content[132:136], "little")
+                packed = zlib.compress(damaged(zlib.decompress(content[136 : 136 + size]), rng), 1)
+                inside = (
+                    (15).to_bytes(4, "little")
+                    + len(packed).to_bytes(4, "little")
+                    + packed
+                    + content[136 + size :]
+                )
+            content = content[:128] + inside
+        yield File("rating.mat", maybe_damaged(content, rng, 0.4))
 
 
 def run_matlab(case: File) -> str:
     """Read the matrix."""
-    return told(lambda: formats.matlab(case.content, "rating", 4, case.name))
+
+    def read() -> None:
+        for name, matrix in formats.matlab_arrays(case.content, case.name).items():
+            assert matrix.dtype.kind in "biuf", name
+            assert matrix.ndim >= 2, name
+        formats.matlab(case.content, "rating", 4, case.name)
+
+    return told(read)

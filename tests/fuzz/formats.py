@@ -35,7 +35,13 @@ ALL: dict[str, Format] = {
         mended="headers that promise more than follows, objects and records, packed zeros, names that are no text",
     ),
     "saved curves": Format("arrays", "curves", "run_curves", 0.5, "packed zeros"),
-    "MATLAB mat": Format("arrays", "matlab", "run_matlab", 0.5, "packed zeros, cells of a billion matrices"),
+    "MATLAB mat": Format(
+        "arrays",
+        "matlab",
+        "run_matlab",
+        0.5,
+        "damage at which SciPy's reader crashed (ours reads now), packed zeros",
+    ),
     "CSV, TSV": Format(
         "tables",
         "csv",

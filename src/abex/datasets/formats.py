@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
-from abex.reading import matrices_of, reading
+from abex.matlab import matrices_of
+from abex.reading import reading
 
 IDX_BYTES = 0x08  # the only element type of MNIST's files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def kind_of(path: Path) -> str:
         raise UserError(
             f"cannot tell the format of {named(path)} by its name; known endings: {', '.join(SUFFIXES)}"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike the method it answers for every name
         raise UserError(f"there is no file {named(path)}")
     return SUFFIXES[endings[-1]]
 

@@ -83,13 +83,14 @@ def read_experiment(path: str | Path) -> Experiment:
             f"{named(path)} is too long for an experiment: {len(text):,} characters, at most {MOST_TEXT:,}"
         )
     with reading(f"read {named(path)} as TOML"):
-        content = tomllib.loads(text)
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{named(path)} is not TOML: {brief(str(error), 90)}") from error
     try:
         plain = _File.model_validate(content)
     except ValidationError as error:
-        first, *others = error.errors()
-        more = f"; and {len(others)} more mistakes" if others else ""
-        raise UserError(f"{named(path)}: {_sentence(first)}{more}") from error
+        raise UserError(f"{named(path)}: {_together([_sentence(one) for one in error.errors()])}") from error
     try:
         return _experiment(plain, Path(path))
     except UserError as error:
@@ -141,6 +142,21 @@ def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
     texts = [one.policy] if one.policy is not None else one.candidates or []
     label = one.label or (texts[0] if len(texts) == 1 else f"the best of {', '.join(texts)}")
     return Line(label, tuple(policy_text(text, code) for text in texts), tuned_at=one.tuned_at)
+
+
+def _together(mistakes: list[str], most: int = 100) -> str:
+    """As many mistakes as fit into a sentence, one at least.
+
+    >>> _together(["a is missing", "b is missing"]), _together(["x" * 99, "y"], most=99)[-12:]
+    ('a is missing; b is missing', '; and 1 more')
+    """
+    told = mistakes[:1]
+    for mistake in mistakes[1:]:
+        if len("; ".join([*told, mistake])) > most:
+            break
+        told.append(mistake)
+    left = len(mistakes) - len(told)
+    return "; ".join([*told, f"and {left} more"] if left else told)
 
 
 def _sentence(error: Any) -> str:

@@ -20,9 +20,9 @@ MOST_EDGES = 10**9
 
 def _number_of_arms(name: str, n: Any, least: int = 1) -> int:
     """As many arms as fit into memory."""
-    n = whole_number(name, n, least=least, most=MOST_ARMS)
-    check_size(8 * n, f"a graph of {n:,} arms")
-    return n
+    number = whole_number(name, n, least=least, most=MOST_ARMS)
+    check_size(8 * number, f"a graph of {number:,} arms")
+    return number
 
 
 def bandit(n: int) -> Graph:

@@ -22,8 +22,8 @@ from abex.reading import check_size
 from abex.results import canonical
 
 Spec = dict[str, Any]
-BANDIT = {"environment": dict, "graph": dict, "recommendation": dict}
-BOOSTING = {"data": str, "part": str, "checksum": str}
+BANDIT: dict[str, type] = {"environment": dict, "graph": dict, "recommendation": dict}
+BOOSTING: dict[str, type] = {"data": str, "part": str, "checksum": str}
 MOST_DEPTH = 8  # of lists within tables within lists
 
 
@@ -211,7 +211,7 @@ def _made(what: str, spec: Spec, choices: dict[str, Any]) -> Any:
     for word in parameters:
         if word not in known:
             raise UserError(
-                f"{name} has no parameter {shown(word)}{nearest(brief(word), known)}; it has: {', '.join(known)}"
+                f"{name} has no parameter {shown(word)}{nearest(brief(word), known)}; it has: {brief(', '.join(known))}"
             )
     try:
         return choices[name](**parameters)
