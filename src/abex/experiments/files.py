@@ -144,7 +144,7 @@ def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
     return Line(label, tuple(policy_text(text, code) for text in texts), tuned_at=one.tuned_at)
 
 
-def _together(mistakes: list[str], most: int = 100) -> str:
+def _together(mistakes: list[str], most: int = 108) -> str:
     """As many mistakes as fit into a sentence, one at least.
 
     >>> _together(["a is missing", "b is missing"]), _together(["x" * 99, "y"], most=99)[-12:]
