@@ -46,9 +46,7 @@ def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, e
             first = float(epoch.last_exploration)  # t - 1 for the first Boltzmann slot t
             observations = (epoch.explored_before + epoch.exploration) // schedule.sweep
             exponent = values[:, None] * (1.0 - SHARES) * eta
-            leak = np.exp(-exponent * math.sqrt(first)) + (
-                leak_integral(exponent, first) - leak_integral(exponent, first + slots - 1.0)
-            )
+            leak = np.exp(-exponent * math.sqrt(first)) + leak_integral(exponent, first, first + slots - 1.0)
             misjudged = 2.0 * slots * np.exp(-observations * (values[:, None] * SHARES) ** 2 / 2.0)
             regret += min(slots * largest, float(weights @ np.min(leak + misjudged, axis=1)))
     explored = schedule.exploration_slots(horizon)
