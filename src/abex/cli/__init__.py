@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -51,8 +52,14 @@ def group() -> None:
     """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
 
 
+def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """A warning as a person reads it, without the line of code that gave it."""
+    click.echo(f"abex: warning: {message}", err=True)
+
+
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line: a person's mistake is one sentence and exit code 2."""
+    """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
+    warnings.showwarning = show_warning
     try:
         return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
