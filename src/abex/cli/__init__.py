@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -52,7 +52,14 @@ def group() -> None:
     """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
 
 
-def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """A warning as a person reads it, without the line of code that gave it."""
     click.echo(f"abex: warning: {message}", err=True)
 

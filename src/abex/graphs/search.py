@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.programs import work_of
+from abex.graphs.programs import simplex_steps
 
 HAIR = 1e-6  # how far a linear program may be from the number that it means
 EACH = 100  # steps that setting up a linear program is worth
@@ -53,7 +53,7 @@ def _search(rows: Any, sign: float, best: float, effort: float) -> tuple[NDArray
     """Least ``sign`` times the size; ``best`` is the value of a set that is known already."""
     rows, columns = rows.tocsr(), rows.tocsc()
     n_arms = rows.shape[1]
-    left, found = work_of(rows, effort), None
+    left, found = simplex_steps(rows, effort), None
     open_parts = [_Part(-math.inf, np.zeros(n_arms), np.ones(n_arms))]
     while open_parts and left > 0:
         part = open_parts.pop()
