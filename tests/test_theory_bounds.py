@@ -124,6 +124,8 @@ def test_wrong_gaps_are_named() -> None:
     for wrong in ({"c": 0.0}, {"alpha": 0.0}, {"eta": 0.0}):
         with pytest.raises(UserError, match=next(iter(wrong))):
             theorem_1([0.5], 100, **({"c": 1.0, "alpha": 1.0, "eta": 1.0} | wrong))
+    with pytest.raises(UserError, match=r"horizon must be at most 1e\+308"):
+        finite_time_bound([0.5], 10**400, Schedule(2, 1.0, 1.0), 1.0)
     with pytest.raises(UserError, match="gaps must be those of 2"):
         finite_time_bound([0.5], 100, Schedule(3, 1.0, 1.0), 1.0)
 
