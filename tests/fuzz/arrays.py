@@ -201,4 +201,5 @@ def run_matlab(case: File) -> str:
             assert matrix.ndim >= 2, name
         formats.matlab(case.content, "rating", 4, case.name)
 
+    read_file(case, read_ratings)
     return told(read)
