@@ -10,6 +10,13 @@ from typing import Any, NamedTuple
 from tests.fuzz.damage import Rng
 
 
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package above it
+        return False
+
+
 class Format(NamedTuple):
     """A generator module's functions by name, a case's share of a run, and what was mended."""
 
@@ -18,10 +25,11 @@ class Format(NamedTuple):
     run: str = "run"
     share: float = 1.0  # of the cases of a run: dear ones get less
     mended: str = ""
+    needs: str = ""  # a module of abex without which the format makes no promise yet
 
     def there(self) -> bool:
-        """Whether the generator is part of this source tree."""
-        return importlib.util.find_spec(f"tests.fuzz.{self.module}") is not None
+        """Whether generator and format are part of this source tree."""
+        return _exists(f"tests.fuzz.{self.module}") and (not self.needs or _exists(self.needs))
 
     def functions(self) -> tuple[Callable[[Rng], Iterator[Any]], Callable[[Any], str]]:
         """``cases(rng)`` and ``run(case)``."""
@@ -69,7 +77,7 @@ ALL: dict[str, Format] = {
         mended="10^400, 1e12 seeds, 100,000 brackets, dates, numbers for tables and names, unknown keys of boosting problems",
     ),
     "command line": Format("commands", share=0.3, mended="numbers that are none, too large or endless"),
-    "stores of results": Format("stores", share=0.15),
+    "stores of results": Format("stores", share=0.15, needs="abex.results.store"),
     "parsed data": Format("stores", "parsed", "run_parsed", 0.05),
     "player files": Format("players", share=0.5),
     "model files": Format("models", share=0.1),
