@@ -11,7 +11,8 @@ import numpy as np
 
 from abex.randomness import stream
 from abex.results import Payload, Store
-from abex.sweeps.executors import in_processes, in_threads, on_cluster
+from abex.sweeps.cluster import on_cluster
+from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.sweep import complain, sweep
 
 

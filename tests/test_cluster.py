@@ -13,7 +13,8 @@ import pytest
 
 from abex.errors import UserError
 from abex.results import Store
-from abex.sweeps.executors import in_threads, on_cluster
+from abex.sweeps.cluster import on_cluster
+from abex.sweeps.executors import in_threads
 from abex.sweeps.sweep import complain, sweep
 from tests.sweep_cells import cells
 
@@ -111,7 +112,7 @@ def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, clus
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
 def test_a_wrong_address_is_one_sentence(tmp_path, address, monkeypatch):
-    monkeypatch.setattr("abex.sweeps.executors.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("abex.sweeps.cluster.CONNECT_SECONDS", 1)
     with (
         Store(tmp_path / "cells.sqlite") as store,
         pytest.raises(UserError, match="no Dask scheduler answers at"),
