@@ -141,17 +141,19 @@ def _to_stderr(message: str) -> None:
     print(f"abex: {message}", file=sys.stderr, flush=True)
 
 
+def _hush() -> None:
+    """Dask reports lost connections at length, each of its modules by a logger of its own; we do in a line."""
+    for name in ("distributed", "tornado", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def _connect(address: str) -> tuple[Any, Any]:
     try:
         import distributed
     except ImportError as error:
         raise UserError("--cluster needs Dask: pip install 'abex[cluster]'") from error
-    for name in (
-        "distributed",
-        "tornado",
-        "asyncio",
-    ):  # they report lost connections at length; we do in a line
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _hush()
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except Exception as error:  # what an address can do wrong is without end
