@@ -23,9 +23,8 @@ from abex.sweeps.cells import Failure, run_batch
 
 Outcome = tuple[Cell, "Payload | Failure"]
 Executor = Callable[[Iterable[list[Cell]]], Iterator[list[Outcome]]]
-LONE_DEATHS = (
-    5  # a cell whose worker dies so often with nothing else running, after two deaths in company, is given up
-)
+#: a cell whose worker dies so often with nothing else running, after two deaths in company, is given up
+LONE_DEATHS = 5
 ORPHAN_SECONDS = 0.5  # between two looks of a worker whether its parent is still there
 
 
