@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def numbers(cell, stopped):
 
 def killer(cell, stopped):
     """Kills its process; only so many times (once unless told) where it can leave a mark."""
+    time.sleep(cell.get("pause", 0.0))
     mark = cell.get("mark")
     if mark is None:
         os.kill(os.getpid(), 9)
@@ -40,6 +42,12 @@ def killer(cell, stopped):
         if file.tell() <= cell.get("times", 1):
             file.flush()
             os.kill(os.getpid(), 9)
+    return numbers(cell, stopped)
+
+
+def dies_later(cell, stopped):
+    """Its process dies after the work is done."""
+    threading.Timer(0.3, os.kill, (os.getpid(), 9)).start()
     return numbers(cell, stopped)
 
 

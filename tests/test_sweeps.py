@@ -14,7 +14,7 @@ import pytest
 import abex.sweeps.executors
 from abex import UCB1, Thompson, Uniform
 from abex.errors import UserError
-from abex.results import Claims, Store, key_of
+from abex.results import Claims, Payload, Store, key_of
 from abex.sweeps.cells import bandit_cell, run_cell
 from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.forecast import Forecast, guess
@@ -118,6 +118,14 @@ def test_a_cell_whose_worker_is_killed_four_times_is_not_given_up(tmp_path, stor
     state = sweep([{**unlucky, "times": 4}, *cells(5)], store, in_processes(2))
     assert (state.computed, state.failed) == (6, [])
     assert (tmp_path / "mark").read_text() == "xxxxx"
+
+
+def test_a_worker_that_is_killed_while_it_has_nothing_to_do_is_replaced(tmp_path):
+    first = {"kind": "tests.sweep_cells:dies_later", "seed": 1, "replication": 0}
+    second = {"kind": "tests.sweep_cells:killer", "seed": 1, "replication": 1, "pause": 1.0}
+    batches = [[first], [{**second, "mark": str(tmp_path / "mark")}]]
+    outcomes = [one for ready in in_processes(2)(batches) for one in ready]
+    assert [type(outcome) for _, outcome in outcomes] == [Payload, Payload]
 
 
 def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store, monkeypatch):

@@ -24,7 +24,8 @@ from abex.sweeps.cells import Failure, run_batch
 Outcome = tuple[Cell, "Payload | Failure"]
 Executor = Callable[[Iterable[list[Cell]]], Iterator[list[Outcome]]]
 #: a cell whose worker dies so often with nothing else running, after two deaths in company, is given up
-LONE_DEATHS = 5
+LONE_DEATHS = 8
+STARTS = 50  # tries to get a worker process to begin
 ORPHAN_SECONDS = 0.5  # between two looks of a worker whether its parent is still there
 
 
@@ -71,9 +72,23 @@ def in_processes(workers: int) -> Executor:
         running: dict[Future[Any], tuple[Any, list[Cell], int | None]] = {}
         idle: list[Any] = []
 
+        def new_pool() -> Any:
+            return idle.pop() if idle else ProcessPoolExecutor(1, initializer=begin, initargs=(os.getpid(),))
+
         def start(batch: list[Cell], deaths: int | None) -> None:
-            pool = idle.pop() if idle else ProcessPoolExecutor(1, initializer=begin, initargs=(os.getpid(),))
-            running[pool.submit(run_batch, batch)] = (pool, batch, deaths)
+            pool = new_pool()
+            for _ in range(STARTS):
+                try:
+                    if deaths:  # what kills a worker before it has begun is not the cell
+                        pool.submit(run_batch, []).result()
+                    running[pool.submit(run_batch, batch)] = (pool, batch, deaths)
+                    return
+                except BrokenProcessPool:
+                    pool.shutdown(wait=True, kill_workers=True)
+                    pool = new_pool()
+            raise UserError(
+                "worker processes die before they begin to work: what was finished is stored, use --executor threads"
+            )
 
         def start_all() -> None:
             while len(running) < workers:
