@@ -93,9 +93,9 @@ def test_a_damaged_idx_file_is_one_clear_error(content):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"1 2\n3\n", "not a table"),
+        (b"1 2\n3\n", "table of numbers"),
         (b"1 2 3\n4 5 6\n", "3 columns, expected 2"),
-        (b"1 x\n", "not a table"),
+        (b"1 x\n", "table of numbers"),
         (b"1 nan\n", "row 1"),
         (b"", "no rows"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def find(what: str) -> Any:
     """The experiment of a file, or the built-in one of that name."""
     from abex.experiments import experiment_of, read_experiment
 
-    return read_experiment(what) if what.endswith(".toml") or Path(what).is_file() else experiment_of(what)
+    return read_experiment(what) if what.endswith(".toml") or os.path.isfile(what) else experiment_of(what)
 
 
 def run_one(

@@ -57,12 +57,15 @@ def work_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_store(folder: str, *, must_exist: bool = False) -> Store:
     """The store in a results folder."""
-    from abex.errors import UserError
+    from abex.errors import UserError, shown
+    from abex.reading import named, reading
 
     path = Path(folder) / STORE
-    if must_exist and not path.exists():
+    with reading(f"open the results in {named(folder)}"):
+        there = path.exists()
+    if must_exist and not there:
         raise UserError(
-            f"there are no results in {folder!r}: run `abex reproduce --quick` or `abex run` first"
+            f"there are no results in {shown(folder)}: run `abex reproduce --quick` or `abex run` first"
         )
     return Store(path)
 
