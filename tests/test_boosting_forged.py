@@ -140,7 +140,7 @@ def damaged():
     yield pytest.param(matrix, id="lil")
 
 
-@pytest.mark.parametrize("matrix", damaged())
+@pytest.mark.parametrize("matrix", list(damaged()))
 def test_damaged_sparse_matrices_are_refused_everywhere(matrix, fitted):
     for method in (
         "predict",

@@ -120,6 +120,8 @@ def read_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.int8], bool]:
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import column_or_1d
 
+    if getattr(y, "dtype", None) is np.dtype(object) and not isinstance(y.flat[0], str):
+        y = np.array(y.tolist())  # numbers
     check_classification_targets(y)
     multilabel = type_of_target(y) == "multilabel-indicator"
     if multilabel:
@@ -141,9 +143,9 @@ def read_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     """The weight of each row: none negative, some positive, their sum a number."""
     from sklearn.utils.validation import _check_sample_weight
 
-    given: NDArray[np.float64] = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-    if not given.any():
+    if sample_weight is not None and not np.any(sample_weight):
         raise UserError("sample_weight must not be zero everywhere")
+    given: NDArray[np.float64] = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
     with np.errstate(over="ignore"):
         if not np.isfinite(given.sum()):
             raise UserError("sample_weight must have a finite sum: divide the weights by their largest")

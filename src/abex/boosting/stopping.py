@@ -51,8 +51,9 @@ def run(
 ) -> tuple[int, list[float]]:  # fmt: skip
     """Advance the fit to its end; returns how many of its classifiers to keep, and the validation errors.
 
-    With early stopping these are the first with the least error on ``held``, among equal errors with the least logarithmic loss.
-    ``old`` is the model that the fit goes on from, ``past`` its validation errors.
+    With early stopping these are the first with the least error on ``held``, among equal errors with the least logarithmic
+    loss; classifiers fewer than the patience may agree by chance, and their loss does not count. ``old`` is the
+    model that the fit goes on from, ``past`` its validation errors.
     """
     size = fit.size
     step = max(1, size // STEPS) if stops.seconds is None else 1
@@ -74,6 +75,8 @@ def run(
                 scores += found.scores(held.X)
                 total += float(found.coefficient.sum())
                 now = judged(scores, total, held.signs, multilabel, least)
+                if before + fit.done < stops.patience:
+                    now = now[0], np.inf
                 errors.append(now[0])
                 if now < least:
                     best, least = fit.done, now
