@@ -1,7 +1,7 @@
 """Logarithmic loss of `predict_proba` beside random forests and histogram gradient boosting, by cross-validation.
 
-Four small data sets that come with scikit-learn, five folds (with ``--shuffle SEED`` shuffled ones), everything at its defaults. About a
-minute of CPU time a split:
+Four small data sets that come with scikit-learn, five folds (with ``--shuffle SEED`` shuffled ones), everything at its
+defaults. About a minute of CPU time a split:
 
     python benchmarks/boosting_probabilities.py --shuffle 0
 """

@@ -107,7 +107,7 @@ def carried_power(at_full: float, at_half: float, doublings: float) -> float:
     (8.0, 13.929)
     """
     growth = float(np.clip(at_full / at_half, 0.5, 2.0))
-    return at_full * growth ** (GROWTH * doublings)
+    return float(at_full * growth ** (GROWTH * doublings))
 
 
 def fifths_of(rows: int) -> int:

@@ -37,7 +37,7 @@ def check_readable(X: Any, y: Any) -> None:
             raise UserError(
                 f"column {name!r} holds words: code it as numbers, best as one column of 0 and 1 for each category"
             ) from None
-    shape = getattr(X, "shape", ())
+    shape: Any = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] > MOST_FEATURES:
         raise UserError(f"X must have at most {MOST_FEATURES:,} columns, got {shape[1]:,}")
 
