@@ -20,6 +20,7 @@ from tests.naive.graph_policies import (
     information,
     information_ratio,
     least_ratio,
+    ucb_lp_step,
 )
 from tests.naive.policies import LAWS
 
@@ -242,13 +243,17 @@ def test_elimination_drops_arms_as_its_phases_say_on_every_graph(name):
     assert len(left) >= 3, "arms were dropped twice at least"
 
 
-@pytest.mark.parametrize("name", ["hubs", "arrows"])
-def test_ucb_lp_plays_every_phase_to_the_end(name):
-    shows = Shows(name)
-    follows(abex.UCBLP(), 500, shows, horizon=500, at=(1,))
-    *_, (_, state, _, _) = play(abex.UCBLP(), 500, shows, horizon=500)
-    assert abex.UCBLP().report(state)["phase"] > 1
-    assert abex.UCBLP().report(state)["arms_left"] < K
+@pytest.mark.parametrize("name", ["hubs", "arrows", "ring"])
+def test_ucb_lp_plays_every_phase_and_drops_the_arms_it_should(name):
+    shows, policy, dropped = Shows(name), abex.UCBLP(), set()
+    for t, state, history, select in play(policy, 500, shows, horizon=500):
+        if t % 4 == 0 or t < 40:
+            law, left = ucb_lp_step(history, K, 500, shows)
+            assert law[select(state, t, stream(t, "ties"))] > 0, t
+            assert np.flatnonzero(state.active).tolist() == sorted(left), t
+            dropped.add(K - len(left))
+    assert policy.report(state)["phase"] > 1
+    assert max(dropped) > 3
 
 
 def test_the_information_ratio_of_every_decision_is_the_least_one():

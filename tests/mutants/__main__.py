@@ -46,7 +46,9 @@ def run_tests(copy: Path, tests: str, select: str, compiled: bool) -> tuple[str,
     except subprocess.TimeoutExpired:
         return CAUGHT, f"no end after {TIMEOUT:.0f} s"
     lines = [line for line in done.stdout.splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith("FAILED")), lines[-1] if lines else done.stderr[-300:])
+    told = next(
+        (line for line in lines if line.startswith("FAILED")), lines[-1] if lines else done.stderr[-300:]
+    )
     return {0: SURVIVED, 1: CAUGHT}.get(done.returncode, BROKEN), told
 
 
@@ -106,7 +108,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", default="", help="run mutants whose room, file or name contains this text")
     parser.add_argument("--check", action="store_true", help="only see whether every mutant still applies")
-    parser.add_argument("--goal", type=float, default=GOAL, help="per cent that must be caught (default %(default)s)")
+    parser.add_argument(
+        "--goal", type=float, default=GOAL, help="per cent that must be caught (default %(default)s)"
+    )
     parser.add_argument("--workers", type=int, default=1, help="mutants tried at once")
     parser.add_argument("--report", type=Path, help="write the table to this file too")
     options = parser.parse_args()
@@ -153,7 +157,9 @@ def main() -> int:
         options.report.write_text(report + "\n", encoding="utf-8")
     caught = sum(answer == CAUGHT for _, answer, *_ in answers)
     share = 100.0 * caught / len(answers)
-    print(f"\n{report}\n\n{caught} of {len(answers)} mutants are caught, {share:.1f} % (goal {options.goal:g} %).")
+    print(
+        f"\n{report}\n\n{caught} of {len(answers)} mutants are caught, {share:.1f} % (goal {options.goal:g} %)."
+    )
     return 0 if share >= options.goal else 1
 
 

@@ -277,7 +277,11 @@ def epsilon_greedy_lp(policy, history, n, horizon, shows):
 
 
 def ucb_lp(policy, history, n, horizon, shows):
-    """Arms of a phase are raised one after the other, by number."""
+    return ucb_lp_step(history, n, horizon, shows)[0]
+
+
+def ucb_lp_step(history, n, horizon, shows):
+    """The law, and the arms not dropped. Arms of a phase are raised one after the other, by number."""
     cover = fractional_cover(shows(1))
     left, step = set(range(n)), 0
     for phase in range(math.floor(0.5 * math.log2(horizon / math.e)) + 1):
@@ -297,13 +301,13 @@ def ucb_lp(policy, history, n, horizon, shows):
                 ):
                     break
                 if step == len(history):
-                    return np.eye(n)[k]
+                    return np.eye(n)[k], left
                 step += 1
         means = {k: np.mean(observed(history[:step], k)) for k in left}
         radius = math.sqrt(math.log(horizon * wide) / (2 * wanted))
         left = {k for k in left if not means[k] + radius < max(means.values()) - radius}
     means = means_or(history, n, 0.0)
-    return share([means[k] if k in left else -1.0 for k in range(n)])
+    return share([means[k] if k in left else -1.0 for k in range(n)]), left
 
 
 def abe(policy, history, n, horizon, shows=None):
