@@ -86,6 +86,21 @@ def test_the_fractional_cover_is_proven_by_its_packing(graph):
     assert cover.upper <= naive.domination_number(graph) + 1e-9
 
 
+@settings(deadline=None, max_examples=30)
+@given(small, st.integers(0, 99))
+def test_a_certificate_holds_whatever_the_solver_says(graph, seed):
+    """Any numbers at all are scaled to a cover and a packing, and so to a proven interval."""
+    rng, shows = np.random.default_rng(seed), naive.matrix(graph)
+    guesses = rng.random((2, graph.n_arms)) * 3.0 + 0.01
+    ones = np.ones(graph.n_arms)
+    cover = programs.certified(graph.to_scipy().T.tocsr(), ones, ones, *guesses, "guess")
+    assert (cover.weights @ shows >= 1.0 - 1e-9).all()
+    assert (shows @ cover.packing <= 1.0 + 1e-9).all()
+    exact = fractional_domination(graph).upper
+    assert cover.lower <= exact + 1e-9
+    assert exact <= cover.upper + 1e-9
+
+
 def test_the_certificates_can_fail():
     path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
     assert not is_independent(path, [0, 1])

@@ -80,6 +80,35 @@ def test_late_rewards_are_weighed_by_the_law_of_their_own_decision():
     assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
 
 
+def test_a_late_reward_belongs_to_the_step_of_its_decision():
+    """The anytime rate of EXP3-IX falls with the step: the first decision has that of step 1."""
+    player = Player(Exp3IX(), n_arms=3, seed=3)
+    late = player.decide()
+    for _ in range(30):
+        player.update(player.decide(), 1.0)  # no loss
+    player.update(late, 0.0)
+    rate = np.sqrt(np.log(3) / 3)
+    assert player._state.losses[late.arm] == pytest.approx(1.0 / (1 / 3 + rate / 2))
+
+
+def test_an_arm_stands_for_its_latest_decision_that_waits():
+    player = Player(Uniform(), n_arms=2, seed=1)
+    decisions = [player.decide() for _ in range(12)]
+    mine = [decision for decision in decisions if decision.arm == 1]
+    assert len(mine) > 2
+    player.update(1, 0.5)
+    assert mine[-1].id not in {waiting.id for waiting in player.pending()}
+    assert mine[0].id in {waiting.id for waiting in player.pending()}
+    assert not player.update(mine[-1], 1.0)
+
+
+def test_decisions_wait_for_the_same_arms_when_another_goes():
+    player = Player(Uniform(), n_arms=5, seed=1)
+    decisions = [player.decide() for _ in range(20)]
+    player.remove_arm(1)
+    assert player.pending() == [decision for decision in decisions if decision.arm != 1]
+
+
 @pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0]])
 def test_a_wrong_reward_is_refused_and_changes_nothing(reward):
     player = Player(ABE(), n_arms=3, seed=1)

@@ -27,6 +27,7 @@ from abex.theory import (
     theorem_1_as_printed,
     theorem_2,
 )
+from abex.theory.lemma4 import leak_integral
 
 CERTAIN = 4.0  # standard errors: a false alarm in 1 of 30,000
 
@@ -84,6 +85,22 @@ def test_corollary_1_is_at_least_the_sum_of_lemma_4(
     assert all(
         min(1.0, lemma_4(t, gap, n_arms, c, alpha, eta) or 0.0) == pytest.approx(each[t - 1]) for t in sampled
     )
+
+
+@pytest.mark.parametrize(("a", "start"), [(0.3, 0.0), (0.3, 50.0), (2.0, 4.0)])
+def test_the_leak_integral_is_the_integral(a: float, start: float) -> None:
+    from scipy.integrate import quad
+
+    value, _ = quad(lambda x: math.exp(-a * math.sqrt(x)), start, math.inf)
+    assert leak_integral(a, start) == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_the_sharp_lemma_4_is_its_formula(share: float) -> None:
+    t, gap, n, eta = 5_000, 0.4, 150, 0.7
+    leak = math.exp(-eta * (1 - share) * gap * math.sqrt(t - 1))
+    wrong = 2 * math.exp(-n * share**2 * gap**2 / 2)
+    assert lemma_4_sharp(t, gap, n, eta, share) == pytest.approx(min(1.0, leak + wrong))
 
 
 def test_the_printed_corollary_forgets_eta_and_vanishes_with_c() -> None:
