@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: run test lint docs clean
+.PHONY: run test lint mutants docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -21,6 +21,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html

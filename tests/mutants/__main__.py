@@ -32,6 +32,7 @@ def run_tests(copy: Path, tests: str, select: str, compiled: bool) -> tuple[str,
     environment = {
         **os.environ,
         "PYTHONPATH": str(copy / "src"),
+        "PYTHONDONTWRITEBYTECODE": "",  # sources are compiled once for all mutants
         "ABEX_CACHE": str(copy / "cache"),
         "NUMBA_DISABLE_JIT": "0" if compiled else "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / "hypothesis"),

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,7 +101,7 @@ def _span(text: str, within: str) -> tuple[int, int]:
     """Where a definition begins and ends in a text; (0, 0) if it is not there."""
     if not within:
         return 0, len(text)
-    node: ast.AST = ast.parse(text)
+    node: ast.AST = _parsed(text)
     for name in within.split("."):
         inner = [
             child
@@ -113,3 +114,8 @@ def _span(text: str, within: str) -> tuple[int, int]:
     lines = text.splitlines(keepends=True)
     first, last = node.lineno, node.end_lineno
     return sum(map(len, lines[: first - 1])), sum(map(len, lines[:last]))
+
+
+@lru_cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
