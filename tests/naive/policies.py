@@ -7,8 +7,7 @@ arms and the horizon, and returns the probability of each arm at the next step (
 import math
 
 import numpy as np
-from scipy.special import betainc
-from scipy.stats import beta as beta_law
+from scipy.special import betainc, betaln
 
 
 def observed(history, k):
@@ -309,7 +308,8 @@ def best_of_betas(a, b):
     u = (np.arange(6000) + 0.5) / 6000
     x = u**2 * (3 - 2 * u)
     below = betainc(a[:, None], b[:, None], x)
-    density = beta_law.pdf(x, a[:, None], b[:, None]) * 6 * u * (1 - u) / 6000
+    logs = (a[:, None] - 1) * np.log(x) + (b[:, None] - 1) * np.log1p(-x) - betaln(a, b)[:, None]
+    density = np.exp(logs) * 6 * u * (1 - u) / 6000
     law = np.array([(density[k] * np.delete(below, k, axis=0).prod(axis=0)).sum() for k in range(len(a))])
     assert abs(law.sum() - 1) < 1e-4
     return law / law.sum()
