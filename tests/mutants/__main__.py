@@ -40,6 +40,8 @@ def run_tests(copy: Path, tests: str, select: str, compiled: bool) -> tuple[str,
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", tests, "-k", select,
     ]  # fmt: skip
+    if not compiled:  # words of 64 bits wrap around, of which interpreted NumPy would warn
+        command += ["-W", "ignore:overflow encountered:RuntimeWarning"]
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False

@@ -335,6 +335,9 @@ def abe(policy, history, n, horizon, shows=None):
                     return cover / cover.sum()
                 if complete:
                     return np.eye(n)[sweep[position][0]]
+                if getattr(policy, "order", "random") == "index":  # the next one not yet covered
+                    last = sweep[-1][0] if sweep else 0
+                    return np.eye(n)[next(k % n for k in range(last, last + n) if k % n not in covered)]
                 return np.array([0.0 if k in covered else 1 / (n - len(covered)) for k in range(n)])
             arm, rewards = history[step]
             step += 1
