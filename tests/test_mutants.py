@@ -36,16 +36,23 @@ def test_there_are_mutants_of_every_room():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"old": "nothing like this"}, "stands 0 times"),
-        ({"within": "", "old": "import"}, "times in randomness.py"),
-        ({"within": "argmin"}, "does not define argmin"),
-        ({"path": "nowhere.py"}, "there is no src/abex/nowhere.py"),
+        (
+            {"old": "nothing like this"},
+            "'nothing like this' does not stand once in argmax of src/abex/randomness",
+        ),
+        ({"within": "", "old": "import"}, "does not stand once in the text of src/abex/randomness.py"),
+        ({"within": "argmin"}, "does not stand once in argmin"),
+        ({"path": "nowhere.py", "within": ""}, "src/abex/nowhere.py"),
         ({"new": "value >"}, "is no Python"),
     ],
 )
 def test_a_mutant_that_does_not_apply_is_named(change, message):
     with pytest.raises(ValueError, match=message):
         mutated(ONE._replace(**change))
+
+
+def test_a_definition_that_has_moved_is_found():
+    assert mutated(ONE._replace(path="nowhere.py")) == mutated(ONE)
 
 
 def test_a_mutant_is_made_in_its_definition_alone_and_taken_back(tmp_path, monkeypatch):
@@ -75,7 +82,7 @@ def test_tests_run_on_the_copy(tmp_path):
     assert runner.run_tests(copy, str(tests), "argmax", False)[0] == runner.SURVIVED
     assert runner.run_tests(copy, str(tests), "nothing", False)[0] == runner.BROKEN
     file = copy / "src" / "abex" / ONE.path
-    file.write_text(mutated(ONE._replace(new="value < top")))
+    file.write_text(mutated(ONE._replace(new="value < top"))[1])
     # a mistake of the same second and length must not be answered by the bytecode of the source before it
     Path(cache_from_source(str(file))).unlink(missing_ok=True)
     assert runner.run_tests(copy, str(tests), "argmax", False)[0] != runner.SURVIVED

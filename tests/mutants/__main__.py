@@ -65,11 +65,12 @@ def new_copy(folder: Path, number: int) -> Path:
 def try_mutant(mutant: Mutant, copy: Path) -> tuple[str, str, float]:
     """Make the mistake, ask the tests, take it back."""
     began = time.monotonic()
-    file = copy / "src" / "abex" / mutant.path
+    path, changed = mutated(mutant)
+    file = copy / "src" / "abex" / path
     whole = file.read_text(encoding="utf-8")
     compiled = Path(importlib.util.cache_from_source(str(file)))
     try:
-        file.write_text(mutated(mutant), encoding="utf-8")
+        file.write_text(changed, encoding="utf-8")
         compiled.unlink(missing_ok=True)  # Python tells sources apart by the second they were written in
         answer, told = run_tests(copy, mutant.tests, mutant.select, mutant.compiled)
     finally:

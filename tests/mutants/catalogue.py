@@ -9,7 +9,8 @@ and its ``mutants``, one a line:
 ``in``
     The function or ``Class.method`` that is changed; left out for the top level of the file.
 ``old``, ``new``
-    ``old`` must stand in that definition exactly once: a mutant that no longer applies is a mistake in the list.
+    ``old`` must stand in that definition exactly once: a mutant that no longer applies is a mistake in the list. (A
+    definition that has moved to another file is looked for there.)
 ``k``
     pytest's ``-k``: the narrowest selection that should notice.
 ``tests``, ``compiled``
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,27 +59,42 @@ def catalogue() -> list[Mutant]:
     return found
 
 
-def mutated(mutant: Mutant) -> str:
-    """The text of the source file with the mistake in it; ValueError where it does not apply."""
-    file = SOURCE / "abex" / mutant.path
+def mutated(mutant: Mutant) -> tuple[str, str]:
+    """The path and the text of the source file with the mistake in it; ValueError where it does not apply.
+
+    A definition that has moved is found where it is now, if only one file has it.
+    """
     where = f"{mutant.room}.toml, {mutant.name!r}"
-    if not file.is_file():
-        raise ValueError(f"{where}: there is no src/abex/{mutant.path}")
-    text = file.read_text(encoding="utf-8")
-    begin, end = _span(text, mutant.within)
-    if begin == end:
-        raise ValueError(f"{where}: {mutant.path} does not define {mutant.within}")
-    part = text[begin:end]
-    if part.count(mutant.old) != 1:
+    found = _apply(mutant, mutant.path)
+    if found is None and mutant.within:
+        elsewhere = [path for path in _sources() if path != mutant.path and _apply(mutant, path) is not None]
+        if len(elsewhere) == 1:
+            mutant = mutant._replace(path=elsewhere[0])
+            found = _apply(mutant, mutant.path)
+    if found is None:
         raise ValueError(
-            f"{where}: {mutant.old!r} stands {part.count(mutant.old)} times in {mutant.path} {mutant.within}"
+            f"{where}: {mutant.old!r} does not stand once in {mutant.within or 'the text'} of src/abex/{mutant.path}"
         )
-    changed = text[:begin] + part.replace(mutant.old, mutant.new) + text[end:]
     try:
-        ast.parse(changed)
+        ast.parse(found)
     except SyntaxError as error:
         raise ValueError(f"{where}: what it makes is no Python: {error}") from error
-    return changed
+    return mutant.path, found
+
+
+def _apply(mutant: Mutant, path: str) -> str | None:
+    """The text of a file with the mistake in it; None unless what is to be changed stands in its definition once."""
+    file = SOURCE / "abex" / path
+    if not file.is_file():
+        return None
+    text = _read(file)
+    if mutant.old not in text:
+        return None
+    begin, end = _span(text, mutant.within)
+    part = text[begin:end]
+    if part.count(mutant.old) != 1:
+        return None
+    return text[:begin] + part.replace(mutant.old, mutant.new) + text[end:]
 
 
 def out_of_date(mutants: list[Mutant]) -> list[str]:
@@ -116,6 +132,18 @@ def _span(text: str, within: str) -> tuple[int, int]:
     return sum(map(len, lines[: first - 1])), sum(map(len, lines[:last]))
 
 
-@lru_cache
+@cache
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+@cache
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+@cache
+def _sources() -> tuple[str, ...]:
+    """All source files, below src/abex."""
+    folder = SOURCE / "abex"
+    return tuple(sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py")))
