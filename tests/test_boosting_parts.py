@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from abex.boosting.calibration import probabilities
 from abex.boosting.encoding import encode
 from abex.boosting.evaluation import goes_right
 from abex.boosting.fitting import Recipe, first_weights, make_arms
@@ -69,15 +68,3 @@ def test_as_many_rows_are_held_out_as_told(share, count):
     assert (np.diff(rows) > 0).all()
     assert rows.max() < 200
     assert hold_out(SimpleNamespace(early_stopping=False, validation_fraction=share), 3, 200).size == 0
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_probabilities_are_the_softmax_at_the_temperature(temperature):
-    scores = np.array([[0.3, -0.2, 1.0], [0.0, 0.0, 0.0]])
-    grown = np.exp(temperature * scores)
-    assert probabilities(scores, temperature, False) == pytest.approx(
-        grown / grown.sum(axis=1, keepdims=True)
-    )
-    assert probabilities(scores, temperature, True) == pytest.approx(
-        1 / (1 + np.exp(-2 * temperature * scores))
-    )
