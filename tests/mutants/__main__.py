@@ -52,6 +52,8 @@ def run_tests(copy: Path, tests: str, select: str, compiled: bool) -> tuple[str,
     told = next(
         (line for line in lines if line.startswith("FAILED")), lines[-1] if lines else done.stderr[-300:]
     )
+    if done.returncode < 0:  # a kernel that writes where it must not ends the process
+        return CAUGHT, f"crashed: {told}"
     return {0: SURVIVED, 1: CAUGHT}.get(done.returncode, BROKEN), told
 
 
