@@ -162,17 +162,18 @@ def follows(policy, steps, shows=None, n_arms=K, other=None, at=(1, 2, 9, 30, 90
     closed = type(policy).probabilities is not None
     sampled = not closed and type(policy).__name__ in ("BoltzmannGumbel", "TSU", "Thompson", "TSMaxN")
     weighted = "chances" in policy.remembers
-    before = None
+    before = 0, None, None
     for t, state, history, select in play(policy, steps, shows, n_arms, horizon=horizon):
-        if not closed and not sampled and t > 1:  # the decision that has been made
+        if before[0] == t - 1 > 0:  # the decision that has been made
             arm = history[-1][0]
-            assert before[0][arm] > 0, (t - 1, arm, before[0])
-            apart = max(apart, 0.0 if before[1] is None else float(before[1][arm] < 1e-12))
+            assert before[1][arm] > 0, (t - 1, arm, before[1])
+            if not closed and not sampled and before[2] is not None:
+                apart = max(apart, float(before[2][arm] < 1e-12))
         if (sampled and t not in at) or (weighted and t > DENSE and t % 9 and t not in at):
             continue
         law = law_of(policy, history, n_arms, shows, horizon)
         second = None if other is None else law_of(other, history, n_arms, shows, horizon)
-        before = law, second
+        before = t, law, second
         if closed:
             out = np.zeros(n_arms)
             type(policy).probabilities(state, t, out)

@@ -108,6 +108,13 @@ def test_pick_never_returns_an_arm_without_weight():
     assert pick(np.array([0.3, 0.7, 0.0]), 1.0 + 1e-9, Last()) == 1
 
 
+def test_explore_then_commit_never_changes_its_mind():
+    player = Player(abex.ExploreThenCommit(observations=2), n_arms=2, seed=0)
+    player.update_many([(0, 1.0), (1, 0.5), (0, 1.0), (1, 0.5)])
+    player.update_many([(0, 0.0)] * 50)
+    assert player.select() == 0
+
+
 def test_abe_reports_the_slots_of_its_schedule():
     player = Player(ABE(c=1.0, alpha=1.0), n_arms=3, seed=0)
     slots = []
