@@ -48,7 +48,8 @@ class MOSS(IndexPolicy):
     Parameters
     ----------
     horizon : int or None
-        The number of steps H to tune for; None takes the horizon of the run.
+        The number of steps H to tune for; None takes the horizon of the run. Beyond H the bounds keep vanishing at
+        H / K observations: a run that is longer is warned about, and `report` counts the observations past H.
 
     References
     ----------
@@ -88,6 +89,12 @@ class MOSS(IndexPolicy):
 
     def _many(self, setting: Setting) -> bool:
         return setting.n_arms > crossover.MINIMAX
+
+    def report(self, state: Any) -> dict[str, float]:
+        """How many observations came after the horizon that the policy names, if it names one."""
+        if self.horizon is None:
+            return {}
+        return {"observations past horizon": max(0.0, float(state.pulls.sum()) - self.horizon)}
 
     select = staticmethod(moss_select)
     update = staticmethod(learn_mean)
