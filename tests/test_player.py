@@ -15,6 +15,8 @@ from abex import (
     Boltzmann,
     BoltzmannGumbel,
     Exp3,
+    Exp3IX,
+    Exp3P,
     Player,
     Thompson,
     Uniform,
@@ -79,6 +81,35 @@ def test_late_rewards_are_weighed_by_the_law_of_their_own_decision():
     player.update(late, 1.0)
     gained = (player._state.scores - before)[late.arm]
     assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
+
+
+def test_a_late_reward_belongs_to_the_step_of_its_decision():
+    """The anytime rate of EXP3-IX falls with the step: the first decision has that of step 1."""
+    player = Player(Exp3IX(), n_arms=3, seed=3)
+    late = player.decide()
+    for _ in range(30):
+        player.update(player.decide(), 1.0)  # no loss
+    player.update(late, 0.0)
+    rate = np.sqrt(np.log(3) / 3)
+    assert player._state.losses[late.arm] == pytest.approx(1.0 / (1 / 3 + rate / 2))
+
+
+def test_an_arm_stands_for_its_latest_decision_that_waits():
+    player = Player(Uniform(), n_arms=2, seed=1)
+    decisions = [player.decide() for _ in range(12)]
+    mine = [decision for decision in decisions if decision.arm == 1]
+    assert len(mine) > 2
+    player.update(1, 0.5)
+    assert mine[-1].id not in {waiting.id for waiting in player.pending()}
+    assert mine[0].id in {waiting.id for waiting in player.pending()}
+    assert not player.update(mine[-1], 1.0)
+
+
+def test_decisions_wait_for_the_same_arms_when_another_goes():
+    player = Player(Uniform(), n_arms=5, seed=1)
+    decisions = [player.decide() for _ in range(20)]
+    player.remove_arm(1)
+    assert player.pending() == [decision for decision in decisions if decision.arm != 1]
 
 
 @pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, [1.0]])
@@ -152,6 +183,39 @@ def test_batches_prefer_what_the_policy_prefers():
     assert player.select(3) == [2, 3, 1]
     with pytest.raises(UserError, match="k must be at most 4"):
         player.select(5)
+
+
+@pytest.mark.parametrize("policy", [Exp3(gamma=0.5), Exp3P(gamma=0.3, alpha=0.0), Exp3IX(eta=0.2)], ids=str)
+def test_a_batch_is_drawn_and_weighed_by_the_law_restricted_to_the_arms_left(policy):
+    """The second arm of a batch has the first one's law without the arms taken, and its reward is divided by that."""
+    n_arms = 4
+    counts, wanted = np.zeros(n_arms), np.zeros(n_arms)
+    for seed in range(400):
+        player = Player(policy, n_arms, horizon=100, seed=seed)
+        player.update_many([(0, 1.0), (1, 0.0), (1, 0.0), (3, 1.0), (3, 0.5)])
+        law = player.probabilities()
+        batch = player.decide_many(3)
+        arms = [decision.arm for decision in batch]
+        restricted = [law / (1.0 - law[arms[:place]].sum()) for place in range(3)]
+        chances = [law[arm] for law, arm in zip(restricted, arms, strict=True)]
+        rest = restricted[2].copy()
+        rest[arms[:2]] = 0.0
+        counts[arms[2]] += 1
+        wanted += rest
+        if seed >= 5:
+            continue
+        for decision, chance in zip(reversed(batch), reversed(chances), strict=True):
+            weights = player.copy()
+            assert weights.update(decision, 0.75)
+            if isinstance(policy, Exp3IX):
+                gained = weights._state.losses - player._state.losses
+                estimate = 0.25 / (chance + 0.2 / 2)
+            else:
+                step = 0.5 / n_arms if isinstance(policy, Exp3) else 0.3 / (3 * n_arms)
+                gained = (weights._state.scores - player._state.scores) / step
+                estimate = 0.75 / chance
+            assert gained[decision.arm] == pytest.approx(estimate)
+    assert (np.abs(counts - wanted) < 4.5 * np.sqrt(wanted)).all()
 
 
 def test_probabilities_are_refused_where_there_are_none():

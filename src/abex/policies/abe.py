@@ -9,12 +9,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import one_of, real_number
 from abex.graphs.feedback import as_changing, changes
 from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.boltzmann import boltzmann_sampler, initial_mean, restored_weights
+from abex.policies.boltzmann import MOST_INITIAL, boltzmann_sampler, initial_mean, restored_weights
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
@@ -34,7 +34,7 @@ from abex.policies.schema import (
 )
 from abex.policies.softmax import boltzmann_weights, normalised, pick, root_rate
 from abex.randomness import below
-from abex.theory.schedule import ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
+from abex.theory.schedule import MOST_POWER, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
 
 COVERS = ("alpha-sample", "dominating", "lp")
 
@@ -245,24 +245,19 @@ class ABE(Policy[AbeState]):
     {'exploration_slots': 3.0, 'epoch': 1.0, 'cover': 3.0}
     """
 
-    eta: float = 0.4
-    c: float = 0.1
-    alpha: float = 0.7
-    rounding: str = "floor"
-    initial: float | None = 0.0
-    cover: str = "alpha-sample"
+    eta: float = real(0.4, above=0.0)
+    c: float = real(0.1, least=0.0, most=HUGE)
+    alpha: float = real(0.7, least=0.0, most=MOST_POWER)
+    rounding: str = choice("floor", ROUNDINGS)
+    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
+    cover: str = choice("alpha-sample", COVERS)
 
     def __post_init__(self) -> None:
-        one_of("cover", self.cover, COVERS)
+        super().__post_init__()
         if self.cover != "alpha-sample":  # of this policy, not of the class
             object.__setattr__(self, "needs_graph", True)
             object.__setattr__(self, "changing_graphs", "none")
             object.__setattr__(self, "names_matter", True)
-        real_number("eta", self.eta, above=0.0)
-        real_number("c", self.c, least=0.0)
-        real_number("alpha", self.alpha, least=0.0)
-        one_of("rounding", self.rounding, ROUNDINGS)
-        initial_mean(self.initial)
 
     def start(self, setting: Setting) -> AbeState:
         """Nothing observed, no sequence found, the first outer iteration open."""

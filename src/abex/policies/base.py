@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, nearest
+from abex.parameters import check_parameters
 
 State = TypeVar("State", bound=tuple[Any, ...])
 PerArm = Annotated[NDArray[Any], "per arm"]
@@ -88,6 +89,9 @@ class Policy(ABC, Generic[State]):
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @property
     def needs_horizon(self) -> bool:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import one_of, real_number, true_or_false
 from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
@@ -22,6 +22,7 @@ from abex.policies.sound_levels import sound_levels
 from abex.randomness import argmax
 
 SCHEDULES = ("sqrt", "log", "constant")
+MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart
 
 
 class BoltzmannState(NamedTuple):
@@ -48,7 +49,7 @@ def boltzmann_rate(eta: float, schedule: int, t: int) -> float:
 
 def initial_mean(initial: float | None) -> float:
     """What an unseen arm counts as; None means: before all others."""
-    return math.inf if initial is None else real_number("initial", initial)
+    return math.inf if initial is None else float(initial)
 
 
 def boltzmann_sampler(pulls: NDArray[np.float64], initial: float) -> Any:
@@ -111,15 +112,10 @@ class Boltzmann(Policy[BoltzmannState]):
     [0.269, 0.731]
     """
 
-    eta: float = 0.4
-    schedule: str = "sqrt"
-    initial: float | None = 0.0
+    eta: float = real(0.4, above=0.0)
+    schedule: str = choice("sqrt", SCHEDULES)
+    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
-
-    def __post_init__(self) -> None:
-        real_number("eta", self.eta, above=0.0)
-        one_of("schedule", self.schedule, SCHEDULES)
-        initial_mean(self.initial)
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Record of means at their initial value."""
@@ -208,13 +204,9 @@ class BoltzmannGumbel(Policy[GumbelState]):
     [0, 1, 2]
     """
 
-    scale: float = 0.5
-    shared_noise: bool = False
+    scale: float = real(0.5, least=0.0, most=HUGE)
+    shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
-        true_or_false("shared_noise", self.shared_noise)
 
     def _many(self, setting: Setting) -> bool:
         return setting.n_arms > crossover.GUMBEL and not self.shared_noise and self.scale > 0.0

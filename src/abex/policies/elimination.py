@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
 from abex.policies.schema import Arms, Count, MeanOf, Rebuilt, Within, agree, positions
@@ -118,13 +118,9 @@ class EliminationAlphaSample(Policy[EliminationState]):
     (2, 2)
     """
 
-    delta: float | None = None
+    delta: float | None = real(None, least=TINY, most=0.999, or_none=True)
     resizable = False
     also_known_as = ("AAE-AlphaSample",)
-
-    def __post_init__(self) -> None:
-        if self.delta is not None:
-            real_number("delta", self.delta, above=0.0, most=0.999)
 
     @property
     def needs_horizon(self) -> bool:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, real
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.schema import Chances, Within
@@ -86,13 +86,9 @@ class Exp3(Policy[Any]):
     [0.5, 0.5]
     """
 
-    gamma: float | None = None
+    gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:
@@ -192,14 +188,10 @@ class Exp3IX(Policy[Any]):
     [0.5, 0.5]
     """
 
-    eta: float | None = None
+    eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("EXP3-IX",)
-
-    def __post_init__(self) -> None:
-        if self.eta is not None:
-            real_number("eta", self.eta, above=0.0)
 
     def start(self, setting: Setting) -> LossState | ImplicitTree:
         """No loss yet."""

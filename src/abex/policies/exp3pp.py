@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.schema import Chances, Count, MeanOf, Rebuilt, Scratch, Within
@@ -122,15 +122,11 @@ class Exp3PlusPlus(Policy[GapState]):
     [0.46, 0.54]
     """
 
-    a: float = 3.0
-    b: float = 256.0
+    a: float = real(3.0, least=TINY, most=HUGE)
+    b: float = real(256.0, least=TINY, most=HUGE)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("EXP3++",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=0.0)
-        real_number("b", self.b, above=0.0)
 
     def start(self, setting: Setting) -> GapState:
         """No loss yet."""
@@ -204,12 +200,9 @@ class Exp3PlusPlus2014(Policy[GapState]):
     [0.5, 0.5]
     """
 
-    c: float = 1.0 / 32.0
+    c: float = real(1.0 / 32.0, least=TINY, most=HUGE)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, above=0.0)
 
     def start(self, setting: Setting) -> GapState:
         """No loss yet."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, chance_seen, observers, reveal_changing, turn_of
 from abex.kernels import kernel
+from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
@@ -145,16 +145,12 @@ class Exp3DOM(Policy[DominatingState]):
     [0.4, 0.2, 0.2, 0.2]
     """
 
-    gamma: float | None = None
+    gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     needs_graph = True
     resizable = False
     remembers = ("chances", "size")
     names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, chance_seen, reveal_changing
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.graph_exp3 import LEAST_CHANCE
@@ -136,17 +136,13 @@ class Exp3GPlusPlus(Policy[GapGraphState]):
     [0.625, 0.375]
     """
 
-    a: float = 3.0
-    b: float = 256.0
+    a: float = real(3.0, least=TINY, most=HUGE)
+    b: float = real(256.0, least=TINY, most=HUGE)
     needs_graph = True
     resizable = False
     remembers = ("chances", "size", "unseen")
     names_matter = True  # arms with equal gap estimates are scanned by number
     also_known_as = ("EXP3.G++",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=0.0)
-        real_number("b", self.b, above=0.0)
 
     def start(self, setting: Setting) -> GapGraphState:
         """Nothing observed."""

@@ -10,14 +10,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
+from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.index_policy import learn_width, widths
 from abex.policies.known_graph import known_graph
 from abex.policies.schema import Count, Grown, MeanOf, Rebuilt, Scratch
-from abex.policies.thompson import learn_beta
+from abex.policies.thompson import MOST_PRIOR, learn_beta
 from abex.randomness import argmax, below
 
 
@@ -65,13 +65,10 @@ class UCBMaxN(Policy[AimedMeans]):
     (True, 1)
     """
 
-    scale: float = 2.0
+    scale: float = real(2.0, least=0.0, most=HUGE)
     needs_graph = True
     resizable = False
     also_known_as = ("UCB-MaxN",)
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
 
     def start(self, setting: Setting) -> AimedMeans:
         """Record of means; unseen arms stand at +inf."""
@@ -150,16 +147,12 @@ class TSMaxN(Policy[AimedBeta]):
     (True, 1)
     """
 
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     needs_graph = True
     resizable = False
     also_known_as = ("TS-MaxN",)
-
-    def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
 
     def start(self, setting: Setting) -> AimedBeta:
         """The prior, for every arm."""
@@ -244,17 +237,11 @@ class TSU(Policy[MixedBeta]):
     (80, 1)
     """
 
-    epsilon: float | None = None
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     also_known_as = ("TS-U",)
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            real_number("epsilon", self.epsilon, least=0.0, most=1.0)
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
 
     def start(self, setting: Setting) -> MixedBeta:
         """The prior, for every arm."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import best_cover, known_graph, only_graph
 from abex.policies.leader import share_among_leaders
@@ -70,17 +70,13 @@ class EpsilonGreedyLP(Policy[CoveredMeans]):
     0
     """
 
-    c: float = 5.1
-    d: float = 0.25
+    c: float = real(5.1, above=0.0, most=HUGE)
+    d: float = real(0.25, least=TINY, most=1.0)
     needs_graph = True
     resizable = False
     changing_graphs = "none"
     names_matter = True  # the program may have several solutions
     also_known_as = ("eps-greedy-LP",)
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, above=0.0)
-        real_number("d", self.d, above=0.0, most=1.0)
 
     def start(self, setting: Setting) -> CoveredMeans:
         """Nothing observed, the program solved."""

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.leader import FEW_ARMS, leader, learn_leader, share_among_leaders
 from abex.policies.means import learn_mean
@@ -164,10 +164,7 @@ class EpsilonGreedy(_EpsilonGreedy):
     [0.1, 0.9]
     """
 
-    epsilon: float = 0.1
-
-    def __post_init__(self) -> None:
-        real_number("epsilon", self.epsilon, least=0.0, most=1.0)
+    epsilon: float = real(0.1, least=0.0, most=1.0)
 
     def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
@@ -203,12 +200,8 @@ class DecayingEpsilonGreedy(_EpsilonGreedy):
     [0.5, 0.5]
     """
 
-    c: float = 5.0
-    d: float = 0.5
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, above=0.0)
-        real_number("d", self.d, above=0.0, most=1.0)
+    c: float = real(5.0, above=0.0, most=HUGE)
+    d: float = real(0.5, least=TINY, most=1.0)
 
     def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""

@@ -10,9 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, whole_number
+from abex.errors import UserError
 from abex.graphs.feedback import Changing, reveal_changing
 from abex.kernels import kernel
+from abex.parameters import truth, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.schema import Fixed, Grown, Rebuilt, Scratch
@@ -203,15 +204,12 @@ class IDSN(Policy[InformationState]):
     0
     """
 
-    grid: int = 100
-    resample: bool = True
+    grid: int = whole(100, least=10, most=10_000)
+    resample: bool = truth(True)
     needs_graph = True
     resizable = False
     names_matter = True  # of laws that are as good, the first is taken
     also_known_as = ("IDS-N",)
-
-    def __post_init__(self) -> None:
-        whole_number("grid", self.grid, least=10, most=10_000)
 
     def start(self, setting: Setting) -> InformationState:
         """Uniform priors."""

@@ -46,6 +46,9 @@ WINDOW = 1.0 + 1.0 / 32.0  # rates for which a table of bounds holds
 PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the levels may have to wait for it
 DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
 MOST_ABOVE = 64  # arms that wait
+MOST_TRIALS = (
+    1000  # a draw needs about 1.2; where bounds are useless, as beside values of 1000, all arms are looked at
+)
 UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
 
 # The places of `Levels.clock`: first level in use (or one before it), end of the used pool, whether all arms
@@ -367,6 +370,27 @@ def try_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     return -1
 
 
+@rare_kernel
+def scan_arms(values: Any, rate: float, rng: Any) -> int:
+    """A draw of the same law that looks at every arm."""
+    top = values[0]
+    for k in range(1, values.size):
+        top = max(top, values[k])
+    total = 0.0
+    for k in range(values.size):
+        total += math.exp(rate * (values[k] - top))
+    rest = rng.random() * total
+    last = 0
+    for k in range(values.size):
+        weight = math.exp(rate * (values[k] - top))
+        if weight > 0.0:
+            last = k
+        rest -= weight
+        if rest < 0.0:
+            break
+    return last
+
+
 @kernel
 def draw_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     """An arm with probability proportional to ``exp(rate * values[arm])``."""
@@ -374,7 +398,8 @@ def draw_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     if fresh > 0 and values[levels.order[0]] == math.inf:  # before all others
         return int(levels.order[below(fresh, rng)])
     make_fit(levels, values, rate)
-    arm = -1
-    while arm < 0:
+    for _ in range(MOST_TRIALS):
         arm = try_arm(levels, values, rate, rng)
-    return arm
+        if arm >= 0:
+            return arm
+    return scan_arms(values, rate, rng)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number, whole_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.schema import Chances, Count, Rebuilt, Within, agree
 from abex.policies.softmax import boltzmann_weights, normalised, pick
@@ -80,16 +80,11 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     [0.333, 0.333, 0.333]
     """
 
-    gamma: float = 0.1
-    alpha: float = 0.4
-    horizon: int = 100
+    gamma: float = real(0.1, least=0.0, most=1.0)
+    alpha: float = real(0.4, least=0.0, most=HUGE)
+    horizon: int = whole(100, least=1, most=MOST_STEPS)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        real_number("gamma", self.gamma, least=0.0, most=1.0)
-        real_number("alpha", self.alpha, least=0.0)
-        whole_number("horizon", self.horizon, least=1)
 
     def start(self, setting: Setting) -> MultiBoostState:
         """Nothing tried yet."""

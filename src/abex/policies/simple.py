@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import whole_number
 from abex.kernels import kernel
+from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
 from abex.policies.schema import Count, Fixed, MeanOf, Scratch, UpToArms, agree
@@ -117,13 +117,9 @@ class ExploreThenCommit(Policy[Commitment]):
     1
     """
 
-    observations: int | None = None
+    observations: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     resizable = False
     also_known_as = ("ETC",)
-
-    def __post_init__(self) -> None:
-        if self.observations is not None:
-            whole_number("observations", self.observations, least=1)
 
     @property
     def needs_horizon(self) -> bool:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number, true_or_false
 from abex.kernels import kernel
+from abex.parameters import real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.schema import Grown, Scratch
@@ -76,15 +76,10 @@ class Thompson(Policy[BetaState]):
     1
     """
 
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
-
-    def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0, most=MOST_PRIOR)
-        real_number("failures", self.failures, above=0.0, most=MOST_PRIOR)
-        true_or_false("resample", self.resample)
 
     def _many(self, setting: Setting) -> bool:
         # below 1 the density has no tangent above it
