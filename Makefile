@@ -10,7 +10,7 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-.PHONY: run test fuzz lint docs clean
+.PHONY: run test fuzz mutants lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -27,6 +27,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html

@@ -124,7 +124,7 @@ def keep(path: Path, content: bytes) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays kept in ``path``; None if there are none or they cannot be read."""
+    """The arrays kept in ``path``; None if there are none or they cannot be read, whatever has happened to them."""
     try:
         return arrays_of(path)
     except UserError:

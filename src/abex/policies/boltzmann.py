@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,11 @@ from abex.parameters import HUGE, choice, real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
-from abex.policies.levels import draw_arm, new_levels, refile_arm
+from abex.policies.levels import Levels, draw_arm, new_levels, refile_arm
 from abex.policies.means import learn_mean
+from abex.policies.schema import Count, MeanOf, Scratch
 from abex.policies.softmax import MOST_RATE, boltzmann_weights, normalised, pick, root_rate
+from abex.policies.sound_levels import sound_levels
 from abex.randomness import argmax
 
 SCHEDULES = ("sqrt", "log", "constant")
@@ -26,11 +28,15 @@ MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apar
 class BoltzmannState(NamedTuple):
     """Means, scratch for the weights, and the rate with the number of its schedule."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    weights: Any  # float64 (K,), scratch; Levels where there are many arms
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    weights: Annotated[Any, Scratch()]  # float64 (K,); Levels where there are many arms
     eta: float
     schedule: int
+
+    def restored(self, fresh: BoltzmannState) -> BoltzmannState:
+        """Levels that do not file these means are made anew."""
+        return self._replace(weights=restored_weights(self, fresh))
 
 
 @kernel
@@ -49,6 +55,13 @@ def initial_mean(initial: float | None) -> float:
 def boltzmann_sampler(pulls: NDArray[np.float64], initial: float) -> Any:
     """What draws need beside the means: scratch for the weights of few arms, `Levels` of many."""
     return new_levels(pulls, initial) if pulls.size > crossover.BOLTZMANN else np.zeros(pulls.size)
+
+
+def restored_weights(state: Any, fresh: Any) -> Any:
+    """The weights of a state from a file; levels, where there are many arms, are those of its means."""
+    if not isinstance(state.weights, Levels):
+        return state.weights
+    return sound_levels(state.weights, state.means, state.pulls > 0.0, float(fresh.means[0]))
 
 
 @kernel
@@ -150,9 +163,9 @@ class Boltzmann(Policy[BoltzmannState]):
 class GumbelState(NamedTuple):
     """Means, scratch, the width C, and whether one noise serves all arms."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     scale: float
     shared_noise: bool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from abex.kernels import kernel
 from abex.parameters import HUGE, real
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.schema import Chances, Within
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.policies.sum_tree import (
     Exp3Tree,
@@ -28,8 +29,8 @@ from abex.policies.sum_tree import (
 class WeightState(NamedTuple):
     """Log-weights, the law of the last decision, and three rates whose meaning is the policy's."""
 
-    scores: PerArm  # float64 (K,), log-weights up to the policy's scale
-    chances: PerArm  # float64 (K,), probabilities of the last select
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
+    chances: Annotated[PerArm, Chances(floor="mixing")]  # float64 (K,), probabilities of the last select
     mixing: float
     bonus: float
     step: float
@@ -131,8 +132,8 @@ class Exp3(Policy[Any]):
 class LossState(NamedTuple):
     """Estimated cumulative losses and the law of the last decision; nan rates follow the step."""
 
-    losses: PerArm  # float64 (K,)
-    chances: PerArm  # float64 (K,)
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
     eta: float
 
 

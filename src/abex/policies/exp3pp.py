@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,25 @@ from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
+from abex.policies.schema import Chances, Count, MeanOf, Rebuilt, Scratch, Within
 from abex.policies.softmax import pick
 
 
 class GapState(NamedTuple):
     """Estimated losses, plain means of the losses, the law of the last decision, and the constants."""
 
-    losses: PerArm  # float64 (K,), importance-weighted sums
-    pulls: PerArm  # float64 (K,)
-    mean_losses: PerArm  # float64 (K,), unweighted
-    chances: PerArm  # float64 (K,)
-    floors: PerArm  # float64 (K,), scratch: exploration rate of each arm
-    untried: NDArray[np.int64]  # (1,), arms never pulled
+    losses: Annotated[PerArm, Within()]  # float64 (K,), importance-weighted sums
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    mean_losses: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), unweighted
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    floors: Annotated[PerArm, Scratch()]  # float64 (K,), exploration rate of each arm
+    untried: Annotated[NDArray[np.int64], Rebuilt()]  # (1,), arms never pulled
     first: float
     second: float
+
+    def restored(self, fresh: GapState) -> GapState:
+        """Arms never pulled are counted."""
+        return self._replace(untried=np.array([np.count_nonzero(self.pulls == 0.0)]))
 
 
 def gap_state(n_arms: int, first: float, second: float) -> GapState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from abex.policies.known_graph import (
     known_graph,
     typical_graphs,
 )
+from abex.policies.schema import Chances, Law, Within
 from abex.policies.softmax import boltzmann_weights, pick
 
 LEAST_CHANCE = (
@@ -32,10 +33,10 @@ LEAST_CHANCE = (
 class CoverState(NamedTuple):
     """Log-weights mixed with an exploration law, one for each of the graphs that take turns."""
 
-    scores: PerArm  # float64 (K,), log-weights
-    chances: PerArm  # float64 (K,), probabilities of the last select
-    spread: NDArray[np.float64]  # (period, K) or (1, K), where to explore
-    mixing: NDArray[np.float64]  # (period,) or (1,), how much
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
+    chances: Annotated[PerArm, Chances()]  # float64 (K,), probabilities of the last select
+    spread: Annotated[NDArray[np.float64], Law()]  # (period, K) or (1, K), where to explore
+    mixing: Annotated[NDArray[np.float64], Within(0.0, 1.0)]  # (period,) or (1,), how much
     step: float
     graph: Changing
 

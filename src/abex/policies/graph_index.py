@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
 from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.index_policy import learn_width
+from abex.policies.index_policy import learn_width, widths
 from abex.policies.known_graph import known_graph
+from abex.policies.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 from abex.policies.thompson import MOST_PRIOR, learn_beta
 from abex.randomness import argmax, below
 
@@ -23,13 +24,17 @@ from abex.randomness import argmax, below
 class AimedMeans(NamedTuple):
     """Means with their widths, the graph, and room for the arms that show another."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
-    score: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    narrow: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     scale: float
     graph: Changing
+
+    def restored(self, fresh: AimedMeans) -> AimedMeans:
+        """The widths follow from the observations."""
+        return self._replace(narrow=widths(self.pulls))
 
 
 @dataclass(frozen=True)
@@ -104,10 +109,10 @@ class UCBMaxN(Policy[AimedMeans]):
 class AimedBeta(NamedTuple):
     """Beta posteriors, the graph, and room for the arms that show another."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     resample: bool
     graph: Changing
 
@@ -191,9 +196,9 @@ class TSMaxN(Policy[AimedBeta]):
 class MixedBeta(NamedTuple):
     """Beta posteriors and the share of uniform pulls (nan: it follows the step)."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     resample: bool
     epsilon: float
 

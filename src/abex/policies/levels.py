@@ -26,12 +26,13 @@ numbers that are set, never accumulated as fractions: nothing drifts, however lo
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, rare_kernel
+from abex.policies.schema import Checked
 from abex.randomness import below
 
 LEVELS = 256
@@ -59,20 +60,28 @@ ANCHOR, SCALE, FILED, LOW, HIGH, ZERO, ONE, TOTAL = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class Levels(NamedTuple):
-    """Arms filed by value, and bounds on their weights."""
+    """Arms filed by value, and bounds on their weights; `sound_levels` checks what a file holds of them."""
 
-    level: NDArray[np.int32]  # (K,), the level of an arm, TAIL or FRESH
-    place: NDArray[np.int32]  # (K,), where it stands in the list of its level
-    order: NDArray[np.int32]  # (K,), first the arms never observed, then the others
-    pool: NDArray[np.int32]  # the lists of the levels
-    start: NDArray[np.int64]  # (LEVELS,), where a level's list begins in the pool
-    room: NDArray[np.int64]  # (LEVELS,), how long it may get there
-    arms: NDArray[np.int64]  # (LEVELS + 2,), arms of each level, of the tail, and never observed
-    upper: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is larger (in units of mass)
-    lower: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is smaller
-    mass: NDArray[np.float64]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
-    clock: NDArray[np.int64]  # (6,)
-    grid: NDArray[np.float64]  # (7,): value at the top, levels per unit, rates, value of weight 1, unit
+    level: Annotated[NDArray[np.int32], Checked()]  # (K,), the level of an arm, TAIL or FRESH
+    place: Annotated[NDArray[np.int32], Checked()]  # (K,), where it stands in the list of its level
+    order: Annotated[NDArray[np.int32], Checked()]  # (K,), first the arms never observed, then the others
+    pool: Annotated[NDArray[np.int32], Checked()]  # the lists of the levels
+    start: Annotated[NDArray[np.int64], Checked()]  # (LEVELS,), where a level's list begins in the pool
+    room: Annotated[NDArray[np.int64], Checked()]  # (LEVELS,), how long it may get there
+    arms: Annotated[
+        NDArray[np.int64], Checked()
+    ]  # (LEVELS + 2,), arms of each level, of the tail, and never observed
+    upper: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (LEVELS + 2,), no weight of the level is larger (in units of mass)
+    lower: Annotated[NDArray[np.float64], Checked()]  # (LEVELS + 2,), no weight of the level is smaller
+    mass: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
+    clock: Annotated[NDArray[np.int64], Checked()]  # (6,)
+    grid: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (7,): value at the top, levels per unit, rates, value of weight 1, unit
 
 
 def new_levels(observations: NDArray[np.float64], initial: float) -> Levels:

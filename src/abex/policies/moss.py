@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from abex.policies.base import PerArm, Setting
 from abex.policies.index_policy import IndexPolicy
 from abex.policies.indices import moss_bound
 from abex.policies.means import learn_mean
+from abex.policies.schema import Count, MeanOf, Scratch
 from abex.policies.tournament import MINIMAX
 from abex.randomness import argmax
 
@@ -22,9 +23,9 @@ from abex.randomness import argmax
 class MossState(NamedTuple):
     """Means, and what the logarithm of MOSS compares the observations with."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     horizon: float  # nan: the current step
     factor: float
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from abex.kernels import kernel
 from abex.parameters import real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.schema import Grown, Scratch
 from abex.policies.thompson_levels import learn_levels, new_beta_levels, select_beta
 from abex.randomness import argmax
 
@@ -21,9 +22,9 @@ MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier
 class BetaState(NamedTuple):
     """Parameters of each arm's Beta posterior, scratch, and whether fractions are resampled."""
 
-    successes: PerArm  # float64 (K,), prior included
-    failures: PerArm  # float64 (K,), prior included
-    score: PerArm  # float64 (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,), prior included
+    failures: Annotated[PerArm, Grown()]  # float64 (K,), prior included
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     resample: bool
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.schema import Chances, Within, agree
 from abex.policies.softmax import normalised, pick
 
 ESTIMATORS = ("RV", "IW")
@@ -20,11 +21,17 @@ ESTIMATORS = ("RV", "IW")
 class TsallisState(NamedTuple):
     """Estimated losses, the law of the last decision, and the learning rate (over sqrt(t) if it decays)."""
 
-    losses: PerArm  # float64 (K,)
-    chances: PerArm  # float64 (K,)
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
     rate: float
     decays: bool
     reduced: bool
+
+    def restored(self, fresh: TsallisState) -> TsallisState:
+        """The smallest loss must not drown what is subtracted from it before the first step of Newton's method."""
+        most = 2.0**50 * 2.0 / self.rate
+        agree(bool(abs(self.losses.min()) <= most), f"losses must begin below {most:g}")
+        return self
 
 
 @kernel
