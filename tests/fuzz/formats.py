@@ -77,10 +77,23 @@ ALL: dict[str, Format] = {
         mended="10^400, 1e12 seeds, 100,000 brackets, dates, numbers for tables and names, unknown keys of boosting problems",
     ),
     "command line": Format("commands", share=0.3, mended="numbers that are none, too large or endless"),
-    "stores of results": Format("stores", share=0.15, needs="abex.results.store"),
-    "parsed data": Format("stores", "parsed", "run_parsed", 0.05),
-    "player files": Format("players", share=0.5),
-    "model files": Format("models", share=0.1),
+    "stores of results": Format(
+        "stores",
+        share=0.15,
+        mended="tables without checksums, texts that are none",
+        needs="abex.results.store",
+    ),
+    "parsed data": Format(
+        "stores", "parsed", "run_parsed", 0.05, "damaged headers and members that are no arrays"
+    ),
+    "player files": Format(
+        "players",
+        share=0.5,
+        mended="states of wrong shapes, arms that do not exist, broken graphs",
+    ),
+    "model files": Format(
+        "models", share=0.1, mended="trees in a circle or without end, votes that are no numbers, wrong types"
+    ),
 }
 
 
