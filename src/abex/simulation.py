@@ -25,7 +25,7 @@ from abex.environments.base import Environment, Rules
 from abex.errors import UserError, shown, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.graphs.graph import as_graph
-from abex.kernels import compiled, foreign
+from abex.kernels import compiled, compiling, foreign
 from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
@@ -125,11 +125,16 @@ def play_replication(
     cursor = np.array([0, environment.n_arms])  # the next checkpoint; how many arms there are
     totals, seen = np.zeros(2), np.zeros(widest, np.int64)
     tail = (checkpoints, regret, hits, cursor, totals, seen, rng)
+    name = _short(str(policy))
     first, chunk, spent, timed = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0, 0
     while first <= horizon and not stopped():
         last = min(horizon, first + chunk - 1)
         began = time.thread_time_ns()
-        with np.errstate(over="ignore"), arms_exist(policy, environment.n_arms):  # 64-bit words wrap around
+        with (
+            np.errstate(over="ignore"),  # 64-bit words wrap around
+            arms_exist(policy, environment.n_arms),
+            compiling(name, stopped),
+        ):
             play(state, world, feedback, first, last, *tail)
         took = time.thread_time_ns() - began
         if first > 1 or last == horizon:  # the first piece may have compiled

@@ -2,8 +2,8 @@
 
 Loading machine code is running it, and what Numba writes is unpickled, which runs it too. So nothing is unpickled unless
 it lies in a file of the user who runs us, in a folder of theirs that nobody else may enter (0700), and carries the checksum of
-what was written. An entry that is damaged is deleted and compiled anew. Where nothing can be kept, all works as well, compiled once
-in each process; one warning says why.
+what was written. An entry that is damaged is deleted and compiled anew. Where nothing can be kept, all works as well,
+compiled once in each process; one warning says why.
 
 An entry is one file, so nothing can disagree with an index. Its name is a hash of all that the code depends on: the
 function and what it closes over, the types of its arguments, the sources (`sources.stamp_of`), the versions of Python, Numba,
@@ -53,7 +53,9 @@ def cache_folder() -> Path | None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         if not (is_mine(os.lstat(folder)) and is_mine(os.stat(folder))):
-            _not_kept(f"{folder} belongs to another user: delete it, or name a folder of your own in ABEX_CACHE")
+            _not_kept(
+                f"{folder} belongs to another user: delete it, or name a folder of your own in ABEX_CACHE"
+            )
             return None
         if os.name == "posix" and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
             folder.chmod(0o700)
@@ -151,7 +153,9 @@ class KernelCache:
         self.name = re.sub(r"[^\w.]", "", name.removeprefix(f"{NAME}."))[-100:]
         together = [function, *kernels]
         stamp = stamp_of({one.__module__ for one in functions_in(together)})
-        described = "\n".join([repr([description(one) for one in together]), str(stamp), environment(), options])
+        described = "\n".join(
+            [repr([description(one) for one in together]), str(stamp), environment(), options]
+        )
         self.described = None if stamp is None else described
 
     @property
@@ -249,7 +253,9 @@ def description(value: Any) -> Any:
     function = getattr(value, "py_func", value)
     if isinstance(function, FunctionType):
         code = function.__code__
-        body = hashlib.sha256(code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode())
+        body = hashlib.sha256(
+            code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()
+        )
         inside = [description(cell.cell_contents) for cell in function.__closure__ or ()]
         return (function.__module__, function.__qualname__, code.co_firstlineno, body.hexdigest(), inside)
     if isinstance(value, tuple | list):

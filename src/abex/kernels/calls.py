@@ -43,7 +43,7 @@ def call_at(function: Any, arguments: tuple[Any, ...]) -> Any:
 
 @before_compiling
 def _register_call_at() -> None:
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
     from numba.core import cgutils, types, typing
     from numba.extending import lower_builtin, overload, type_callable
 
@@ -69,6 +69,7 @@ def _register_call_at() -> None:
 
     @overload(call_at)  # type: ignore[untyped-decorator]
     def by_name(function: Any, arguments: Any) -> Any:
-        if isinstance(function, types.Dispatcher):
-            return lambda function, arguments: function(*arguments)
-        return None
+        def call(function: Any, arguments: Any) -> Any:
+            return function(*arguments)
+
+        return call if isinstance(function, types.Dispatcher) else None

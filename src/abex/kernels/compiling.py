@@ -44,7 +44,7 @@ def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
 
 
 def let_kernels_allocate() -> None:
-    """From now on, compile our kernels too with reference counting."""
+    """From now on, compile our kernels too with reference counting (which is slow in what becomes part of its callers)."""
     global _kernels_allocate
     _kernels_allocate = True
 
@@ -133,7 +133,7 @@ def _register(kernels: Iterable[Callable[..., Any]]) -> None:
     for unknown, inline in {**dict.fromkeys(kernels, True), **_waiting}.items():
         if unknown not in _registered:
             options = _options([unknown], lean=False)
-            if usable("options"):
+            if "no_cfunc_wrapper" in options:
                 options["forceinline"] = inline
             options.pop("nogil")
             register_jitable(**options)(unknown)
@@ -146,9 +146,11 @@ def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str
     options: dict[str, Any] = {"nogil": True, "error_model": "python" if foreign(functions) else "numpy"}
     if bounds_checked():
         options["boundscheck"] = True
-    if usable("options"):
-        options["no_cfunc_wrapper"] = True  # nobody calls through C: the wrapper would be a second copy to compile
-        if lean and not _kernels_allocate:
+    if usable("options") and not _kernels_allocate:
+        options["no_cfunc_wrapper"] = (
+            True  # nobody calls through C: the wrapper would be a second copy to compile
+        )
+        if lean:
             options["_nrt"] = False
     return options
 

@@ -70,7 +70,11 @@ def version_is_tested() -> bool:
 
 
 def _slower(reason: str) -> None:
-    warnings.warn(f"only the public interfaces of Numba are used: {reason}; this is slower", CompilerWarning, stacklevel=3)
+    warnings.warn(
+        f"only the public interfaces of Numba are used: {reason}; this is slower",
+        CompilerWarning,
+        stacklevel=3,
+    )
 
 
 def _remembered(name: str) -> bool:

@@ -13,9 +13,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from abex.kernels.cache import KernelCache
+
 PATIENCE = 0.3  # seconds of compiling about which nobody is told
 
-_told: list[Callable[[str], None]] = []  # who is told
+Teller = Callable[[str, bool], None]  # of a name, and whether the code is kept on disk
+
+_told: list[Teller] = []
 
 
 class _Thread(threading.local):
@@ -35,14 +39,14 @@ class CompilationStopped(BaseException):
 
 
 @contextmanager
-def on_compiling(tell: Callable[[str], None]) -> Iterator[None]:
-    """Within, call ``tell`` with the name of whatever takes more than a moment to compile, from any thread, once for each name."""
+def on_compiling(tell: Teller) -> Iterator[None]:
+    """Within, ``tell(name, kept)`` of all that takes more than a moment to compile, in any thread, once for each name."""
     names: set[str] = set()
 
-    def once(what: str) -> None:
+    def once(what: str, kept: bool) -> None:
         if what not in names:
             names.add(what)
-            tell(what)
+            tell(what, kept)
 
     _told.append(once)
     try:
@@ -77,8 +81,9 @@ def watch() -> None:
             """A function, or one inside it."""
             _here.depth += 1
             if _here.depth == 1 and _told:
-                what = _here.what or getattr(started.data.get("dispatcher"), "__name__", "a function")
-                _here.timer = threading.Timer(PATIENCE, _tell, [what])
+                function = started.data.get("dispatcher")
+                kept = isinstance(getattr(function, "_cache", None), KernelCache)
+                _here.timer = threading.Timer(PATIENCE, _tell, [_here.what or _part(function), kept])
                 _here.timer.daemon = True
                 _here.timer.start()
 
@@ -104,6 +109,11 @@ def watch() -> None:
     event.register("numba:run_pass", Passes())
 
 
-def _tell(what: str) -> None:
+def _part(function: Any) -> str:
+    """The part of the package that a function belongs to, such as "boosting"."""
+    return str(getattr(function, "__module__", "")).removeprefix("abex.").split(".")[0] or "a function"
+
+
+def _tell(what: str, kept: bool) -> None:
     for tell in list(_told):
-        tell(what)
+        tell(what, kept)
