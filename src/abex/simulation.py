@@ -25,7 +25,7 @@ from abex.environments.base import Environment, Rules
 from abex.errors import UserError, shown, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.graphs.graph import as_graph
-from abex.kernels import compiled, compiling, foreign
+from abex.kernels import compile_as, compiled, foreign
 from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
@@ -133,7 +133,7 @@ def play_replication(
         with (
             np.errstate(over="ignore"),  # 64-bit words wrap around
             arms_exist(policy, environment.n_arms),
-            compiling(name, stopped),
+            compile_as(name, stopped),
         ):
             play(state, world, feedback, first, last, *tail)
         took = time.thread_time_ns() - began

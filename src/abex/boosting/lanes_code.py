@@ -22,16 +22,20 @@ def product(m: VectorBuilder, c: Any = None) -> Any:
 
 
 def clear(m: VectorBuilder) -> None:
+    """Write `lanes.clear`."""
     count = m.values["count"]
     with m.loop(m.index(0), count) as at:
         m.store(m.constant(0.0), "out", at)
 
 
 def multiply(m: VectorBuilder) -> None:
+    """Write `lanes.multiply`."""
     m.store(product(m), "out", m.values["o"])
 
 
 def add_magnitudes(m: VectorBuilder) -> None:
+    """Write `lanes.add_magnitudes`."""
+
     def emit(columns: list[Any]) -> None:
         for c in columns:
             m.add_to("out", m.builder.add(m.row(m.values["o"]), c), m.magnitude(product(m, c)))
@@ -40,6 +44,7 @@ def add_magnitudes(m: VectorBuilder) -> None:
 
 
 def add_to_bins(m: VectorBuilder) -> None:
+    """Write `lanes.add_to_bins`."""
     b, first, last = m.builder, m.values["first"], m.values["last"]
     number = m.index
     mask = b.sub(m.values["several"], number(1))
@@ -95,10 +100,13 @@ def current(m: VectorBuilder, at: Any, c: Any) -> Any:
 
 
 def sum_products(m: VectorBuilder) -> None:
+    """Write `lanes.sum_products`."""
     sum_rows(m, "sums", lambda at, c: current(m, at, c))
 
 
 def settle(m: VectorBuilder) -> None:
+    """Write `lanes.settle`."""
+
     def settled(at: Any, c: Any) -> Any:
         value = current(m, at, c)
         value = m.with_sign_of(value, m.larger(m.magnitude(value), m.load("floor", c)))
@@ -109,10 +117,12 @@ def settle(m: VectorBuilder) -> None:
 
 
 def sum_bins(m: VectorBuilder) -> None:
+    """Write `lanes.sum_bins`."""
     sum_rows(m, "out", lambda at, c: m.load("sums", m.builder.add(m.row(at), c)))
 
 
 def note_masses(m: VectorBuilder) -> None:
+    """Write `lanes.note_masses`."""
     b, lane = m.builder, m.values["lane"]
     number = m.index(m.lanes)
 
@@ -129,6 +139,7 @@ def note_masses(m: VectorBuilder) -> None:
 
 
 def join_bins(m: VectorBuilder) -> None:
+    """Write `lanes.join_bins`."""
     b = m.builder
     count = m.row(m.values["bins"])
     with m.loop(m.index(1), m.values["several"]) as copy:
@@ -138,6 +149,7 @@ def join_bins(m: VectorBuilder) -> None:
 
 
 def add_weighted_bins(m: VectorBuilder) -> None:
+    """Write `lanes.add_weighted_bins`."""
     b, bins = m.builder, m.values["bins"]
     zero = m.index(0)
 
@@ -189,6 +201,7 @@ class Running:
 
 
 def sweep(m: VectorBuilder) -> None:
+    """Write `lanes.sweep`."""
     b, bins, crossing = m.builder, m.values["bins"], m.values["crossing"]
     zero, one = m.index(0), m.index(1)
 
@@ -209,6 +222,7 @@ def sweep(m: VectorBuilder) -> None:
 
 
 def cross_rows(m: VectorBuilder) -> None:
+    """Write `lanes.cross_rows`."""
     b, first = m.builder, m.values["first"]
 
     def emit(columns: list[Any]) -> None:
@@ -226,6 +240,7 @@ def cross_rows(m: VectorBuilder) -> None:
 
 
 def cross_bins(m: VectorBuilder) -> None:
+    """Write `lanes.cross_bins`."""
     b = m.builder
 
     def emit(columns: list[Any]) -> None:

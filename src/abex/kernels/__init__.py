@@ -23,15 +23,15 @@ from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
 from abex.kernels.calls import address_of, call_at
 from abex.kernels.compiling import compiled, fast, foreign, kernel, rare_kernel
 from abex.kernels.sources import source_stamp
-from abex.kernels.watching import compiling, on_compiling
+from abex.kernels.watching import compile_as, on_compiling
 
 __all__ = [
     "CompilerWarning",
     "address_of",
     "cache_folder",
     "call_at",
+    "compile_as",
     "compiled",
-    "compiling",
     "fast",
     "foreign",
     "kernel",

@@ -4,8 +4,7 @@ Machine code depends on the functions that it was compiled from and on what they
 stand in the module of the function, or come there by an import at the top of it, and so on. The stamp of a function
 is therefore a hash of the whole text of every module that can be reached so. It relies on rules to which
 `tests/test_kernels_sources.py` holds the package: what a kernel names is imported by statements that begin a line, none of them
-relative; no package gives one of its submodules' names to something else; no module assigns to a name of another. (An import
-inside a function binds no name that a kernel could see.)
+relative, and no module assigns to a name of another. (An import inside a function binds no name that a kernel could see.)
 """
 
 from __future__ import annotations
@@ -86,7 +85,11 @@ def imports(module: str) -> frozenset[str]:
         listed = _COMMENT.sub("", names).strip("() \n").split(",")
         for name in (part.split()[0] for part in listed if part.split()):
             submodule = f"{source}.{name}"
-            found.add(source if _file(submodule) is None else submodule)
+            if _file(submodule) is not None:
+                found.add(submodule)
+                if name.encode() not in (_content(source) or b""):
+                    continue  # the package has nothing else of this name
+            found.add(source)
     return frozenset(name for name in found if name.split(".")[0] == NAME and name != module)
 
 

@@ -56,7 +56,7 @@ def on_compiling(tell: Teller) -> Iterator[None]:
 
 
 @contextmanager
-def compiling(what: str, stopped: Callable[[], bool] | None = None) -> Iterator[None]:
+def compile_as(what: str, stopped: Callable[[], bool] | None = None) -> Iterator[None]:
     """Within, what this thread compiles is called ``what``, and is left with `CompilationStopped` once ``stopped()``."""
     before = _here.what, _here.stopped
     _here.what, _here.stopped = what, stopped
