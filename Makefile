@@ -7,7 +7,9 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: run test lint docs clean
+OLDEST_NUMBA = 0.61.0
+
+.PHONY: run test oldest lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -15,12 +17,21 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
+# the boundary to the compiler on the oldest Numba that may be installed; `make test` runs it on the newest
+oldest: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_kernels_cache.py tests/test_kernels_interfaces.py
+
+$(VENV)-oldest/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet 'numba==$(OLDEST_NUMBA)' 'numpy==2.0.*' pytest -e .
+	touch $@
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
@@ -36,4 +47,4 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build
+	rm -rf $(VENV) $(VENV)-oldest .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build
