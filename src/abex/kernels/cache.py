@@ -278,10 +278,10 @@ def kinds_described(signature: Any) -> str | None:
         if isinstance(kind, types.Dispatcher | types.Function):
             yield ""
             return
-        if isinstance(kind, types.BaseNamedTuple):
+        if isinstance(kind, types.BaseNamedTuple):  # type: ignore[attr-defined]
             module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
             yield f"{module}.{name}{kind.fields}" if module.split(".")[0] == NAME else ""
-        if isinstance(kind, types.BaseTuple):
+        if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
             for inner in kind.types:
                 yield from words(inner)
         yield str(kind)
