@@ -1,15 +1,18 @@
 # Two commands do everything on a machine with Python 3.11+, git and make:
 #   make run     installs into .venv and reproduces the paper's experiments at small scale
 #   make test    installs into .venv and runs all tests
+# and `make fuzz` throws 100,000 forged inputs at every reader (CASES=, SEED=).
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 WORKERS ?= 2
+CASES ?= 100000
+SEED ?= 1
 
 OLDEST_NUMBA = 0.61.0
 
-.PHONY: run test oldest lint docs clean
+.PHONY: run test oldest fuzz mutants lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -26,12 +29,18 @@ $(VENV)-oldest/.installed: pyproject.toml
 	$(VENV)-oldest/bin/python -m pip install --quiet 'numba==$(OLDEST_NUMBA)' 'numpy==2.0.*' pytest -e .
 	touch $@
 
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
