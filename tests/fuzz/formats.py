@@ -40,7 +40,7 @@ class Format(NamedTuple):
 ALL: dict[str, Format] = {
     "NumPy npy, npz": Format(
         "arrays",
-        mended="headers that promise more than follows, objects and records, packed zeros, names that are no text",
+        mended="headers that promise more than follows, objects and records, packed zeros",
     ),
     "saved curves": Format("arrays", "curves", "run_curves", 0.5, "packed zeros"),
     "MATLAB mat": Format(
@@ -60,7 +60,7 @@ ALL: dict[str, Format] = {
         "tables",
         "arff",
         share=0.7,
-        mended="lone carriage returns, attributes of no kind, long nominal values",
+        mended="lone carriage returns, long nominal values",
     ),
     "LIBSVM": Format(
         "tables", "libsvm", share=0.7, mended="an index of 2,000,000,000, indices beyond 64 bits"
@@ -76,7 +76,11 @@ ALL: dict[str, Format] = {
         "experiments",
         mended="10^400, 1e12 seeds, 100,000 brackets, dates, numbers for tables and names, unknown keys of boosting problems",
     ),
-    "command line": Format("commands", share=0.3, mended="numbers that are none, too large or endless"),
+    "command line": Format(
+        "commands",
+        share=0.3,
+        mended="names of files that are too long, gaps of 1e-300, replications without end",
+    ),
     "stores of results": Format(
         "stores",
         share=0.15,
