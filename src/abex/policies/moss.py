@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import real_number, whole_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies import crossover
 from abex.policies.base import PerArm, Setting
 from abex.policies.index_policy import IndexPolicy
 from abex.policies.indices import moss_bound
 from abex.policies.means import learn_mean
+from abex.policies.schema import Count, MeanOf, Scratch
 from abex.policies.tournament import MINIMAX
 from abex.randomness import argmax
 
@@ -22,9 +23,9 @@ from abex.randomness import argmax
 class MossState(NamedTuple):
     """Means, and what the logarithm of MOSS compares the observations with."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     horizon: float  # nan: the current step
     factor: float
 
@@ -67,11 +68,7 @@ class MOSS(IndexPolicy):
     (18, 1)
     """
 
-    horizon: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.horizon is not None:
-            whole_number("horizon", self.horizon, least=1)
+    horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
 
     @property
     def needs_horizon(self) -> bool:
@@ -127,11 +124,8 @@ class AnytimeMOSS(IndexPolicy):
     (18, 1)
     """
 
-    a: float = 1.35
+    a: float = real(1.35, above=-1.0, most=HUGE)
     also_known_as = ("MOSS-anytime",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=-1.0)
 
     def _plain(self, setting: Setting) -> MossState:
         """Record of means; unseen arms stand at +inf."""
