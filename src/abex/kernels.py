@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,9 +26,12 @@ PACKAGE = Path(__file__).resolve().parent
 UNUSED_DAYS = 14  # a stamp nobody has used for so long is deleted
 
 _waiting: dict[Callable[..., Any], bool] = {}  # kernel -> whether it becomes part of its callers
+_waiting_dispatches: dict[Callable[..., Any], tuple[Callable[..., Any], dict[type, Callable[..., Any]]]] = {}
 _registered: set[Callable[..., Any]] = set()
 _lessons: list[Callable[[], None]] = []
 _lock = threading.RLock()
+# nobody calls a kernel through C: the wrapper would be a second copy to compile
+_INLINED = {"error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Function) -> Function:
@@ -45,6 +48,42 @@ def rare_kernel(function: Function) -> Function:
     """
     _waiting[function] = False
     return function
+
+
+def single_dispatch(function: Function) -> Function:
+    """A kernel that is written once for each class of record its first argument may have.
+
+    As with `functools.singledispatch`, ``@function.register(Record)`` adds the kernel for a class, and the function itself
+    serves all classes that have none. Python looks the class up at each call, compiled code when it is compiled.
+
+    >>> from typing import NamedTuple
+    >>> class Square(NamedTuple):
+    ...     side: float
+    >>> @single_dispatch
+    ... def area(shape):
+    ...     return 0.0
+    >>> @area.register(Square)
+    ... def area_of_square(shape):
+    ...     return shape.side * shape.side
+    >>> area(Square(3.0)), area((3.0,))
+    (9.0, 0.0)
+    """
+    variants: dict[type, Callable[..., Any]] = {}
+
+    @wraps(function)
+    def dispatch(record: Any, *arguments: Any) -> Any:
+        return variants.get(type(record), function)(record, *arguments)
+
+    def register(record_class: type) -> Callable[[Function], Function]:
+        def add(variant: Function) -> Function:
+            variants[record_class] = variant
+            return variant
+
+        return add
+
+    dispatch.register = register  # type: ignore[attr-defined]
+    _waiting_dispatches[dispatch] = (function, variants)
+    return dispatch  # type: ignore[return-value]
 
 
 def before_compiling(lesson: Callable[[], None]) -> Callable[[], None]:
@@ -74,10 +113,12 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
                 _lessons.pop()()
             for unknown, inline in {**dict.fromkeys(kernels, True), **_waiting}.items():
                 if unknown not in _registered:
-                    # nobody calls a kernel through C: the wrapper would be a second copy to compile
-                    register_jitable(error_model="numpy", forceinline=inline, no_cfunc_wrapper=True)(unknown)
+                    register_jitable(**{**_INLINED, "forceinline": inline})(unknown)
                     _registered.add(unknown)
             _waiting.clear()
+            while _waiting_dispatches:
+                dispatch, (default, variants) = _waiting_dispatches.popitem()
+                _register_dispatch(dispatch, default, variants)
             folder = cache_folder() if ours else None
             options = {
                 "cache": folder is not None,
@@ -92,6 +133,17 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
         return result  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _register_dispatch(
+    dispatch: Callable[..., Any], default: Callable[..., Any], variants: dict[type, Callable[..., Any]]
+) -> None:
+    """Let compiled code find the variant of `single_dispatch` by the class of the record."""
+    from numba.extending import overload
+
+    @overload(dispatch, strict=False, jit_options=_INLINED)  # type: ignore[untyped-decorator]
+    def choose(*arguments: Any) -> Any:
+        return variants.get(getattr(arguments[0], "instance_class", None), default)  # type: ignore[arg-type]
 
 
 def foreign(kernels: Iterable[Callable[..., Any]]) -> bool:

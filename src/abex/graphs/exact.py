@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.divergence import bernoulli_kl
 from abex.errors import UserError, real_number
 from abex.graphs.covers import (
     greedy_acyclic_set,
@@ -22,7 +23,6 @@ from abex.graphs.covers import (
 )
 from abex.graphs.graph import Graph
 from abex.graphs.programs import TIME_LIMIT, Cover, solve_covering
-from abex.theory.lower_bounds import bernoulli_kl
 
 LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
 

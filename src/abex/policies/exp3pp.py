@@ -13,7 +13,7 @@ from abex.errors import real_number
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
-from abex.policies.softmax import pick
+from abex.samplers.softmax import pick
 
 
 class GapState(NamedTuple):

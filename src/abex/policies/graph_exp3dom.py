@@ -16,7 +16,7 @@ from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
-from abex.policies.softmax import boltzmann_weights, pick
+from abex.samplers.softmax import pick, softmax_weights
 
 
 class DominatingState(NamedTuple):
@@ -99,7 +99,7 @@ def dominating_chances(state: Any, t: int, out: Any) -> None:
     state.size[0] = size
     number = size_class(size)
     gamma = class_rate(state, number)
-    total = boltzmann_weights(state.scores[number], 1.0, out)
+    total = softmax_weights(state.scores[number], 1.0, out)
     for k in range(out.size):
         out[k] = (1.0 - gamma) * out[k] / total
     turn = turn_of(state.graph, t)

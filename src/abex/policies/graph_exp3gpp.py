@@ -16,7 +16,7 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import known_graph
-from abex.policies.softmax import pick
+from abex.samplers.softmax import pick
 
 
 class GapGraphState(NamedTuple):

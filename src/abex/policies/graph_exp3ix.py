@@ -14,7 +14,7 @@ from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.known_graph import known_graph
-from abex.policies.softmax import pick
+from abex.samplers.softmax import pick
 
 
 class ImplicitState(NamedTuple):

@@ -14,9 +14,9 @@ from abex.errors import real_number
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.index_policy import learn_width
 from abex.policies.known_graph import known_graph
 from abex.policies.thompson import learn_beta
+from abex.policies.ucb import learn_width
 from abex.randomness import argmax, below
 
 
@@ -25,7 +25,7 @@ class AimedMeans(NamedTuple):
 
     pulls: PerArm  # float64 (K,)
     means: PerArm  # float64 (K,), +inf before the first observation
-    narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
+    inv_sqrt_count: PerArm  # float64 (K,), 1/sqrt(pulls)
     score: PerArm  # float64 (K,), scratch
     who: NDArray[np.int32]  # (K,), scratch
     scale: float
@@ -82,7 +82,7 @@ class UCBMaxN(Policy[AimedMeans]):
         """The best arm that shows the arm with the largest bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.score[k] = state.means[k] + width * state.narrow[k]
+            state.score[k] = state.means[k] + width * state.inv_sqrt_count[k]
         aim = argmax(state.score, rng)
         count = observers(state.graph, t, aim, state.who)
         top = -2.0

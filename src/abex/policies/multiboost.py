@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.errors import real_number, whole_number
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.softmax import boltzmann_weights, normalised, pick
+from abex.samplers.softmax import normalise, pick, softmax_weights
 
 
 class MultiBoostState(NamedTuple):
@@ -30,7 +30,7 @@ class MultiBoostState(NamedTuple):
 @kernel
 def multiboost_chances(state: Any, t: int, out: Any) -> float:
     """(1 - gamma) w / sum w + gamma / s, s the pulls since the first sweep plus 2; returns the sum."""
-    total = boltzmann_weights(state.scores, 1.0, out)
+    total = softmax_weights(state.scores, 1.0, out)
     even = state.gamma / max(t - out.size + 1.0, 2.0)
     mass = 0.0
     for k in range(out.size):
@@ -125,4 +125,4 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
             for k in range(out.size):
                 out[k] = state.untried[k] / state.left[0]
         else:
-            normalised(out, multiboost_chances(state, t, out))
+            normalise(out, multiboost_chances(state, t, out))

@@ -13,6 +13,7 @@ from abex.errors import UserError
 from abex.files import decode_array, encode_array, read_text, write_atomically
 from abex.graphs import feedback as feedback_records
 from abex.policies.base import parse_policy
+from abex.scalars import Scalars
 
 if TYPE_CHECKING:
     from abex.policies.player import Player
@@ -126,6 +127,8 @@ def encode(value: Any) -> Any:
         return {name: encode(part) for name, part in value._asdict().items()}
     if isinstance(value, tuple):
         return [encode(part) for part in value]
+    if isinstance(value, Scalars):
+        return value.asdict()
     if isinstance(value, np.generic):
         return encode_array(np.asarray(value))
     return value
@@ -145,6 +148,8 @@ def decode(value: Any, like: Any) -> Any:
     if isinstance(like, tuple):
         names = type(like)._fields  # type: ignore[attr-defined]
         return type(like)(*(decode(value[name], part) for name, part in zip(names, like, strict=True)))
+    if isinstance(like, Scalars):
+        return type(like)(**{name: value[name] for name in like.fields})
     if isinstance(like, np.generic):
         return like.dtype.type(decode_array(value)[()])
     if isinstance(like, bool) is not isinstance(value, bool) or not isinstance(

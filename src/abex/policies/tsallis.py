@@ -12,7 +12,7 @@ import numpy as np
 from abex.errors import one_of, real_number
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.softmax import normalised, pick
+from abex.samplers.softmax import normalise, pick
 
 ESTIMATORS = ("RV", "IW")
 
@@ -58,7 +58,7 @@ def tsallis_chances(state: Any, t: int, out: Any) -> None:
         if total - 1.0 < 1e-12:
             break
         x -= (total - 1.0) / (eta * slope)
-    normalised(out, total)
+    normalise(out, total)
 
 
 @kernel

@@ -9,24 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.divergence import bernoulli_kl
 from abex.errors import UserError
-from abex.kernels import kernel
-
-
-@kernel
-def bernoulli_kl(p: float, q: float) -> float:
-    r"""Kullback-Leibler divergence of Bernoulli laws, :math:`p\ln\frac pq + (1-p)\ln\frac{1-p}{1-q}`.
-
-    >>> bernoulli_kl(0.5, 0.75)
-    0.143...
-    >>> bernoulli_kl(0.5, 1.0)
-    inf
-    """
-    total = 0.0
-    for x, y in ((p, q), (1.0 - p, 1.0 - q)):
-        if x > 0.0:
-            total += x * math.log(x / y) if y > 0.0 else math.inf
-    return total
 
 
 def lai_robbins(means: Iterable[float]) -> float:
