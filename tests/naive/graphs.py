@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 
 def out_sets(graph):
@@ -94,3 +95,21 @@ def information(successes, failures, shows, draws, rng):
         given = samples[best == k].mean(axis=0)
         told += share[k] * (given * np.log(given / means) + (1 - given) * np.log((1 - given) / (1 - means)))
     return share, samples.max(axis=1).mean() - means, shows @ told
+
+
+def independence_by_highs(graph):
+    """An integer program with a row for each edge, solved by HiGHS."""
+    joined = matrix(graph) + matrix(graph).T > 0
+    low, high = np.nonzero(np.triu(joined, 1))
+    rows = np.zeros((low.size, graph.n_arms))
+    rows[np.arange(low.size), low] = rows[np.arange(low.size), high] = 1.0
+    answer = milp(-np.ones(graph.n_arms), integrality=np.ones(graph.n_arms), bounds=Bounds(0, 1),
+                  constraints=LinearConstraint(rows, -np.inf, 1.0))  # fmt: skip
+    return round(-answer.fun)
+
+
+def domination_by_highs(graph):
+    """An integer program with a row for each arm that must be shown, solved by HiGHS."""
+    answer = milp(np.ones(graph.n_arms), integrality=np.ones(graph.n_arms), bounds=Bounds(0, 1),
+                  constraints=LinearConstraint(matrix(graph).T, 1.0, np.inf))  # fmt: skip
+    return round(answer.fun)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+import warnings
+from typing import Any, TextIO
 
 import click
 
@@ -51,8 +52,21 @@ def group() -> None:
     """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
 
 
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person reads it, without the line of code that gave it."""
+    click.echo(f"abex: warning: {message}", err=True)
+
+
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line: a person's mistake is one sentence and exit code 2."""
+    """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
+    warnings.showwarning = show_warning
     try:
         return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:

@@ -73,15 +73,7 @@ def edges(content: bytes, where: str) -> NDArray[np.int64]:
 
 def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]:
     """The matrix called ``key`` of a MATLAB 5 file."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        found = loadmat(io.BytesIO(content), variable_names=[key])
-    except (MatReadError, ValueError, TypeError, NotImplementedError, OSError, EOFError) as error:
-        raise UserError(f"{where} is not a readable MATLAB file: {_sentence(error)}") from None
-    except Exception as error:  # zlib.error and scipy's own have no common base
-        raise UserError(f"{where} is damaged: {_sentence(error)}") from None
+    found = matlab_arrays(content, where, [key])
     if key not in found:
         raise UserError(f"{where} has no matrix called {key!r}")
     matrix: NDArray[Any] = found[key]
@@ -92,5 +84,20 @@ def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]
     return matrix
 
 
+def matlab_arrays(content: bytes, where: str, names: list[str] | None = None) -> dict[str, Any]:
+    """What a MATLAB 5 file holds, by name: arrays, sparse arrays, whatever else (all, or what ``names`` lists)."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        found = loadmat(io.BytesIO(content), variable_names=names)
+    except (MatReadError, ValueError, TypeError, NotImplementedError, OSError, EOFError) as error:
+        hint = "; save it with -v7" if isinstance(error, NotImplementedError) else ""
+        raise UserError(f"{where} is not a readable MATLAB file: {_sentence(error)}{hint}") from None
+    except Exception as error:  # zlib.error and scipy's own have no common base
+        raise UserError(f"{where} is damaged: {_sentence(error)}") from None
+    return {name: value for name, value in found.items() if not name.startswith("__")}
+
+
 def _sentence(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+    return str(error).strip().split("\n")[0].rstrip(".")[:100]

@@ -27,6 +27,7 @@ SUFFIXES = {
     ".svmlight": "libsvm",
     ".npz": "numpy",
     ".npy": "numpy",
+    ".mat": "matlab",
 }
 
 

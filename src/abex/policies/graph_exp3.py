@@ -115,7 +115,7 @@ class ELP(_GraphWeights):
     Notes
     -----
     Cost O(K) per step and the in-degrees of the observed arms. Before, the program is solved once for each graph: by
-    HiGHS, or up to 0.05 % with a proof where that takes too long. Plays graphs that repeat, not graphs drawn
+    HiGHS, or up to 0.05 % with a proof where that takes too many steps. Plays graphs that repeat, not graphs drawn
     at each step.
 
     Examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from abex.errors import real_number, whole_number
 from abex.kernels import kernel
@@ -59,7 +59,8 @@ class MOSS(IndexPolicy):
     Parameters
     ----------
     horizon : int or None
-        The number of steps H to tune for; None takes the horizon of the run.
+        The number of steps H to tune for; None takes the horizon of the run. Beyond H the bounds keep vanishing at
+        H / K observations: a run that is longer is warned about, and `report` counts the observations past H.
 
     References
     ----------
@@ -93,6 +94,12 @@ class MOSS(IndexPolicy):
     def rule(self, setting: Setting) -> MossRule:
         """Its horizon, or that of the run."""
         return MossRule(float(self.horizon or self.horizon_of(setting)), 1.0)
+
+    def report(self, state: Any) -> dict[str, float]:
+        """How many observations came after the horizon that the policy names, if it names one."""
+        if self.horizon is None:
+            return {}
+        return {"observations past horizon": max(0.0, float(state.pulls.sum()) - self.horizon)}
 
 
 @dataclass(frozen=True)

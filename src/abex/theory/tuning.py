@@ -26,7 +26,7 @@ from abex.errors import real_number, whole_number
 from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
-from abex.theory.words import number
+from abex.theory.words import amount, number
 
 FORCED = 0.5  # share of the need that the sweeps provide; Boltzmann sampling provides the rest
 
@@ -162,5 +162,5 @@ def _what_is_proved(
         return ()
     bound, lost = finite_time_bound([gap] * (n_arms - 1), horizon, schedule, eta), horizon * gap
     if bound < 0.99 * lost:
-        return (f"proved: regret at most {bound:,.0f}, where {lost:,.0f} would be every step lost",)
+        return (f"proved: regret at most {amount(bound)}, where {amount(lost)} would be every step lost",)
     return ("proved: nothing at so little exploration, since the bound credits the forced sweeps alone",)
