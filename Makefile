@@ -1,13 +1,16 @@
 # Two commands do everything on a machine with Python 3.11+, git and make:
 #   make run     installs into .venv and reproduces the paper's experiments at small scale
 #   make test    installs into .venv and runs all tests
+# and `make fuzz` throws 100,000 forged inputs at every reader (CASES=, SEED=).
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 WORKERS ?= 2
+CASES ?= 100000
+SEED ?= 1
 
-.PHONY: run test lint docs clean
+.PHONY: run test fuzz mutants lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -15,12 +18,18 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html

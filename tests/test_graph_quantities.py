@@ -91,6 +91,37 @@ def test_the_fractional_cover_is_proven_by_its_packing(graph):
     assert cover.upper <= naive.domination_number(graph) + 1e-9
 
 
+@settings(deadline=None, max_examples=30)
+@given(small)
+def test_no_arm_can_be_added_to_a_greedy_set(graph):
+    """Independent and acyclic sets are maximal, and the dominating set needs each of its arms in its turn."""
+    out = naive.out_sets(graph)
+    acyclic = set(greedy_acyclic_set(graph).tolist())
+    independent = set(greedy_independent_set(graph).tolist())
+    for arm in range(graph.n_arms):
+        assert arm in acyclic or naive.has_cycle(out, acyclic | {arm})
+        assert arm in independent or any(arm in out[k] or k in out[arm] for k in independent)
+    seen = set()
+    for arm in greedy_dominating_set(graph).tolist():
+        assert len(out[arm] - seen) == max(len(shown - seen) for shown in out) > 0
+        seen |= out[arm]
+
+
+@settings(deadline=None, max_examples=30)
+@given(small, st.integers(0, 99))
+def test_a_certificate_holds_whatever_the_solver_says(graph, seed):
+    """Any numbers at all are scaled to a cover and a packing, and so to a proven interval."""
+    rng, shows = np.random.default_rng(seed), naive.matrix(graph)
+    guesses = rng.random((2, graph.n_arms)) * 3.0 + 0.01
+    ones = np.ones(graph.n_arms)
+    cover = programs.certified(graph.to_scipy().T.tocsr(), ones, ones, *guesses, "guess")
+    assert (cover.weights @ shows >= 1.0 - 1e-9).all()
+    assert (shows @ cover.packing <= 1.0 + 1e-9).all()
+    exact = fractional_domination(graph).upper
+    assert cover.lower <= exact + 1e-9
+    assert exact <= cover.upper + 1e-9
+
+
 def test_the_certificates_can_fail():
     path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
     assert not is_independent(path, [0, 1])

@@ -90,6 +90,22 @@ def test_corollary_1_is_at_least_the_sum_of_lemma_4(
     )
 
 
+@pytest.mark.parametrize(("a", "start"), [(0.3, 0.0), (0.3, 50.0), (2.0, 4.0)])
+def test_the_leak_integral_is_the_integral(a: float, start: float) -> None:
+    from scipy.integrate import quad
+
+    value, _ = quad(lambda x: math.exp(-a * math.sqrt(x)), start, math.inf)
+    assert leak_integral(a, start) == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_the_sharp_lemma_4_is_its_formula(share: float) -> None:
+    t, gap, n, eta = 5_000, 0.4, 150, 0.7
+    leak = math.exp(-eta * (1 - share) * gap * math.sqrt(t - 1))
+    wrong = 2 * math.exp(-n * share**2 * gap**2 / 2)
+    assert lemma_4_sharp(t, gap, n, eta, share) == pytest.approx(min(1.0, leak + wrong))
+
+
 def test_the_printed_corollary_forgets_eta_and_vanishes_with_c() -> None:
     assert corollary_1_as_printed(0.5, 4, 1e-3, 1.0).tail < 1e-3
     flat, steep = (corollary_1(1.0, 2, 400.0, 1.0, eta).tail for eta in (1e-3, 1.0))

@@ -32,7 +32,9 @@ from abex.kernels import compiled, foreign
 from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
+from abex.reading import check_size
 
+MOST_WORKERS = 10_000
 LONGEST_HORIZON = 10**11  # at 10 ns a step that is a quarter of an hour
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
 CHUNK_SECONDS = 0.05
@@ -232,6 +234,9 @@ def simulate(
     seed = whole_number("seed", seed, least=0)
     threads = workers_or_all(workers)
     steps = as_checkpoints(checkpoints, horizon)
+    check_size(
+        100 * len(chosen) * replications * (steps.size + 1), f"the curves of {replications:,} replications"
+    )
     check_setting(chosen, environment, graph, horizon)
     stop = threading.Event()
     with Progress("simulate", total=len(chosen) * replications * horizon, show=progress) as bar:
@@ -360,7 +365,7 @@ def check_setting(
 def workers_or_all(workers: int | None) -> int:
     """The number of threads to use; None means all cores this process may use."""
     if workers is not None:
-        return whole_number("workers", workers, least=1)
+        return whole_number("workers", workers, least=1, most=MOST_WORKERS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

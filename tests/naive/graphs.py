@@ -1,7 +1,6 @@
-"""Slow oracles for feedback graphs: subsets by enumeration, laws recomputed from the whole history."""
+"""Slow oracles for feedback graphs: subsets by enumeration, information by samples."""
 
 import itertools
-import math
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -53,35 +52,6 @@ def matrix(graph):
     for arm in range(graph.n_arms):
         table[arm, graph.out(arm)] = 1.0
     return table
-
-
-def softmax(values):
-    grown = np.exp(values - values.max())
-    return grown / grown.sum()
-
-
-def exp3_law(history, n_arms, gamma, step, explore, losses=True):
-    """Law after ``history``, a list of (dense graph, {arm: reward}); exploration ``explore(t)`` with share ``gamma(t)``."""
-    scores = np.zeros(n_arms)
-    for t, (shows, rewards) in enumerate(history, start=1):
-        law = (1.0 - gamma(t)) * softmax(scores) + gamma(t) * explore(t)
-        chance = law @ shows
-        for arm, reward in rewards.items():
-            scores[arm] += step * (-(1.0 - reward) if losses else reward) / chance[arm]
-    t = len(history) + 1
-    return (1.0 - gamma(t)) * softmax(scores) + gamma(t) * explore(t)
-
-
-def exp3_ix_law(history, n_arms):
-    total, losses = 0.0, np.zeros(n_arms)
-    for shows, rewards in history:
-        rate = math.sqrt(math.log(n_arms) / (n_arms + total))
-        law = softmax(-rate * losses)
-        chance = law @ shows
-        for arm, reward in rewards.items():
-            losses[arm] += (1.0 - reward) / (chance[arm] + rate)
-        total += (law / (chance + rate)).sum()
-    return softmax(-math.sqrt(math.log(n_arms) / (n_arms + total)) * losses)
 
 
 def information(successes, failures, shows, draws, rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 import warnings
 from typing import Any, TextIO
@@ -66,14 +67,20 @@ def show_warning(
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
+    from abex.cli.stopping import WORDS, Terminated, code_of, terminable
+
     warnings.showwarning = show_warning
     try:
-        return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
+        with terminable():
+            return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
-        sys.exit(130)
+        click.echo(WORDS[signal.SIGINT], err=True)
+        sys.exit(code_of(signal.SIGINT))
+    except Terminated:
+        click.echo(WORDS[signal.SIGTERM], err=True)
+        sys.exit(code_of(signal.SIGTERM))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

@@ -14,6 +14,7 @@ from abex.datasets.own_files import content_of, kind_of, read_columns
 from abex.datasets.rating_columns import RATING_ROLES, TRUST_ROLES, pick, plain, tang_columns
 from abex.datasets.records import Ratings
 from abex.errors import UserError, real_number
+from abex.reading import array_of, check_size, named
 
 
 def read_ratings(
@@ -58,7 +59,7 @@ def read_ratings(
     user, item, rating = _table(path, RATING_ROLES, columns)
     if rating.dtype.kind not in "biuf" or not np.isfinite(rating.astype(np.float64)).all():
         raise UserError(
-            f"the ratings of {path} must be numbers, its column of ratings has something that is not a number"
+            f"the ratings of {named(path)} must be numbers, its column of ratings has something that is not a number"
         )
     rating = rating.astype(np.float64)
     scale = [
@@ -67,11 +68,13 @@ def read_ratings(
     ]
     if not scale[0] < scale[1]:
         raise UserError(
-            f"the ratings of {path} need a scale with lowest < highest, got {scale[0]:g} and {scale[1]:g}"
+            f"the ratings of {named(path)} need a scale with lowest < highest, got {scale[0]:g} and {scale[1]:g}"
         )
     outside = (rating < scale[0]) | (rating > scale[1])
     if outside.any():
-        raise UserError(f"{path} has the rating {rating[outside][0]:g}, outside {scale[0]:g} to {scale[1]:g}")
+        raise UserError(
+            f"{named(path)} has the rating {rating[outside][0]:g}, outside {scale[0]:g} to {scale[1]:g}"
+        )
     ends: list[NDArray[Any]] = [np.empty(0, dtype=user.dtype), np.empty(0, dtype=user.dtype)]
     if trust is not None:
         ends = _table(Path(trust), TRUST_ROLES, trust_columns)
@@ -107,22 +110,21 @@ def _table(
         matrix = _numpy(path) if kind == "numpy" else _matlab(path, len(roles))
         if asked is None and kind == "matlab" and len(roles) == 3:
             asked = tang_columns(matrix)
-        table, named = {str(k): matrix[:, k] for k in range(matrix.shape[1])}, False
+        table, has_names = {str(k): matrix[:, k] for k in range(matrix.shape[1])}, False
     else:
-        named = _has_header(path, roles)
-        table = read_columns(path, header=named)
-    picked = pick(table, roles, asked, named, path)
+        has_names = _has_header(path, roles)
+        table = read_columns(path, header=has_names)
+    picked = pick(table, roles, asked, has_names, path)
     return [_ids(column, path) for column in picked[:2]] + picked[2:]
 
 
 def _numpy(path: Path) -> NDArray[Any]:
-    try:
-        matrix = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"cannot read {path} as NumPy data: {error}") from None
-    if getattr(matrix, "ndim", 0) != 2 or matrix.size == 0 or matrix.dtype.kind not in "biufU":
-        raise UserError(f"{path} must hold a matrix, one row for each rating or pair")
-    return matrix  # type: ignore[no-any-return]
+    if path.suffix.lower() == ".npz":
+        raise UserError(f"{named(path)} holds many arrays: a matrix is needed, in a .npy file")
+    matrix = array_of(content_of(path), named(path))
+    if matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "biufU":
+        raise UserError(f"{named(path)} must hold a matrix, one row for each rating or pair")
+    return matrix
 
 
 def _matlab(path: Path, n_columns: int) -> NDArray[Any]:
@@ -131,7 +133,7 @@ def _matlab(path: Path, n_columns: int) -> NDArray[Any]:
 
     arrays = {
         name: value
-        for name, value in matlab_arrays(content_of(path), str(path)).items()
+        for name, value in matlab_arrays(content_of(path), named(path)).items()
         if getattr(value, "ndim", 0) == 2
         and value.dtype.kind in "biuf"
         and (issparse(value) or value.shape[1] >= n_columns)
@@ -141,11 +143,11 @@ def _matlab(path: Path, n_columns: int) -> NDArray[Any]:
     fitting = [name for name in arrays if wanted in plain(name)] if len(arrays) > 1 else list(arrays)
     if not arrays:
         raise UserError(
-            f"{path} must hold a matrix of numbers with at least {n_columns} columns, or a sparse one"
+            f"{named(path)} must hold a matrix of numbers with at least {n_columns} columns, or a sparse one"
         )
     if len(fitting) != 1:
         raise UserError(
-            f"{path} must hold one matrix called {wanted!r}, it has {', '.join(sorted(arrays)[:6])}"
+            f"{named(path)} must hold one matrix called {wanted!r}, it has {', '.join(sorted(arrays)[:6])}"
         )
     matrix = arrays[fitting[0]]
     if not issparse(matrix):
@@ -154,7 +156,7 @@ def _matlab(path: Path, n_columns: int) -> NDArray[Any]:
     if n_columns == 2:
         entries.eliminate_zeros()  # a 0 in a network is no link; among ratings it may be one
     if entries.nnz == 0:
-        raise UserError(f"{path} has no rows")
+        raise UserError(f"{named(path)} has no rows")
     return np.column_stack([entries.row, entries.col, entries.data][:n_columns])
 
 
@@ -187,8 +189,10 @@ def _ids(column: NDArray[Any], path: Path) -> NDArray[Any]:
         return column.astype(np.int64)
     if column.dtype.kind == "f":
         if not np.array_equal(column, np.rint(column)):
-            raise UserError(f"{path} has an id that is missing or not whole")
+            raise UserError(f"{named(path)} has an id that is missing or not whole")
         return column.astype(np.int64)
     if any(value is None or value != value for value in column.tolist()):
-        raise UserError(f"{path} has a missing id")
-    return column.astype(str)
+        raise UserError(f"{named(path)} has a missing id")
+    words = [str(value) for value in column.tolist()]
+    check_size(4 * len(words) * max(map(len, words), default=0), f"the ids of {named(path)}")
+    return np.array(words)

@@ -4,57 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import one_of, real_number
 from abex.graphs.feedback import as_changing, changes
 from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.boltzmann import initial_mean, root_rate
+from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.means import learn_mean
 from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.softmax import new_softmax, pick, softmax
 from abex.scalars import Scalars
-from abex.theory.schedule import ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
+from abex.schema import (
+    HAIR,
+    MOST_COUNT,
+    Arms,
+    Count,
+    Law,
+    MeanOf,
+    Rebuilt,
+    UpToArms,
+    Within,
+    agree,
+    positions,
+)
+from abex.theory.schedule import MOST_POWER, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
 
 COVERS = ("alpha-sample", "dominating", "lp")
+MOST_EPOCHS = 10_000  # nobody plays the 2^40 K slots of that many
 
 
 class AbeClock(Scalars):
     """Where the schedule stands."""
 
-    epoch: int  # outer iteration i of the paper
-    slots: int  # Boltzmann slots left in this iteration
-    found: int  # arms of the exploration sequence xi found so far
-    missing: int  # arms that no pull of xi has revealed yet; xi is complete when there is none
-    next: int  # position in xi of the next exploration pull
-    explored: int  # exploration slots used so far
-    due: float  # arms still to be covered before Boltzmann slots begin
+    epoch: Annotated[int, Count()]  # outer iteration i of the paper
+    slots: Annotated[int, Count()]  # Boltzmann slots left in this iteration
+    found: Annotated[int, Count()]  # arms of the exploration sequence xi found so far
+    missing: Annotated[
+        int, Count()
+    ]  # arms that no pull of xi has revealed yet; xi is complete when there is none
+    next: Annotated[int, Count()]  # position in xi of the next exploration pull
+    explored: Annotated[int, Count()]  # exploration slots used so far
+    due: Annotated[float, Within()]  # arms still to be covered before Boltzmann slots begin
 
 
 class AbeState(NamedTuple):
     """Means, the exploration sequence xi with what is still to be covered, and the clock."""
 
-    pulls: PerArm  # float64 (K,), observations
-    means: PerArm  # float64 (K,)
+    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
     sampler: Any  # of the softmax of the means
-    sequence: NDArray[np.int32]  # (K,), xi in its first clock.found places
-    covers: NDArray[np.int32]  # (K,), arms that the j-th pull of xi was the first to reveal
-    missing: NDArray[np.int32]  # (K,), the arms not yet revealed in its first clock.missing places
-    place: NDArray[np.int32]  # (K,), where an arm stands in `missing`, -1 once revealed
+    sequence: Annotated[NDArray[np.int32], Arms()]  # (K,), xi in its first clock.found places
+    covers: Annotated[
+        NDArray[np.int32], UpToArms()
+    ]  # (K,), arms that the j-th pull of xi was the first to reveal
+    missing: Annotated[
+        NDArray[np.int32], Arms()
+    ]  # (K,), the arms not yet revealed in its first clock.missing places
+    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in `missing`, -1 once revealed
     clock: AbeClock
-    spread: NDArray[np.float64]  # (K,), distribution of the exploration pulls under cover="lp", else empty
-    covered: float  # arms that such a pull covers on average
+    spread: Annotated[
+        NDArray[np.float64], Law()
+    ]  # (K,), distribution of the exploration pulls under cover="lp", else empty
+    covered: Annotated[float, Within(0.0, MOST_COUNT)]  # arms that such a pull covers on average
     afresh: bool  # the graph changes: find a new xi in every sweep
     eta: float
     c: float
     alpha: float
     rounding: int
+
+    def restored(self, fresh: AbeState) -> AbeState:
+        """What xi covers and what it misses are all arms; the places follow from the list of those missed."""
+        clock, n_arms = self.clock, self.means.size
+        agree(clock.found <= n_arms and clock.missing <= n_arms, "clock must count arms")
+        agree(
+            clock.next < clock.found or (clock.next == clock.found and clock.missing > 0),
+            "clock must stand within the sequence",
+        )
+        agree(1 <= clock.epoch < MOST_EPOCHS and clock.slots >= 1, "clock must name an epoch")
+        covers = self.covers[: clock.found]
+        agree(bool((covers > 0).all()), "covers must be positive along the sequence")
+        agree(
+            int(self.covers.sum()) == n_arms - clock.missing,
+            "covers must add up to the arms that are covered",
+        )
+        agree(int(covers.sum()) == n_arms - clock.missing, "covers must be 0 beyond the sequence")
+        agree(self.spread.size == 0 or self.covered >= 1.0 - HAIR, "covered must be at least an arm")
+        return self._replace(place=positions(self.missing, clock.missing, self.place, "missing"))
 
 
 @kernel
@@ -195,24 +236,19 @@ class ABE(Policy[AbeState]):
     {'exploration_slots': 3.0, 'epoch': 1.0, 'cover': 3.0}
     """
 
-    eta: float = 0.4
-    c: float = 0.1
-    alpha: float = 0.7
-    rounding: str = "floor"
-    initial: float | None = 0.0
-    cover: str = "alpha-sample"
+    eta: float = real(0.4, above=0.0)
+    c: float = real(0.1, least=0.0, most=HUGE)
+    alpha: float = real(0.7, least=0.0, most=MOST_POWER)
+    rounding: str = choice("floor", ROUNDINGS)
+    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
+    cover: str = choice("alpha-sample", COVERS)
 
     def __post_init__(self) -> None:
-        one_of("cover", self.cover, COVERS)
+        super().__post_init__()
         if self.cover != "alpha-sample":  # of this policy, not of the class
             object.__setattr__(self, "needs_graph", True)
             object.__setattr__(self, "changing_graphs", "none")
             object.__setattr__(self, "names_matter", True)
-        real_number("eta", self.eta, above=0.0)
-        real_number("c", self.c, least=0.0)
-        real_number("alpha", self.alpha, least=0.0)
-        one_of("rounding", self.rounding, ROUNDINGS)
-        initial_mean(self.initial)
 
     def start(self, setting: Setting) -> AbeState:
         """Nothing observed, no sequence found, the first outer iteration open."""

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import one_of, real_number, true_or_false
 from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
+from abex.schema import Count, MeanOf
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
+MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart
 SCHEDULES = ("sqrt", "log", "constant")
 
 
 class BoltzmannState(NamedTuple):
     """Means, what draws from their softmax, and the rate with the number of its schedule."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
     sampler: Any  # of the softmax of the means
     eta: float
     schedule: int
@@ -46,7 +48,7 @@ def boltzmann_rate(eta: float, schedule: int, t: int) -> float:
 
 def initial_mean(initial: float | None) -> float:
     """What an unseen arm counts as; None means: before all others."""
-    return math.inf if initial is None else real_number("initial", initial)
+    return math.inf if initial is None else float(initial)
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,10 @@ class Boltzmann(Policy[BoltzmannState]):
     [0.269, 0.731]
     """
 
-    eta: float = 0.4
-    schedule: str = "sqrt"
-    initial: float | None = 0.0
+    eta: float = real(0.4, above=0.0)
+    schedule: str = choice("sqrt", SCHEDULES)
+    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
-
-    def __post_init__(self) -> None:
-        real_number("eta", self.eta, above=0.0)
-        one_of("schedule", self.schedule, SCHEDULES)
-        initial_mean(self.initial)
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Means at their initial value."""
@@ -134,8 +131,10 @@ class Boltzmann(Policy[BoltzmannState]):
 class GumbelState(NamedTuple):
     """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,); before the first observation +inf, with shared noise 0
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[
+        PerArm, MeanOf("pulls")
+    ]  # float64 (K,); before the first observation +inf, with shared noise 0
     sampler: Any  # of the largest perturbed mean
     scale: float
     shared_noise: bool
@@ -175,13 +174,9 @@ class BoltzmannGumbel(Policy[GumbelState]):
     [0, 1, 2]
     """
 
-    scale: float = 0.5
-    shared_noise: bool = False
+    scale: float = real(0.5, least=0.0, most=HUGE)
+    shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
-        true_or_false("shared_noise", self.shared_noise)
 
     def start(self, setting: Setting) -> GumbelState:
         """Means; unseen arms stand at +inf, with shared noise at 0."""

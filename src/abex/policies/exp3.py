@@ -5,25 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel, single_dispatch
+from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.softmax import normalise, pick, softmax_weights
 from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
+from abex.schema import Chances, Scratch, Within
 
 
 class WeightState(NamedTuple):
     """Log-weights, the law of the last decision, and three rates whose meaning is the policy's."""
 
-    scores: PerArm  # float64 (K,), log-weights up to the policy's scale
-    chances: PerArm  # float64 (K,), probabilities of the last select
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
+    chances: Annotated[PerArm, Chances(floor="mixing")]  # float64 (K,), probabilities of the last select
     mixing: float
     bonus: float
     step: float
@@ -53,8 +54,8 @@ def mixed_select(state: Any, t: int, rng: Any) -> int:
 class Exp3State(NamedTuple):
     """Log-weights, the probability of the last decision, and the rates."""
 
-    scores: PerArm  # float64 (K,), log-weights
-    chances: NDArray[np.float64]  # (1,), of the chosen arm
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
+    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
     sampler: SumTree
     mixing: float
     step: float
@@ -89,13 +90,9 @@ class Exp3(Policy[Exp3State]):
     [0.5, 0.5]
     """
 
-    gamma: float | None = None
+    gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:
@@ -141,14 +138,14 @@ class Exp3(Policy[Exp3State]):
 class LossScan(NamedTuple):
     """Room for the probabilities of all arms."""
 
-    chances: NDArray[np.float64]  # (K,), scratch
+    chances: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
 class LossState(NamedTuple):
     """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
 
-    losses: PerArm  # float64 (K,)
-    chances: NDArray[np.float64]  # (1,), of the chosen arm
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
     sampler: Any  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
     eta: float
 
@@ -227,14 +224,10 @@ class Exp3IX(Policy[LossState]):
     [0.5, 0.5]
     """
 
-    eta: float | None = None
+    eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("EXP3-IX",)
-
-    def __post_init__(self) -> None:
-        if self.eta is not None:
-            real_number("eta", self.eta, above=0.0)
 
     def start(self, setting: Setting) -> LossState:
         """No loss yet."""

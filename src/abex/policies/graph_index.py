@@ -5,31 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
+from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.thompson import learn_beta
-from abex.policies.ucb import learn_width
+from abex.policies.thompson import MOST_PRIOR, learn_beta
+from abex.policies.ucb import learn_width, widths
 from abex.randomness import argmax, below
+from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 
 
 class AimedMeans(NamedTuple):
     """Means with their widths, the graph, and room for the arms that show another."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    inv_sqrt_count: PerArm  # float64 (K,), 1/sqrt(pulls)
-    score: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    inv_sqrt_count: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     scale: float
     graph: Changing
+
+    def restored(self, fresh: AimedMeans) -> AimedMeans:
+        """The widths follow from the observations."""
+        return self._replace(inv_sqrt_count=widths(self.pulls))
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,10 @@ class UCBMaxN(Policy[AimedMeans]):
     (True, 1)
     """
 
-    scale: float = 2.0
+    scale: float = real(2.0, least=0.0, most=HUGE)
     needs_graph = True
     resizable = False
     also_known_as = ("UCB-MaxN",)
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
 
     def start(self, setting: Setting) -> AimedMeans:
         """Record of means; unseen arms stand at +inf."""
@@ -107,10 +109,10 @@ class UCBMaxN(Policy[AimedMeans]):
 class AimedBeta(NamedTuple):
     """Beta posteriors, the graph, and room for the arms that show another."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     resample: bool
     graph: Changing
 
@@ -145,16 +147,12 @@ class TSMaxN(Policy[AimedBeta]):
     (True, 1)
     """
 
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     needs_graph = True
     resizable = False
     also_known_as = ("TS-MaxN",)
-
-    def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
 
     def start(self, setting: Setting) -> AimedBeta:
         """The prior, for every arm."""
@@ -198,9 +196,9 @@ class TSMaxN(Policy[AimedBeta]):
 class MixedBeta(NamedTuple):
     """Beta posteriors and the share of uniform pulls (nan: it follows the step)."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     resample: bool
     epsilon: float
 
@@ -239,17 +237,11 @@ class TSU(Policy[MixedBeta]):
     (80, 1)
     """
 
-    epsilon: float | None = None
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     also_known_as = ("TS-U",)
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            real_number("epsilon", self.epsilon, least=0.0, most=1.0)
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
 
     def start(self, setting: Setting) -> MixedBeta:
         """The prior, for every arm."""

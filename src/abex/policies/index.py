@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,15 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
 from abex.samplers import changed, crossover, draw
 from abex.samplers.tournament import new_index_sampler
+from abex.schema import Count, Fixed, MeanOf
 
 
 class IndexState(NamedTuple):
     """Means, the rule of the index with its parameters, and what finds the largest one."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    rule: Any
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    rule: Annotated[Any, Fixed()]
     sampler: Any  # of the largest index
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from abex.divergence import bernoulli_kl, kl_upper_bound
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, real
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.samplers.indices import (
@@ -103,12 +103,9 @@ class KLUCB(IndexPolicy):
     (18, 1)
     """
 
-    c: float = 0.0
+    c: float = real(0.0, least=0.0, most=HUGE)
     crossover = "DIVERGENCE"
     also_known_as = ("KL-UCB", "KL-UCB-N")
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, least=0.0)
 
     def rule(self, setting: Setting) -> DivergenceRule:
         """The factor c."""

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from abex.errors import real_number, whole_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.samplers.indices import index_of, level_at, level_of_reaching, level_of_rest
@@ -78,13 +78,9 @@ class MOSS(IndexPolicy):
     (18, 1)
     """
 
-    horizon: int | None = None
+    horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     crossover = "MOSS"
     arms_per_leaf = 2
-
-    def __post_init__(self) -> None:
-        if self.horizon is not None:
-            whole_number("horizon", self.horizon, least=1)
 
     @property
     def needs_horizon(self) -> bool:
@@ -129,13 +125,10 @@ class AnytimeMOSS(IndexPolicy):
     (18, 1)
     """
 
-    a: float = 1.35
+    a: float = real(1.35, above=-1.0, most=HUGE)
     crossover = "MOSS"
     arms_per_leaf = 2
     also_known_as = ("MOSS-anytime",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=-1.0)
 
     def rule(self, setting: Setting) -> MossRule:
         """No horizon."""

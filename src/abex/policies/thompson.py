@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import real_number, true_or_false
 from abex.kernels import kernel
+from abex.parameters import real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.samplers import changed, draw
 from abex.samplers.beta import new_beta
+from abex.schema import Grown
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 
@@ -19,8 +20,8 @@ MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier
 class BetaState(NamedTuple):
     """Parameters of each arm's Beta posterior, what finds the largest draw, and whether fractions are resampled."""
 
-    successes: PerArm  # float64 (K,), prior included
-    failures: PerArm  # float64 (K,), prior included
+    successes: Annotated[PerArm, Grown()]  # float64 (K,), prior included
+    failures: Annotated[PerArm, Grown()]  # float64 (K,), prior included
     sampler: Any  # of the largest draw
     resample: bool
 
@@ -66,15 +67,10 @@ class Thompson(Policy[BetaState]):
     1
     """
 
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
-
-    def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0, most=MOST_PRIOR)
-        real_number("failures", self.failures, above=0.0, most=MOST_PRIOR)
-        true_or_false("resample", self.resample)
 
     def start(self, setting: Setting) -> BetaState:
         """The prior, for every arm."""

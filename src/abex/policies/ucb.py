@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Setting
 from abex.policies.index import IndexPolicy
 from abex.policies.means import learn_mean
@@ -23,6 +24,7 @@ from abex.samplers.indices import (
     level_of_reaching,
     never_differ,
 )
+from abex.schema import MOST_COUNT, Count, Fixed, MeanOf, Rebuilt, Within
 
 
 class UcbRule(NamedTuple):
@@ -34,11 +36,22 @@ class UcbRule(NamedTuple):
 class UcbState(NamedTuple):
     r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    inv_sqrt_count: PerArm  # float64 (K,), 1/sqrt(pulls), 0 before the first observation
-    rule: UcbRule
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    inv_sqrt_count: Annotated[
+        PerArm, Rebuilt()
+    ]  # float64 (K,), 1/sqrt(pulls), 0 before the first observation
+    rule: Annotated[UcbRule, Fixed()]
     sampler: Any  # of the largest index
+
+    def restored(self, fresh: UcbState) -> UcbState:
+        """The widths follow from the observations."""
+        return self._replace(inv_sqrt_count=widths(self.pulls))
+
+
+def widths(pulls: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/sqrt(pulls), and 0 where there were none."""
+    return np.where(pulls > 0.0, 1.0 / np.sqrt(np.maximum(pulls, 1.0)), 0.0)
 
 
 @kernel
@@ -105,13 +118,10 @@ class UCB1(IndexPolicy):
     1
     """
 
-    scale: float = 2.0
+    scale: float = real(2.0, least=0.0, most=HUGE)
     crossover = "UCB"
     arms_per_leaf = 4
     also_known_as = ("UCB", "UCB-N")
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
 
     def rule(self, setting: Setting) -> UcbRule:
         """The scale."""
@@ -147,10 +157,10 @@ class VarianceRule(NamedTuple):
 class VarianceState(NamedTuple):
     """Means and sums of squared deviations (Welford)."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    squares: PerArm  # float64 (K,), sum of (x - mean)^2
-    rule: VarianceRule
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    squares: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,), sum of (x - mean)^2
+    rule: Annotated[VarianceRule, Fixed()]
     sampler: Any  # of the largest index
 
 
@@ -218,15 +228,11 @@ class UCBV(IndexPolicy):
     (198, 1)
     """
 
-    zeta: float = 1.2
-    c: float = 1.0
+    zeta: float = real(1.2, above=0.0, most=HUGE)
+    c: float = real(1.0, least=0.0, most=HUGE)
     crossover = "VARIANCE"
     arms_per_leaf = 4
     also_known_as = ("UCB-V",)
-
-    def __post_init__(self) -> None:
-        real_number("zeta", self.zeta, above=0.0)
-        real_number("c", self.c, least=0.0)
 
     def rule(self, setting: Setting) -> VarianceRule:
         """Both factors."""

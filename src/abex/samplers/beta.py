@@ -14,7 +14,7 @@ is none, the other arms are drawn given that they are below L. L is chosen such 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,9 @@ from abex.samplers import crossover
 from abex.samplers.buckets import Buckets, make_fit, new_buckets, refile, try_arm
 from abex.samplers.gumbel import APART, NOWHERE, average_exceeding
 from abex.samplers.interface import changed, draw
+from abex.samplers.sound_buckets import sound_buckets
 from abex.scalars import Scalars
+from abex.schema import Arms, Checked, Count, Rebuilt, Scratch, Within, positions
 
 MOST_HOT = 64
 LOG_HALF = math.log(0.5)
@@ -35,33 +37,83 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 class BetaScan(NamedTuple):
     """Room for the draws of all arms."""
 
-    score: NDArray[np.float64]  # (K,), scratch
+    score: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
 class BetaThreshold(Scalars):
     """The level L with its logarithms, and what is kept with it."""
 
-    level: float  # L; NOWHERE before the first decision
-    log: float  # ln L
-    rest: float  # 1 - L
-    log_rest: float  # ln(1 - L)
-    drift: float  # how much has happened since L was chosen
-    zero: float  # a zero of the buckets' weights, see `average_exceeding`
-    unit: float  # points on average for a mass of 1 there
-    hots: int  # how many arms are hot
-    serial: int  # decisions
+    level: Annotated[float, Within(-NOWHERE, NOWHERE)]  # L; NOWHERE before the first decision
+    log: Annotated[float, Within()]  # ln L
+    rest: Annotated[float, Within()]  # 1 - L
+    log_rest: Annotated[float, Within()]  # ln(1 - L)
+    drift: Annotated[float, Within()]  # how much has happened since L was chosen
+    zero: Annotated[float, Checked()]  # a zero of the buckets' weights, see `average_exceeding`
+    unit: Annotated[float, Checked()]  # points on average for a mass of 1 there
+    hots: Annotated[int, Count()]  # how many arms are hot
+    serial: Annotated[int, Count()]  # decisions
 
 
 class BetaExceedance(NamedTuple):
     """The logarithms of the arms' call rates, filed, the hot arms, and L."""
 
-    norm: NDArray[np.float64]  # (K,), logarithm of the density's constant
-    logs: NDArray[np.float64]  # (K,), ln lambda_k
-    called: NDArray[np.int64]  # (K,), the last decision that called the arm
-    place: NDArray[np.int32]  # (K,), where it stands among the hot arms, -1 elsewhere
-    hot: NDArray[np.int64]  # (MOST_HOT,)
-    buckets: Buckets
-    threshold: BetaThreshold
+    norm: Annotated[NDArray[np.float64], Within()]  # (K,), logarithm of the density's constant
+    logs: Annotated[NDArray[np.float64], Within()]  # (K,), ln lambda_k
+    called: Annotated[NDArray[np.int64], Scratch()]  # (K,), the last decision that called the arm
+    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where it stands among the hot arms, -1 elsewhere
+    hot: Annotated[NDArray[np.int64], Arms()]  # (MOST_HOT,)
+    buckets: Annotated[Buckets, Checked()]
+    threshold: Annotated[BetaThreshold, Checked()]
+
+    def restored(self, state: Any, fresh: Any) -> BetaExceedance:
+        """What does not follow from the posteriors and L is made anew, and so is L."""
+        seen = state.successes + state.failures > fresh.successes + fresh.failures
+        if rates_hold(self, state) and sound_buckets(self.buckets, self.logs, seen, 0.0) is self.buckets:
+            threshold = self.threshold
+            threshold.serial, threshold.zero = 0, NOWHERE  # no arm was called by decision 1
+            return self._replace(place=positions(self.hot, threshold.hots, self.place, "hot"))
+        return new_exceedance(state.successes, state.failures, seen)
+
+
+def rates_hold(sampler: BetaExceedance, state: Any) -> bool:
+    """Whether the stored rates and the hot arms are those of the posteriors at the level, up to rounding."""
+    a, b = state.successes, state.failures
+    threshold = sampler.threshold
+    cut, log, rest, log_rest, drift = (
+        threshold.level,
+        threshold.log,
+        threshold.rest,
+        threshold.log_rest,
+        threshold.drift,
+    )
+    hots = threshold.hots
+    if hots > MOST_HOT or np.unique(sampler.hot[:hots]).size < hots or drift < 0.0:
+        return False
+    from scipy.special import gammaln
+
+    loose = 1e-6 + 1e-12 * (a + b)  # of logarithms
+    if (np.abs(gammaln(a + b) - gammaln(a) - gammaln(b) - sampler.norm) > loose).any():
+        return False
+    if cut == NOWHERE:
+        return True  # the next decision chooses a level and works out all else
+    if not (0.0 < cut < 1.0 and rest > 0.0 and abs(cut + rest - 1.0) < 1e-12):
+        return False
+    if abs(math.log(cut) - log) > 1e-9 or abs(math.log(rest) - log_rest) > 1e-9:
+        return False
+    with np.errstate(all="ignore"):
+        slope = (b - 1.0) / rest - (a - 1.0) / cut
+        fall = slope * rest
+        envelope = np.log(np.where(np.abs(fall) > 1e-9, -np.expm1(-fall) / slope, rest))
+        envelope = np.where(fall < -50.0, -fall - np.log(-slope), envelope)
+        chance = np.minimum(sampler.norm + (a - 1.0) * log + (b - 1.0) * log_rest + envelope, 0.0)
+        rate = np.log(np.maximum(-np.log1p(-np.exp(chance)), 1e-300))
+    loose = loose + 1e-9 * np.abs(chance)
+    hot = np.zeros(a.size, bool)
+    hot[sampler.hot[:hots]] = True
+    certain = np.abs(chance - LOG_HALF) > loose  # whether it is hot
+    if ((chance > LOG_HALF) != hot)[certain].any() or (sampler.logs[hot] != APART).any():
+        return False
+    return not (np.abs(rate - sampler.logs) > 4.0 * loose)[~hot].any()
 
 
 def new_beta(
@@ -71,6 +123,14 @@ def new_beta(
     n = successes.size
     if n <= crossover.BETA or min(successes.min(), failures.min()) < 1.0:
         return BetaScan(np.zeros(n))
+    return new_exceedance(successes, failures, seen)
+
+
+def new_exceedance(
+    successes: NDArray[np.float64], failures: NDArray[np.float64], seen: NDArray[np.bool_]
+) -> BetaExceedance:
+    """No level yet."""
+    n = successes.size
     pairs, which = np.unique(
         successes + 1j * failures, return_inverse=True
     )  # complex numbers are sorted fast

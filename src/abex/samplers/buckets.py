@@ -26,7 +26,7 @@ numbers that are set, never accumulated as fractions: nothing drifts, however lo
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from abex.kernels import kernel, rare_kernel
 from abex.randomness import below
 from abex.samplers.interface import changed, draw
 from abex.scalars import Scalars
+from abex.schema import Checked
 
 BUCKETS = 256
 TAIL = BUCKETS  # arms below the last bucket: counted, not listed
@@ -53,42 +54,54 @@ UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so 
 class BucketClock(Scalars):
     """Counters and flags of `Buckets`."""
 
-    first: int  # first bucket in use, or one before it
-    end: int  # of the used pool
-    stale: int  # 1 if all arms must be filed anew
-    highest: int  # first bucket that has a bound
-    drawn: int  # draws since the last filing
-    waiting: int  # 1 while arms above the buckets wait in the first one
+    first: Annotated[int, Checked()]  # first bucket in use, or one before it
+    end: Annotated[int, Checked()]  # of the used pool
+    stale: Annotated[int, Checked()]  # 1 if all arms must be filed anew
+    highest: Annotated[int, Checked()]  # first bucket that has a bound
+    drawn: Annotated[int, Checked()]  # draws since the last filing
+    waiting: Annotated[int, Checked()]  # 1 while arms above the buckets wait in the first one
 
 
 class BucketGrid(Scalars):
     """Where the buckets lie, and the window of rates for which their bounds hold."""
 
-    anchor: float  # best score when filed
-    scale: float  # buckets per unit of score
-    filed: float  # rate when filed
-    low: float
-    high: float  # the window of rates
-    zero: float  # the score that weighs `one`
-    one: float
-    total: float  # all masses together
+    anchor: Annotated[float, Checked()]  # best score when filed
+    scale: Annotated[float, Checked()]  # buckets per unit of score
+    filed: Annotated[float, Checked()]  # rate when filed
+    low: Annotated[float, Checked()]
+    high: Annotated[float, Checked()]  # the window of rates
+    zero: Annotated[float, Checked()]  # the score that weighs `one`
+    one: Annotated[float, Checked()]
+    total: Annotated[float, Checked()]  # all masses together
 
 
 class Buckets(NamedTuple):
-    """Arms filed by score, and bounds on their weights."""
+    """Arms filed by score, and bounds on their weights; `sound_buckets` checks what a file holds of them."""
 
-    bucket: NDArray[np.int32]  # (K,), the bucket of an arm, TAIL or FRESH
-    place: NDArray[np.int32]  # (K,), where it stands in the list of its bucket
-    order: NDArray[np.int32]  # (K,), first the arms never observed, then the others
-    pool: NDArray[np.int32]  # the lists of the buckets
-    start: NDArray[np.int64]  # (BUCKETS,), where a bucket's list begins in the pool
-    room: NDArray[np.int64]  # (BUCKETS,), how long it may get there
-    arms: NDArray[np.int64]  # (BUCKETS + 2,), arms of each bucket, of the tail, and never observed
-    upper: NDArray[np.float64]  # (BUCKETS + 2,), no weight of the bucket is larger (in units of mass)
-    lower: NDArray[np.float64]  # (BUCKETS + 2,), no weight of the bucket is smaller
-    mass: NDArray[np.float64]  # (BUCKETS + 2,), what a bucket weighs in a trial, whole numbers
-    clock: BucketClock
-    grid: BucketGrid
+    bucket: Annotated[NDArray[np.int32], Checked()]  # (K,), the bucket of an arm, TAIL or FRESH
+    place: Annotated[NDArray[np.int32], Checked()]  # (K,), where it stands in the list of its bucket
+    order: Annotated[NDArray[np.int32], Checked()]  # (K,), first the arms never observed, then the others
+    pool: Annotated[NDArray[np.int32], Checked()]  # the lists of the buckets
+    start: Annotated[NDArray[np.int64], Checked()]  # (BUCKETS,), where a bucket's list begins in the pool
+    room: Annotated[NDArray[np.int64], Checked()]  # (BUCKETS,), how long it may get there
+    arms: Annotated[
+        NDArray[np.int64], Checked()
+    ]  # (BUCKETS + 2,), arms of each bucket, of the tail, and never observed
+    upper: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (BUCKETS + 2,), no weight of the bucket is larger (in units of mass)
+    lower: Annotated[NDArray[np.float64], Checked()]  # (BUCKETS + 2,), no weight of the bucket is smaller
+    mass: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (BUCKETS + 2,), what a bucket weighs in a trial, whole numbers
+    clock: Annotated[BucketClock, Checked()]
+    grid: Annotated[BucketGrid, Checked()]
+
+    def restored(self, state: Any, fresh: Any) -> Buckets:
+        """Buckets from a file, or new ones if they do not file the means of the state."""
+        from abex.samplers.sound_buckets import sound_buckets
+
+        return sound_buckets(self, state.means, state.pulls > 0.0, float(fresh.means[0]))
 
 
 def new_buckets(observations: NDArray[np.float64], initial: float) -> Buckets:

@@ -18,7 +18,7 @@ is that one number.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,9 @@ from abex.randomness import argmax, below
 from abex.samplers import crossover
 from abex.samplers.buckets import FRESH, Buckets, make_fit, new_buckets, refile, try_arm
 from abex.samplers.interface import changed, draw
+from abex.samplers.sound_buckets import sound_buckets
 from abex.scalars import Scalars
+from abex.schema import Arms, Checked, Rebuilt, Scratch, Within, agree
 
 NOWHERE = 1e300
 APART = -1e4  # the logarithm filed for an arm that is drawn anyway: no trial finds it
@@ -38,25 +40,43 @@ LEADER_SHARE = 0.5  # of a point of another arm
 class GumbelScan(NamedTuple):
     """Room for the perturbed means of all arms."""
 
-    score: NDArray[np.float64]  # (K,), scratch
+    score: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
 class Threshold(Scalars):
     """The level L, and what is kept with it."""
 
-    level: float  # NOWHERE before the first decision
-    leader: int  # the arm kept apart: filed as `APART`; -1 while there is no L
-    zero: float  # a zero of the buckets' weights, see `average_exceeding`
-    unit: float  # points on average for a mass of 1 there
+    level: Annotated[float, Within(-NOWHERE, NOWHERE)]  # NOWHERE before the first decision
+    leader: Annotated[int, Arms(least=-1)]  # the arm kept apart: filed as `APART`; -1 while there is no L
+    zero: Annotated[float, Checked()]  # a zero of the buckets' weights, see `average_exceeding`
+    unit: Annotated[float, Checked()]  # points on average for a mass of 1 there
 
 
 class GumbelExceedance(NamedTuple):
     """The logarithms of what exceeds the level L on average, filed, and L."""
 
-    steep: NDArray[np.float64]  # (K,), s_k
-    logs: NDArray[np.float64]  # (K,), ln lambda_k
-    buckets: Buckets
-    threshold: Threshold
+    steep: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), s_k
+    logs: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), ln lambda_k
+    buckets: Annotated[Buckets, Checked()]
+    threshold: Annotated[Threshold, Checked()]
+
+    def restored(self, state: Any, fresh: Any) -> GumbelExceedance:
+        """The logarithms follow from means, L and leader; buckets that do not file them are made anew, and so is L."""
+        seen = state.pulls > 0.0
+        steep = np.sqrt(state.pulls) / state.scale
+        level, leader = self.threshold.level, self.threshold.leader
+        nowhere = level == NOWHERE
+        agree(nowhere == (leader < 0), "leader must be an arm where there is a level")
+        if nowhere:
+            logs = np.where(seen, 0.0, math.inf)
+        else:
+            agree(bool(seen.all()), "there must be no level before every arm was observed")
+            logs = steep * (state.means - level)
+            logs[leader] = APART
+        if sound_buckets(self.buckets, logs, seen, math.inf) is not self.buckets:
+            return new_exceedance(state.pulls, state.scale)
+        threshold = Threshold(level=level, leader=leader, zero=NOWHERE)
+        return self._replace(steep=steep, logs=logs, threshold=threshold)
 
 
 def new_gumbel(
@@ -66,9 +86,14 @@ def new_gumbel(
     n = observations.size
     if n <= crossover.GUMBEL or not independent:
         return GumbelScan(np.zeros(n))
+    return new_exceedance(observations, scale)
+
+
+def new_exceedance(observations: NDArray[np.float64], scale: float) -> GumbelExceedance:
+    """No level yet."""
     return GumbelExceedance(
         steep=np.sqrt(observations) / scale,
-        logs=np.full(n, math.inf),
+        logs=np.full(observations.size, math.inf),
         buckets=new_buckets(observations, math.inf),
         threshold=Threshold(level=NOWHERE, leader=-1, zero=NOWHERE),
     )

@@ -9,7 +9,7 @@ else its index needs.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from abex.kernels import kernel, single_dispatch
 from abex.randomness import argmax
 from abex.samplers.interface import changed, draw
+from abex.schema import Scratch
 
 NEVER = 1e300
 SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
@@ -73,7 +74,7 @@ def never_differ(rule: Any, state: Any, one: int, two: int) -> bool:
 class IndexScan(NamedTuple):
     """Room for the indices of all arms."""
 
-    score: NDArray[np.float64]  # (K,), scratch
+    score: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
 @draw.register(IndexScan)

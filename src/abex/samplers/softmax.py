@@ -3,7 +3,7 @@ r"""Draws from the softmax of scores, :math:`p_k\propto\exp(\beta v_k)`: a scan 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,13 @@ from abex.kernels import kernel
 from abex.samplers import crossover
 from abex.samplers.buckets import Buckets, new_buckets
 from abex.samplers.interface import changed, draw
+from abex.schema import Scratch
 
 
 class SoftmaxScan(NamedTuple):
     """Room for the weights of all arms."""
 
-    weights: NDArray[np.float64]  # (K,), scratch
+    weights: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
 def new_softmax(observations: NDArray[np.float64], initial: float) -> SoftmaxScan | Buckets:

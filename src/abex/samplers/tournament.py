@@ -19,7 +19,7 @@ Arms never observed come first, in random order; the tree is first looked at whe
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from abex.samplers.indices import (
 )
 from abex.samplers.interface import changed, draw
 from abex.scalars import Scalars
+from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
 
@@ -45,19 +46,29 @@ WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its i
 class TournamentClock(Scalars):
     """What changes beside the nodes."""
 
-    fresh: int  # how many arms were never observed
-    now: float  # the level of the last decision that looked at the tree
+    fresh: Annotated[int, Rebuilt()]  # how many arms were never observed
+    now: Annotated[float, Rebuilt()]  # the level of the last decision that looked at the tree
 
 
 class Tournament(NamedTuple):
     """The tree of matches, and the arms never observed."""
 
-    nodes: NDArray[np.float64]  # (2P, 3), P a power of two; 1 is the root, P + k // together the leaf of k
-    order: NDArray[np.int32]  # (K,), first the arms never observed
-    place: NDArray[np.int32]  # (K,), where an arm stands in it
-    stack: NDArray[np.int64]  # scratch
-    clock: TournamentClock
+    nodes: Annotated[
+        NDArray[np.float64], Rebuilt()
+    ]  # (2P, 3), P a power of two; 1 is the root, P + k // together the leaf of k
+    order: Annotated[NDArray[np.int32], Permutation()]  # (K,), first the arms never observed
+    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in it
+    stack: Annotated[NDArray[np.int64], Scratch()]
+    clock: Annotated[TournamentClock, Rebuilt()]
     together: int  # arms of a leaf, which play all against all
+
+    def restored(self, state: Any, fresh: Any) -> Tournament:
+        """The first decision plays all matches: the largest index, and who shares it, is the same in any tree."""
+        unseen = state.pulls == 0.0
+        count = int(np.count_nonzero(unseen))
+        agree(bool(unseen[self.order[:count]].all()), "order must begin with the arms never observed")
+        place = positions(self.order, self.order.size, self.place, "order")
+        return self._replace(place=place, clock=TournamentClock(fresh=count, now=NEVER))
 
 
 def new_index_sampler(observations: NDArray[np.float64], few: int, together: int) -> IndexScan | Tournament:
