@@ -11,7 +11,7 @@ from typing import Any
 
 ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
 QUOTES = "\"'"
-MOST_LISTED = 100  # characters of a list of choices in a message
+MOST_LISTED = 110  # characters of a message up to the end of its list of choices
 
 
 class UserError(ValueError):
@@ -106,14 +106,15 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         word = shown(value)
-        raise UserError(f"unknown {name} {word}{nearest(word.strip(QUOTES), known)}; known: {_listed(known)}")
+        head = f"unknown {name} {word}{nearest(word.strip(QUOTES), known)}; known: "
+        raise UserError(head + _listed(known, MOST_LISTED - len(head)))
     return str(value)
 
 
-def _listed(words: list[str]) -> str:
-    """The words, or as many as fit into a sentence."""
+def _listed(words: list[str], most: int) -> str:
+    """The words, or as many as fit into ``most`` characters, one at least."""
     text = ", ".join(words)
-    return text if len(text) <= MOST_LISTED else f"{text[:MOST_LISTED].rpartition(', ')[0]}, ..."
+    return text if len(text) <= most else f"{text[:most].rpartition(', ')[0] or words[0]}, ..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
