@@ -10,13 +10,24 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-.PHONY: run test fuzz mutants lint docs clean
+OLDEST_NUMBA = 0.61.0
+
+.PHONY: run test oldest fuzz mutants lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+# the boundary to the compiler on the oldest Numba that may be installed; `make test` runs it on the newest
+oldest: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_kernels_cache.py tests/test_kernels_interfaces.py
+
+$(VENV)-oldest/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet 'numba==$(OLDEST_NUMBA)' 'numpy==2.0.*' pytest -e .
+	touch $@
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md
@@ -26,7 +37,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
 mutants: $(VENV)/.installed-test
 	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md
@@ -45,4 +56,4 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build
+	rm -rf $(VENV) $(VENV)-oldest .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build

@@ -14,11 +14,11 @@ from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, P
 from abex.files import write_atomically
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
 from abex.graphs.checking import checked_feedback
+from abex.kernels import Scalars
 from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.saving import player_text, read_player
 from abex.samplers.sound_buckets import sound_buckets
-from abex.scalars import Scalars
 from abex.schema import read_record, rules_of, write_record
 from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import Alone, Changing, Links
-from abex.scalars import Scalars
+from abex.kernels import Scalars
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end

@@ -28,7 +28,7 @@ from abex.environments.base import Environment, Rules
 from abex.errors import UserError, shown, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.graphs.graph import as_graph
-from abex.kernels import compiled, foreign
+from abex.kernels import compile_as, compiled, foreign
 from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
@@ -168,11 +168,16 @@ def play_replication(
     cursor = np.array([0, environment.n_arms, 0, 0])
     totals, seen = np.zeros(3), np.zeros(widest, np.int64)
     tail = (checkpoints, regret, hits, cursor, totals, seen, rng)
+    name = _short(str(policy))
 
     def piece(first: int, last: int) -> int:
         """Play these steps; nanoseconds of CPU."""
         began = time.thread_time_ns()
-        with np.errstate(over="ignore"), plays_well(policy, environment, cursor, totals):  # words wrap around
+        with (
+            np.errstate(over="ignore"),  # words wrap around
+            plays_well(policy, environment, cursor, totals),
+            compile_as(name, stopped),
+        ):
             play(state, world, feedback, first, last, *tail)
         return time.thread_time_ns() - began
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import as_changing, changes
-from abex.kernels import kernel
+from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, choice, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
@@ -19,7 +19,6 @@ from abex.policies.means import learn_mean
 from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.softmax import new_softmax, pick, softmax
-from abex.scalars import Scalars
 from abex.schema import (
     HAIR,
     MOST_COUNT,

@@ -18,11 +18,11 @@ from abex.errors import UserError, shown, whole_number
 from abex.files import decode_array, encode_array, read_text, write_atomically
 from abex.graphs import feedback as feedback_records
 from abex.graphs.checking import checked_feedback
+from abex.kernels import Scalars
 from abex.policies.base import MOST_ARMS, Policy, known_policies, parse_policy
 from abex.policies.decision_ids import is_life, life_and_number
 from abex.samplers.buckets import Buckets
 from abex.samplers.tournament import Tournament
-from abex.scalars import Scalars
 from abex.schema import LEAST_CHANCE, agree, check_field, read_array, read_record, write_record
 
 if TYPE_CHECKING:

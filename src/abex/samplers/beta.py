@@ -19,14 +19,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, rare_kernel
+from abex.kernels import Scalars, kernel, rare_kernel
 from abex.randomness import argmax
 from abex.samplers import crossover
 from abex.samplers.buckets import Buckets, make_fit, new_buckets, refile, try_arm
 from abex.samplers.gumbel import APART, NOWHERE, average_exceeding
 from abex.samplers.interface import changed, draw
 from abex.samplers.sound_buckets import sound_buckets
-from abex.scalars import Scalars
 from abex.schema import Arms, Checked, Count, Rebuilt, Scratch, Within, positions
 
 MOST_HOT = 64

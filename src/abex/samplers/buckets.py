@@ -31,10 +31,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, rare_kernel
+from abex.kernels import Scalars, kernel, rare_kernel
 from abex.randomness import below
 from abex.samplers.interface import changed, draw
-from abex.scalars import Scalars
 from abex.schema import Checked
 
 BUCKETS = 256

@@ -15,9 +15,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, rare_kernel
+from abex.kernels import Scalars, kernel, rare_kernel
 from abex.samplers.interface import changed, draw
-from abex.scalars import Scalars
 from abex.schema import Rebuilt, Within, agree
 
 FARTHEST = 200.0  # log-weights that far from the reference move it

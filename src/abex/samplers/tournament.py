@@ -24,7 +24,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, rare_kernel
+from abex.kernels import Scalars, kernel, rare_kernel
 from abex.randomness import below
 from abex.samplers.indices import (
     NEVER,
@@ -37,7 +37,6 @@ from abex.samplers.indices import (
     never_differ,
 )
 from abex.samplers.interface import changed, draw
-from abex.scalars import Scalars
 from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty

@@ -22,7 +22,7 @@ from numba.extending import (
     unbox,
 )
 
-from abex.scalars import Scalars
+from abex.kernels.scalars import Scalars
 
 word = ir.IntType(64)
 

@@ -22,10 +22,17 @@ from typing import Any, ClassVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import before_compiling
+from abex.kernels.compiling import before_compiling
 
 
-class Scalars:
+class _WithoutDict(type):
+    """Subclasses have the fields they annotate and no others: a misspelt one is an error."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        return super().__new__(cls, name, bases, {"__slots__": (), **namespace})
+
+
+class Scalars(metaclass=_WithoutDict):
     """Whole numbers (``int``) and fractions (``float``) by name; subclasses annotate their fields."""
 
     __slots__ = ("address", "floats", "ints")
@@ -93,4 +100,4 @@ def _cell(place: int, kind: type) -> property:
 
 @before_compiling
 def _register_scalars() -> None:
-    import abex.scalar_type  # noqa: F401 - importing it tells Numba
+    import abex.kernels.scalar_type  # noqa: F401 - importing it tells Numba
