@@ -14,11 +14,11 @@ from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
 from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.index_policy import learn_width, widths
 from abex.policies.known_graph import known_graph
-from abex.policies.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 from abex.policies.thompson import MOST_PRIOR, learn_beta
+from abex.policies.ucb import learn_width, widths
 from abex.randomness import argmax, below
+from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 
 
 class AimedMeans(NamedTuple):
@@ -26,7 +26,7 @@ class AimedMeans(NamedTuple):
 
     pulls: Annotated[PerArm, Count()]  # float64 (K,)
     means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
-    narrow: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+    inv_sqrt_count: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
     who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     scale: float
@@ -34,7 +34,7 @@ class AimedMeans(NamedTuple):
 
     def restored(self, fresh: AimedMeans) -> AimedMeans:
         """The widths follow from the observations."""
-        return self._replace(narrow=widths(self.pulls))
+        return self._replace(inv_sqrt_count=widths(self.pulls))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class UCBMaxN(Policy[AimedMeans]):
         """The best arm that shows the arm with the largest bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.score[k] = state.means[k] + width * state.narrow[k]
+            state.score[k] = state.means[k] + width * state.inv_sqrt_count[k]
         aim = argmax(state.score, rng)
         count = observers(state.graph, t, aim, state.who)
         top = -2.0
