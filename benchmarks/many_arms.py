@@ -213,9 +213,9 @@ def long_run(steps, n_arms=1000, draws=400_000):
     arms = np.bincount(buckets.bucket, minlength=buckets.arms.size)
     counts = np.where(np.arange(arms.size) == TAIL, n_arms, arms)
     mass = np.where(arms > 0, np.floor(counts * buckets.upper) + 1.0, 0.0)
+    recomputed = np.array_equal(mass, buckets.mass) and mass.sum() == buckets.grid.total
     print(f"arms of a bucket: {'as counted' if np.array_equal(arms, buckets.arms) else 'WRONG'}; masses: "
-          f"{'as recomputed' if np.array_equal(mass, buckets.mass) and mass.sum() == buckets.grid.total else 'WRONG'}")
-          # fmt: skip
+          f"{'as recomputed' if recomputed else 'WRONG'}")  # fmt: skip
     sums = state.pulls * state.means
     print(f"pulls {state.pulls.min():.3g} to {state.pulls.max():.3g}, together {state.pulls.sum():.0f}; a sum of rewards is "
           f"{np.abs(sums - sums.round()).max():.1e} from a whole number at most")  # fmt: skip

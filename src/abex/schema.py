@@ -228,7 +228,7 @@ def rules_of(cls: Any) -> dict[str, Rule | None]:
 
 
 def _names(cls: Any) -> tuple[str, ...]:
-    return tuple(cls.fields) if issubclass(cls, Scalars) else cls._fields  # type: ignore[no-any-return]
+    return tuple(cls.fields) if issubclass(cls, Scalars) else cls._fields
 
 
 @cache
@@ -281,7 +281,7 @@ def read_record(saved: Any, fresh: Any, n_arms: int) -> Any:
     check_record(record, fresh, n_arms)
     if hasattr(record, "restored"):
         record = record.restored(fresh)
-    sampler = getattr(record, "sampler", None)
+    sampler: Any = getattr(record, "sampler", None)
     return (
         record._replace(sampler=sampler.restored(record, fresh)) if hasattr(sampler, "restored") else record
     )

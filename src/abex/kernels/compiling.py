@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.interfaces import bounds_checked, usable
@@ -13,6 +13,8 @@ from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result", covariant=True)
 
 _waiting: dict[Callable[..., Any], bool] = {}  # kernel -> whether it becomes part of its callers
 _registered: set[Callable[..., Any]] = set()
@@ -38,7 +40,17 @@ def rare_kernel(function: Function) -> Function:
     return function
 
 
-def single_dispatch(function: Function) -> Function:
+class SingleDispatch(Protocol[Parameters, Result]):
+    """What `single_dispatch` makes of a function."""
+
+    def __call__(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        """Run the kernel for the class of the first argument."""
+
+    def register(self, record_class: type) -> Callable[[Function], Function]:
+        """A decorator that adds the kernel for a class."""
+
+
+def single_dispatch(function: Callable[Parameters, Result]) -> SingleDispatch[Parameters, Result]:
     """A kernel that is written once for each class of record its first argument may have.
 
     As with `functools.singledispatch`, ``@function.register(Record)`` adds the kernel for a class, and the function itself

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
@@ -27,18 +27,21 @@ from abex.kernels.scalars import Scalars
 word = ir.IntType(64)
 
 
-class ScalarsType(types.Type):  # type: ignore[misc]
+class ScalarsType(types.Type):
     """The type of a class of `Scalars`."""
 
     def __init__(self, cls: type[Scalars]) -> None:
         self.cls = cls
         self.kinds = {
             name: types.int64 if kind is int else types.float64 for name, kind in cls.fields.items()
-        }  # type: ignore[attr-defined]
+        }
         super().__init__(f"Scalars({cls.__module__}.{cls.__qualname__}{list(self.kinds.items())})")
 
 
-type_of_class = cache(ScalarsType)
+@cache
+def type_of_class(cls: Any) -> ScalarsType:
+    """One type for a class."""
+    return ScalarsType(cls)
 
 
 @typeof_impl.register(Scalars)  # type: ignore[untyped-decorator]
@@ -47,7 +50,7 @@ def typeof_scalars(value: Any, context: Any) -> Any:
     return type_of_class(type(value))
 
 
-@register_model(ScalarsType)  # type: ignore[untyped-decorator]
+@register_model(ScalarsType)
 class ScalarsModel(models.PrimitiveModel):  # type: ignore[misc]
     """A pointer to words of 64 bits."""
 
@@ -64,7 +67,7 @@ def unbox_scalars(kind: Any, value: Any, c: Any) -> Any:
     return NativeValue(c.builder.inttoptr(address, ir.PointerType(word)))
 
 
-@infer_getattr  # type: ignore[untyped-decorator]
+@infer_getattr
 class ScalarsAttributes(AttributeTemplate):  # type: ignore[misc]
     """The types of its fields."""
 

@@ -67,7 +67,7 @@ class Scalars(metaclass=_WithoutDict):
         return _restored, (type(self), self.asdict())
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and np.array_equal(self.ints, other.ints)  # type: ignore[attr-defined]
+        return type(other) is type(self) and np.array_equal(self.ints, other.ints)
 
     __hash__ = None  # type: ignore[assignment]
 

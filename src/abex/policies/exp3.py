@@ -191,7 +191,7 @@ def share_of(sampler: Any, arm: int) -> float:
     return sampler.chances[arm]  # type: ignore[no-any-return]
 
 
-share_of.register(SumTree)(weight_share)  # type: ignore[attr-defined]
+share_of.register(SumTree)(weight_share)
 
 
 @dataclass(frozen=True)

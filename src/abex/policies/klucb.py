@@ -62,7 +62,7 @@ def divergence_contending(
 @kernel
 def divergence_reaching(rule: DivergenceRule, state: IndexState, arm: int, value: float) -> float:
     """N times the divergence to the value."""
-    return state.pulls[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER  # type: ignore[no-any-return]
+    return state.pulls[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER
 
 
 @never_differ.register(DivergenceRule)

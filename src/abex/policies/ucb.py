@@ -186,7 +186,7 @@ def variance_reaching(rule: VarianceRule, state: VarianceState, arm: int, value:
     pulls, above = state.pulls[arm], value - state.means[arm]
     line = math.sqrt(2.0 * state.squares[arm]) / pulls
     root = line + math.sqrt(line * line + 12.0 * rule.c * above / pulls)
-    return 4.0 * above * above / (root * root) if root > 0.0 else NEVER  # type: ignore[no-any-return]
+    return 4.0 * above * above / (root * root) if root > 0.0 else NEVER
 
 
 @never_differ.register(VarianceRule)

@@ -47,6 +47,9 @@ WINDOW = 1.0 + 1.0 / 32.0  # rates for which a table of bounds holds
 PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the buckets may have to wait for it
 DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
 MOST_ABOVE = 64  # arms that wait
+MOST_TRIALS = (
+    1000  # a draw needs about 1.2; where bounds are useless, as beside scores of 1000, all arms are looked at
+)
 UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
 
 
@@ -400,6 +403,27 @@ def try_arm(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
     return -1
 
 
+@rare_kernel
+def scan_arms(scores: Any, rate: float, rng: Any) -> int:
+    """A draw from the same distribution that looks at every arm."""
+    top = scores[0]
+    for k in range(1, scores.size):
+        top = max(top, scores[k])
+    total = 0.0
+    for k in range(scores.size):
+        total += math.exp(rate * (scores[k] - top))
+    rest = rng.random() * total
+    last = 0
+    for k in range(scores.size):
+        weight = math.exp(rate * (scores[k] - top))
+        if weight > 0.0:
+            last = k
+        rest -= weight
+        if rest < 0.0:
+            break
+    return last
+
+
 @draw.register(Buckets)
 @kernel
 def draw_from_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
@@ -408,7 +432,8 @@ def draw_from_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> i
     if fresh > 0 and scores[buckets.order[0]] == math.inf:  # before all others
         return int(buckets.order[below(fresh, rng)])
     make_fit(buckets, scores, rate)
-    arm = -1
-    while arm < 0:
+    for _ in range(MOST_TRIALS):
         arm = try_arm(buckets, scores, rate, rng)
-    return arm
+        if arm >= 0:
+            return arm
+    return scan_arms(scores, rate, rng)

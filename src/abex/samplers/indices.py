@@ -38,7 +38,7 @@ def index_of(rule: Any, state: Any, arm: int, level: float) -> float:
 @single_dispatch
 def contending_index(rule: Any, state: Any, arm: int, level: float, best: float) -> float:
     """The index of an arm, or anything below ``best`` if the index is: a rule may know without computing it (kernel)."""
-    return index_of(rule, state, arm, level)  # type: ignore[no-any-return]
+    return index_of(rule, state, arm, level)
 
 
 @single_dispatch
