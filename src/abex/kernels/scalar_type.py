@@ -47,7 +47,7 @@ def type_of_class(cls: Any) -> ScalarsType:
 @typeof_impl.register(Scalars)  # type: ignore[untyped-decorator]
 def typeof_scalars(value: Any, context: Any) -> Any:
     """The type of an object."""
-    return type_of_class(type(value))
+    return type_of_class(type(value))  # type: ignore[arg-type]
 
 
 @register_model(ScalarsType)
