@@ -9,20 +9,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import one_of, real_number
+from abex.errors import UserError, one_of, real_number
 from abex.graphs.feedback import as_changing, changes
 from abex.kernels import kernel
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.boltzmann import boltzmann_sampler, initial_mean
+from abex.policies.boltzmann import Boltzmann, boltzmann_sampler, initial_mean
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
 from abex.policies.softmax import boltzmann_weights, normalised, pick, root_rate
 from abex.randomness import below
-from abex.theory.schedule import ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
+from abex.theory.schedule import (
+    ROUNDINGS,
+    Schedule,
+    arms_due,
+    boltzmann_slots,
+    exploration_rate,
+    is_paid,
+)
 
 COVERS = ("alpha-sample", "dominating", "lp")
+ORDERS = ("random", "index")
 
 # The counters of `AbeState.clock`.
 EPOCH = 0  # outer iteration i of the paper
@@ -48,6 +56,7 @@ class AbeState(NamedTuple):
     spread: NDArray[np.float64]  # (K,), law of the exploration pulls under cover="lp", else empty
     covered: float  # arms that such a pull covers on average
     afresh: bool  # the graph changes: find a new xi in every sweep
+    by_index: bool  # xi goes through the arms by their numbers
     eta: float
     c: float
     alpha: float
@@ -124,12 +133,26 @@ def forget_sequence(state: Any) -> None:
 
 
 @kernel
+def next_by_index(state: Any) -> int:
+    """The arm not yet covered that follows the last one of xi, 0 after K - 1; over a whole sweep K steps."""
+    n_arms = state.means.size
+    arm = 0
+    if state.clock[FOUND] > 0:
+        arm = int(state.sequence[state.clock[FOUND] - 1])
+    while state.place[arm] < 0:
+        arm = arm + 1 if arm + 1 < n_arms else 0
+    return arm
+
+
+@kernel
 def next_of_sweep(state: Any, rng: Any) -> int:
-    """The next arm of xi; while xi is being found, any arm not yet covered; under cover="lp", a draw from its law."""
+    """The next arm of xi; while xi is being found, one not yet covered; under cover="lp", a draw from its law."""
     if state.spread.size > 0:
         return pick(state.spread, 1.0, rng)
     if state.clock[NEXT] < state.clock[FOUND]:
         return int(state.sequence[state.clock[NEXT]])
+    if state.by_index:
+        return next_by_index(state)
     return int(state.missing[below(state.clock[MISSING], rng)])
 
 
@@ -187,6 +210,10 @@ class ABE(Policy[AbeState]):
     initial : float or None
         :math:`r_k` before the first observation. The paper's 0 lets an unseen arm starve; 1 is optimistic;
         None plays every arm once before all else.
+    order : {"random", "index"}
+        In which order the first sweep meets the arms. ``random``, the default, is Algorithm 2's. Algorithm 1 of the paper
+        plays :math:`j \bmod K`, the arms by their numbers: that is ``index``, on graphs the next arm not yet observed.
+        What is proved holds for both; with ``index`` the numbers of the arms matter.
 
     References
     ----------
@@ -214,9 +241,15 @@ class ABE(Policy[AbeState]):
     rounding: str = "floor"
     initial: float | None = 0.0
     cover: str = "alpha-sample"
+    order: str = "random"
 
     def __post_init__(self) -> None:
         one_of("cover", self.cover, COVERS)
+        one_of("order", self.order, ORDERS)
+        if self.order == "index":
+            if self.cover != "alpha-sample":
+                raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
+            object.__setattr__(self, "names_matter", True)
         if self.cover != "alpha-sample":  # of this policy, not of the class
             object.__setattr__(self, "needs_graph", True)
             object.__setattr__(self, "changing_graphs", "none")
@@ -243,6 +276,7 @@ class ABE(Policy[AbeState]):
             spread=np.zeros(0),
             covered=0.0,
             afresh=setting.graph is not None and changes(as_changing(setting.graph)),
+            by_index=self.order == "index",
             eta=float(self.eta),
             c=float(self.c),
             alpha=float(self.alpha),
@@ -305,9 +339,19 @@ class ABE(Policy[AbeState]):
             return
         if state.clock[NEXT] < state.clock[FOUND]:
             out[state.sequence[state.clock[NEXT]]] = 1.0
+        elif state.by_index:
+            out[next_by_index(state)] = 1.0
         else:
             for j in range(state.clock[MISSING]):
                 out[state.missing[j]] = 1.0 / state.clock[MISSING]
+
+    def simplest(self, setting: Setting) -> Policy[Any]:
+        """Boltzmann exploration of the same rate if no step up to the horizon is an exploration slot, else itself."""
+        if setting.horizon is None:
+            return self
+        schedule = Schedule(setting.n_arms, self.c, self.alpha, self.rounding)
+        silent = schedule.exploration_slots(setting.horizon) == 0
+        return Boltzmann(self.eta, "sqrt", self.initial) if silent else self
 
     def report(self, state: AbeState) -> dict[str, float]:
         """Exploration slots used, outer iteration, and pulls of a sweep (of what is found of it so far)."""
@@ -334,5 +378,6 @@ class ABE(Policy[AbeState]):
         yield cls(eta=1.0, c=1.0, alpha=0.5)
         yield cls(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0)
         yield cls(eta=2.0, rounding="ceil", initial=None)
+        yield cls(eta=1.0, c=1.0, alpha=0.5, order="index")
         yield cls(eta=1.0, c=1.0, alpha=0.5, cover="dominating")
         yield cls(eta=1.0, c=1.0, alpha=0.5, cover="lp")

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from abex.errors import real_number
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies import crossover
+from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.index_policy import learn_width
 from abex.policies.known_graph import known_graph
-from abex.policies.thompson import learn_beta
+from abex.policies.thompson import learn_beta, update_of_many
+from abex.policies.thompson_levels import BetaLevels, new_beta_levels, select_beta
 from abex.randomness import argmax, below
 
 
@@ -205,8 +207,35 @@ class MixedBeta(NamedTuple):
     epsilon: float
 
 
+class MixedLevels(NamedTuple):
+    """The same where only arms that can win are drawn."""
+
+    posterior: BetaLevels
+    epsilon: float
+
+
+@kernel
+def is_uniform(epsilon: float, t: int, rng: Any) -> bool:
+    """Whether step t plays a uniform arm: with probability epsilon, or 1/sqrt(t) where that is nan."""
+    return bool(rng.random() < (1.0 / math.sqrt(t) if math.isnan(epsilon) else epsilon))
+
+
+@kernel
+def select_mixed(state: Any, t: int, rng: Any) -> int:
+    """`TSU.select` where the posteriors are levels."""
+    if is_uniform(state.epsilon, t, rng):
+        return below(state.posterior.successes.size, rng)
+    return select_beta(state.posterior, t, rng)
+
+
+@kernel
+def update_mixed(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """`TSU.update` where the posteriors are levels."""
+    update_of_many(state.posterior, t, arm, seen, reward, rng)
+
+
 @dataclass(frozen=True)
-class TSU(Policy[MixedBeta]):
+class TSU(Policy[Any]):
     r"""Thompson sampling for directed graphs: with probability :math:`\epsilon` a uniform arm, else the largest draw.
 
     The mixture keeps every arm's chance above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
@@ -229,7 +258,8 @@ class TSU(Policy[MixedBeta]):
 
     Notes
     -----
-    Cost O(K) Beta draws per step. Plays every graph.
+    Cost O(log K) per step, roughly (`abex.policies.thompson_levels`); O(K) draws for a few arms or a prior below 1.
+    Plays every graph.
 
     Examples
     --------
@@ -251,26 +281,43 @@ class TSU(Policy[MixedBeta]):
         real_number("successes", self.successes, above=0.0)
         real_number("failures", self.failures, above=0.0)
 
-    def start(self, setting: Setting) -> MixedBeta:
+    def _many(self, setting: Setting) -> bool:
+        # below 1 the density has no tangent above it
+        return setting.n_arms > crossover.THOMPSON and min(self.successes, self.failures) >= 1.0
+
+    def kernels(self, setting: Setting) -> Kernels:
+        """With many arms, draws only for those that can win."""
+        return Kernels(select_mixed, update_mixed) if self._many(setting) else super().kernels(setting)
+
+    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
+        """Posteriors go along."""
+        fresh = self.start(setting)
+        old = state.posterior if isinstance(state, MixedLevels) else state
+        new = fresh.posterior if isinstance(fresh, MixedLevels) else fresh
+        new.successes[: keep.size] = old.successes[keep]
+        new.failures[: keep.size] = old.failures[keep]
+        if not isinstance(fresh, MixedLevels):
+            return fresh
+        seen = new.successes + new.failures > self.successes + self.failures
+        levels = new_beta_levels(new.successes, new.failures, seen, self.resample)
+        return MixedLevels(levels, fresh.epsilon)
+
+    def start(self, setting: Setting) -> Any:
         """The prior, for every arm."""
         n = setting.n_arms
         epsilon = self.epsilon
         if epsilon is None:
             epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
-        return MixedBeta(
-            np.full(n, float(self.successes)),
-            np.full(n, float(self.failures)),
-            np.zeros(n),
-            self.resample,
-            float(epsilon),
-        )
+        prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
+        if self._many(setting):
+            return MixedLevels(new_beta_levels(*prior, np.zeros(n, bool), self.resample), float(epsilon))
+        return MixedBeta(*prior, np.zeros(n), self.resample, float(epsilon))
 
     @staticmethod
     @kernel
     def select(state: Any, t: int, rng: Any) -> int:
         """A uniform arm now and then, else the largest draw."""
-        epsilon = 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
-        if rng.random() < epsilon:
+        if is_uniform(state.epsilon, t, rng):
             return below(state.score.size, rng)
         for k in range(state.score.size):
             state.score[k] = rng.beta(state.successes[k], state.failures[k])
