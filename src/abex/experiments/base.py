@@ -188,7 +188,8 @@ class Experiment:
         """The cells that tell how good a candidate is on validation."""
         length = self.length_of(line)
         problem = self.validation or self.problem
-        return self._cells(policy, problem, length, VALIDATION, self.validation_seeds)
+        seeds = 1 if line.plateau else self.validation_seeds  # full search has no choices that a seed would change
+        return self._cells(policy, problem, length, VALIDATION, seeds)
 
     def _cells(
         self, policy: str, problem: dict[str, Any], length: int, first: int, seeds: int

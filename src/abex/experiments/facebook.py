@@ -40,8 +40,8 @@ DEVIATIONS = (
     "Section 5: the network has 2,519 undirected edges; the paper's 5,038 counts both directions.",
     "Section 5: ELP's estimate of the independence number (120 in truth) is chosen on realisations of its own; the paper "
     "kept the one that was best in the figure.",
-    "Section 5: 10 realisations there, 1,000 or more here (200 of TS-MaxN, 100 of KL-UCB-N; 25,000 of ABE, whose regret has heavy "
-    "tails), in two strata with their exact weights: the special arm among the 324 of the large component, or among the "
+    "Section 5: 10 realisations there, 1,000 or more here (200 of TS-MaxN, 100 of KL-UCB-N; 25,000 of ABE, whose regret has "
+    "heavy tails), in two strata with their exact weights: the special arm among the 324 of the large component, or among the "
     "9 in components of 2 or 3. All policies meet the same special arms and rewards.",
     *ON_GRAPHS,
 )
