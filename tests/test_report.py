@@ -20,7 +20,7 @@ LARGEST = 6_000_000
 def experiment(name: str) -> Experiment:
     return Experiment(
         name=name, title=f"Two arms </script> & {name}", problem={"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}},
-        lines=tuple(line(text, text) for text in NAMES), length=300, seeds=4, checkpoints=20,
+        lines=tuple(line(text, text) for text in NAMES), length=300, seeds=6, checkpoints=20,
         claims=(Claim("UCB1 beats a coin", "better", "UCB1", ("Uniform",)),),
     )  # fmt: skip
 

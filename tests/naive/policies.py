@@ -108,6 +108,8 @@ def abe(policy, history, n, horizon):
                         if np.isinf(means).any()
                         else softmax(policy.eta * math.sqrt(t - 1) * means)
                     )
+                if len(met) < n and policy.order == "index":
+                    return np.eye(n)[len(met)]
                 if len(met) < n:
                     return np.array([0.0 if k in met else 1.0 / (n - len(met)) for k in range(n)])
                 return np.eye(n)[met[pointer % n]]

@@ -99,8 +99,9 @@ def count_errors(
 ) -> None:
     """Count into ``wrong`` the rows misclassified by the first ``ends[0]``, ``ends[1]``, ... classifiers.
 
-    ``by_row`` (ends, rows) gets a 1 for each of them, unless it is empty. ``strict`` counts ties as errors. A classifier passes over a few rows, whose features lie side by side in
-    ``columns`` (d, rows): ten times faster than a row passing through all classifiers.
+    ``by_row`` (ends, rows) gets a 1 for each of them, unless it is empty. ``strict`` counts ties as errors. A classifier
+    passes over a few rows, whose features lie side by side in ``columns`` (d, rows): ten times faster than a row passing
+    through all classifiers.
     """
     labels = model.votes.shape[2]
     scores = np.zeros((labels, label.size))

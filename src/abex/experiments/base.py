@@ -188,21 +188,17 @@ class Experiment:
         """The cells that tell how good a candidate is on validation."""
         length = self.length_of(line)
         problem = self.validation or self.problem
-        seeds = 1 if line.plateau else self.validation_seeds  # full search has no choices that a seed would change
+        seeds = (
+            1 if line.plateau else self.validation_seeds
+        )  # full search has no choices that a seed would change
         return self._cells(policy, problem, length, VALIDATION, seeds)
 
-    def _cells(
-        self, policy: str, problem: dict[str, Any], length: int, first: int, seeds: int
-    ) -> list[Cell]:
+    def _cells(self, policy: str, problem: dict[str, Any], length: int, first: int, seeds: int) -> list[Cell]:
         """Cells of ``block`` replications each, the last one with what is left."""
         starts = range(0, seeds, self.block)
-        return [
-            self._cell(policy, problem, length, first + r, min(self.block, seeds - r)) for r in starts
-        ]
+        return [self._cell(policy, problem, length, first + r, min(self.block, seeds - r)) for r in starts]
 
-    def _cell(
-        self, policy: str, problem: dict[str, Any], length: int, replication: int, count: int
-    ) -> Cell:
+    def _cell(self, policy: str, problem: dict[str, Any], length: int, replication: int, count: int) -> Cell:
         cell = {
             "kind": self.kind,
             "protocol": PROTOCOL[self.kind],

@@ -19,7 +19,7 @@ BLOCK = 50  # replications a cell keeps
 CHECKPOINTS = 60
 HEAVY = 25_000  # replications of ABE and of what is the same at this length: one run in thirty is a disaster
 RISKY = 5_000  # of ABE with other rates, which lock in too
-SLOW = 200  # of policies that take seconds, spread little and are in no claim
+SLOW = 100  # of policies that take long, spread little and are in no claim
 MARGIN = 50.0  # regret: a twentieth of what a good policy loses
 NODES = 333
 PAPERS_ABE = "ABE(eta=0.4, c=0.1, alpha=0.7)"
@@ -40,7 +40,7 @@ DEVIATIONS = (
     "Section 5: the network has 2,519 undirected edges; the paper's 5,038 counts both directions.",
     "Section 5: ELP's estimate of the independence number (120 in truth) is chosen on realisations of its own; the paper "
     "kept the one that was best in the figure.",
-    "Section 5: 10 realisations there, 1,000 or more here (200 of TS-MaxN, 100 of KL-UCB-N; 25,000 of ABE, whose regret has "
+    "Section 5: 10 realisations there, 1,000 or more here (100 of TS-MaxN, 50 of KL-UCB-N; 25,000 of ABE, whose regret has "
     "heavy tails), in two strata with their exact weights: the special arm among the 324 of the large component, or among the "
     "9 in components of 2 or 3. All policies meet the same special arms and rewards.",
     *ON_GRAPHS,
@@ -133,7 +133,8 @@ def varying(quick: bool = False) -> Experiment:
         silent = same_policies(lines, NODES, HORIZON)
         runs = {"eta 0.1": None, "eta 0.2": None, "eta 1": RISKY, "eta 2": RISKY}
         lines = tuple(
-            replace(one, seeds=runs.get(one.label, HEAVY if one.candidates[0] in silent else None)) for one in lines
+            replace(one, seeds=runs.get(one.label, HEAVY if one.candidates[0] in silent else None))
+            for one in lines
         )
     return _experiment(
         "facebook-varying", "Facebook: ABE's parameters", "Figure 4b", lines, varying_claims(lines), quick

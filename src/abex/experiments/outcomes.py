@@ -35,7 +35,9 @@ class Drawn:
     evaluations: Floats  # pulls, or weak learners tried
     numbers: dict[str, list[float]] = field(default_factory=dict)  # by replication
     strata: Strata | None = None  # of the replications
-    played: str = ""  # the simplest policy that is the same at this length; lines that share it are one algorithm
+    played: str = (
+        ""  # the simplest policy that is the same at this length; lines that share it are one algorithm
+    )
     rows: dict[int, Floats] = field(default_factory=dict)  # step -> (replications, test rows), per cent wrong
     ended: bool = True  # False: a line to be drawn up to its plateau has not reached one
 
@@ -131,7 +133,9 @@ def collect(experiment: Experiment, store: Store) -> Outcome:
         name = (experiment.same.get(text, text), line.length, len(cells))
         if name not in read:
             found = store.read(key_of(cell) for cell in cells)
-            kept = [row for cell in cells if key_of(cell) in found for row in rows_of(cell, found[key_of(cell)])]
+            kept = [
+                row for cell in cells if key_of(cell) in found for row in rows_of(cell, found[key_of(cell)])
+            ]
             read[name] = len(found), kept and _results(experiment, kept)
         there, results = read[name]
         missing += len(cells) - there
@@ -178,7 +182,9 @@ def _rows(payloads: list[Any]) -> dict[int, Floats]:
     """Per cent of the looks at which each test row was wrong, (replications, rows), by step."""
     first = payloads[0].arrays
     return {
-        int(step): np.array([100.0 * p.arrays["row_errors"][at] / p.arrays["row_looks"][at] for p in payloads])
+        int(step): np.array(
+            [100.0 * p.arrays["row_errors"][at] / p.arrays["row_looks"][at] for p in payloads]
+        )
         for at, step in enumerate(first["row_step"])
     }
 
@@ -192,6 +198,12 @@ def _up_to(drawn: Drawn, end: tuple[int, bool] | None) -> Drawn:
     kept = slice(0, int(np.searchsorted(drawn.step, end[0], side="right")))
     arrays = {name: getattr(drawn, name)[:, kept] for name in ("loss", "seconds", "evaluations")}
     return replace(drawn, step=drawn.step[kept], ended=end[1], **arrays)
+
+
+def spread_of(drawn: Drawn, kind: str) -> dict[str, str]:
+    """For a table: median and 95 % quantile of the loss at the end, in bandit problems the share of locked runs."""
+    found = {"median": f"{drawn.quantile(0.5):.2f}", "95 % quantile": f"{drawn.quantile(0.95):.2f}"}
+    return {**found, "locked": f"{100.0 * drawn.locked:.2g} %"} if kind == "bandit" else found
 
 
 def same_algorithm(first: Drawn, second: Drawn) -> bool:

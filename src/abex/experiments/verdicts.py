@@ -93,7 +93,9 @@ def _judge(claim: Claim, outcome: Outcome) -> Verdict:
     same = [label for label, other in others if other is not None and same_algorithm(first, other)]
     parts = [f"{label}: {SAME}" for label in same]
     rivals = [(label, other) for label, other in others if label not in same]
-    found: list[Estimate] = [Estimate(0.0, 0.0, np.inf)] * (len(same) if claim.rule != "best" or not rivals else 0)
+    found: list[Estimate] = [Estimate(0.0, 0.0, np.inf)] * (
+        len(same) if claim.rule != "best" or not rivals else 0
+    )
     level = 1.0 - RISK / max(1, len(rivals))
     missed = False
     for label, other in rivals:
@@ -125,6 +127,14 @@ def _explores(claim: Claim, first: Drawn) -> Verdict:
         return Verdict(claim, f"{claim.first} does not report its exploration slots", OPEN, claim.rule)
     text = f"{np.mean(slots):,.0f} of {first.step[-1]:,.0f} slots were pure exploration (mean of {len(slots):,} runs)"
     return Verdict(claim, text, HOLDS if max(slots) > 0 else FAILS, claim.rule)
+
+
+def searched(outcome: Outcome) -> Drawn | None:
+    """The line that another is claimed to be sooner than, None where there is no such claim or it has not been run."""
+    labels = [
+        label for claim in outcome.experiment.claims if claim.rule == "sooner" for label in claim.second
+    ]
+    return outcome.get(labels[0]) if labels else None
 
 
 NOTHING_KNOWN = Estimate(np.nan, np.nan, 1.0)
@@ -206,6 +216,6 @@ RULES_IN_WORDS = {
     "wholly above 0",
     "explores": "holds if any slot was pure exploration",
     "flat": "holds if every interval lies within the margin; does not hold if one lies wholly outside",
-    "sooner": "CPU seconds until the loss is down to each of the target losses on the other line's way, as a ratio to the other's "
-    "seconds: holds if every interval lies below 1; does not hold if one lies wholly above 1 or half of the runs never get there",
+    "sooner": "CPU seconds until the loss is down to each of the target losses on the other line's way, as a ratio to the "
+    "other's: holds if every interval lies below 1; does not hold if one lies wholly above 1 or half of the runs miss it",
 }

@@ -24,7 +24,9 @@ from abex.results import Cell, Payload, canonical, key_of
 from abex.sweeps.problems import bandit_problem
 
 PROTOCOL = {"bandit": 4, "boosting": 3}
-REPORT = "report: "  # before the name of what a policy says about itself, where a cell has several replications
+REPORT = (
+    "report: "  # before the name of what a policy says about itself, where a cell has several replications
+)
 RUNNERS = {"bandit": "abex.sweeps.cells:run_bandit", "boosting": "abex.sweeps.boosting_cells:run_boosting"}
 Stopped = Callable[[], bool]
 
@@ -126,7 +128,7 @@ def replications_of(cell: Cell) -> range:
 def rows_of(cell: Cell, payload: Payload) -> list[tuple[int, Payload]]:
     """What a cell computed, replication by replication: (its number, its payload)."""
     if "replications" not in cell:
-        return [(int(cell["replication"]), payload)]
+        return [(int(cell.get("replication", 0)), payload)]
     rows = []
     for at, replication in enumerate(replications_of(cell)):
         arrays = {
