@@ -1,4 +1,4 @@
-"""Intervals against their definitions, and how often they cover the truth: on plain samples, strata, heavy tails and two-way tables."""
+"""Intervals against their definitions, and how often they cover the truth: plain runs, strata, heavy tails, two-way tables."""
 
 from __future__ import annotations
 

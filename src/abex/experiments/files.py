@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from abex.errors import UserError, nearest, one_of
-from abex.experiments.base import Claim, Experiment, Line, policy_text
+from abex.experiments.base import Claim, Experiment, Line, policy_text, same_policies
 from abex.files import read_text
 from abex.sweeps.cells import PROTOCOL, load_code
 from abex.sweeps.problems import bandit_problem, with_checksums
@@ -94,8 +94,11 @@ def _experiment(plain: _File, path: Path) -> Experiment:
     if getattr(plain, other) is not None:
         raise UserError(f"{other} is not for the kind {plain.kind!r}: write {length_key}")
     problem, validation = with_checksums(plain.problem), plain.validation
+    lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
+    same: dict[str, str] = {}
     if plain.kind == "bandit":
-        bandit_problem(problem)  # a mistake is better heard now than from a cell
+        environment, _ = bandit_problem(problem)  # a mistake is better heard now than from a cell
+        same = same_policies(lines, environment.n_arms, length, code)
     return Experiment(
         name=plain.name,
         title=plain.title or plain.name,
@@ -103,7 +106,8 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         version=plain.version,
         problem=problem,
         validation=None if validation is None else with_checksums(validation),
-        lines=tuple(_line(number, one, code) for number, one in enumerate(plain.policies)),
+        lines=lines,
+        same=same,
         length=length,
         seeds=plain.seeds,
         seed=plain.seed,
