@@ -39,7 +39,8 @@ DEVIATIONS = (
     "code it is, and its iteration changes nothing.",
     "Section 4: the number of iterations and the pairs (c, alpha) of Figures 2 and 6 are not stated; they stand in the authors' "
     "scripts.",
-    "Algorithm 1: 'j mod K' would name an arm 0 that does not exist; arms are counted from 0 here.",
+    "Algorithm 1: 'j mod K' would name an arm 0 that does not exist; arms are counted from 0 here. Its sweep goes by the "
+    "numbers of the arms; ours has a random order unless order='index' is asked for.",
     "Supplement: the reward is -log sqrt(1 - gamma^2), as in Busa-Fekete and Kegl and in the code, not -log sqrt(1 - gamma); "
     "stumps vote +1 and -1, not 1 and 0.",
 )

@@ -44,14 +44,12 @@ def paper_figure(outcome: Outcome) -> Any:
 
 
 def sooner_figure(outcome: Outcome) -> Any:
-    """How many times sooner each line gets down to an error than the search through all features, over target errors."""
+    """How many times sooner the paper's lines and uniform choice get down to an error than full search, over target errors."""
     reference = searched(outcome)
     assert reference is not None
     figure, axes = canvas(figsize=COLUMN)
     shown = [
-        (i, one)
-        for i, one in enumerate(outcome.lines)
-        if one is not reference and one.line.group != "authors"
+        (i, one) for i, one in enumerate(outcome.lines) if one.line.group == "paper" or one.label == "uniform"
     ]
     for position, drawn in shown:
         rows = [row for row in ratio_curve(drawn, reference) if row[2] == 1.0 and np.isfinite(row[1].mean)]
@@ -74,7 +72,7 @@ def sooner_figure(outcome: Outcome) -> Any:
     axes.set_xlabel("target test error (%)")
     axes.set_ylabel(f"CPU time of {reference.label}\ndivided by the line's")
     if axes.get_legend_handles_labels()[1]:
-        axes.legend(fontsize=8, frameon=False)
+        axes.legend(fontsize=8.5, frameon=False, loc="upper left")
     end = "until its validation error stops falling" if reference.ended else "still falling where it was cut"
     entitle(
         axes,

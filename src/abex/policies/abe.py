@@ -189,7 +189,7 @@ class ABE(Policy[AbeState]):
     :math:`\xi`, then :math:`K\,2^i` slots in which arm k has probability
     :math:`p_k(t)\propto\exp(\eta\sqrt{t-1}\,r_k)`, :math:`r_k` the mean of what was observed of k. The sequence is
     found in the first sweep, without knowing the graph: pull a uniform arm among those not yet observed in
-    this sweep until there is none. With bandit feedback :math:`\xi` is a random order of all arms.
+    this sweep until there is none. With bandit feedback :math:`\xi` is a random order of all arms (see ``order``).
 
     Parameters
     ----------
