@@ -147,7 +147,16 @@ def _difference(
     if found is None or not np.isfinite(found.error):
         return f"fewer than {LEAST_RUNS} paired runs", NOTHING_KNOWN
     low, high = found.interval(level)
-    return f"{found.mean:+.3g}{unit} [{low:+.3g}, {high:+.3g}]", found
+    return f"{_signed(found.mean)}{unit} [{_signed(low)}, {_signed(high)}]", found
+
+
+def _signed(value: float) -> str:
+    """Three digits, or all of them before the point.
+
+    >>> _signed(-0.01234), _signed(-2531.7)
+    ('-0.0123', '-2,532')
+    """
+    return f"{value:+,.0f}" if abs(value) >= 1_000.0 else f"{value:+.3g}"
 
 
 def _sooner(first: Drawn, other: Drawn, margin: float) -> tuple[str, list[Estimate], bool]:
