@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,12 +14,15 @@ import numpy as np
 
 from abex.randomness import stream
 from abex.results import Payload, Store
-from abex.sweeps.executors import in_processes, in_threads, on_cluster
+from abex.sweeps.cluster import on_cluster
+from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.sweep import complain, sweep
 
 
 def numbers(cell, stopped):
     """Random numbers named by the cell, after a short pause."""
+    if "begun" in cell:
+        Path(cell["begun"]).touch()
     time.sleep(cell.get("pause", 0.0))
     if "diary" in cell:
         with open(cell["diary"], "a") as diary:
@@ -26,13 +32,29 @@ def numbers(cell, stopped):
 
 
 def killer(cell, stopped):
-    """Kills its process, the first time only where it can leave a mark."""
+    """Kills its process; only so many times (once unless told) where it can leave a mark."""
+    time.sleep(cell.get("pause", 0.0))
     mark = cell.get("mark")
-    if mark is None or not Path(mark).exists():
-        if mark is not None:
-            Path(mark).touch()
+    if mark is None:
         os.kill(os.getpid(), 9)
+    with open(mark, "a+") as file:
+        file.write("x")
+        if file.tell() <= cell.get("times", 1):
+            file.flush()
+            os.kill(os.getpid(), 9)
     return numbers(cell, stopped)
+
+
+def dies_later(cell, stopped):
+    """Its process dies after the work is done."""
+    threading.Timer(0.3, os.kill, (os.getpid(), 9)).start()
+    return numbers(cell, stopped)
+
+
+def deaf(cell, stopped):
+    """Works for minutes in compiled code, whatever the interpreter would like to tell it."""
+    Path(cell["begun"]).touch()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 
 
 def fails(cell, stopped):
@@ -43,9 +65,10 @@ def cells(count: int, **more):
     return [{"kind": "tests.sweep_cells:numbers", "seed": 3, "replication": r, **more} for r in range(count)]
 
 
-if __name__ == "__main__":  # store, number of cells, pause, executor
+if __name__ == "__main__":  # store, number of cells, pause, executor, more about the cells
     path, count, pause, where = sys.argv[1:5]
+    more = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
     run = {"threads": in_threads, "processes": in_processes}.get(where)
     executor = run(2) if run else on_cluster(where)
     with Store(path) as store:
-        complain(sweep(cells(int(count), pause=float(pause)), store, executor))
+        complain(sweep(cells(int(count), pause=float(pause), **more), store, executor))

@@ -13,7 +13,8 @@ import pytest
 
 from abex.errors import UserError
 from abex.results import Store
-from abex.sweeps.executors import in_threads, on_cluster
+from abex.sweeps.cluster import on_cluster
+from abex.sweeps.executors import in_threads
 from abex.sweeps.sweep import complain, sweep
 from tests.sweep_cells import cells
 
@@ -22,9 +23,9 @@ ROOT = Path(__file__).parents[1]
 
 
 class Cluster:
-    """A scheduler and two workers, each its own process."""
+    """A scheduler and some workers, each its own process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 2, *options: str) -> None:
         self.folder = folder
         self.environment = {
             **os.environ,
@@ -34,8 +35,8 @@ class Cluster:
         self.processes: list[subprocess.Popen] = []
         self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         self.address = self.wait_for("scheduler", r"Scheduler at:\s+(tcp://\S+)")
-        self.workers = [self.add_worker(i) for i in range(2)]
-        for i in range(2):
+        self.workers = [self.add_worker(i, *options) for i in range(workers)]
+        for i in range(workers):
             self.wait_for(f"worker{i}", r"(Registered to)")
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen:
@@ -48,9 +49,9 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def add_worker(self, i: int) -> subprocess.Popen:
+    def add_worker(self, i: int, *more: str) -> subprocess.Popen:
         options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "20"]
-        return self.start(f"worker{i}", self.address, *options)
+        return self.start(f"worker{i}", self.address, *options, *more)
 
     def wait_for(self, name: str, pattern: str) -> str:
         deadline = time.monotonic() + 60
@@ -109,11 +110,78 @@ def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, clus
         assert state.stored + state.computed == 60
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
-def test_a_wrong_address_is_one_sentence(tmp_path, address, monkeypatch):
-    monkeypatch.setattr("abex.sweeps.executors.CONNECT_SECONDS", 1)
+def test_a_cluster_without_workers_is_said_and_the_first_one_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr("abex.sweeps.cluster.PATIENCE", 0.1)
+    cluster, said = Cluster(tmp_path, 0), []
+
+    def say(message):
+        said.append(message)
+        cluster.add_worker(0)
+
+    try:
+        with Store(tmp_path / "cells.sqlite") as store:
+            assert sweep(cells(3), store, on_cluster(cluster.address, say)).computed == 3
+    finally:
+        cluster.close()
+    assert len(said) == 1
+    assert f"{cluster.address} has no worker" in said[0]
+
+
+def test_a_worker_without_abex_is_named(tmp_path):
+    (tmp_path / "block.py").write_text("import sys\nsys.modules['abex'] = None\n")
+    cluster = Cluster(tmp_path, 1, "--preload", str(tmp_path / "block.py"))
+    try:
+        with (
+            Store(tmp_path / "cells.sqlite") as store,
+            pytest.raises(UserError, match=r"the worker tcp://\S+ cannot run abex .*install"),
+        ):
+            sweep(cells(3), store, on_cluster(cluster.address))
+    finally:
+        cluster.close()
+
+
+def test_a_scheduler_lost_while_all_wait_prints_nothing_of_its_own(tmp_path, cluster):
+    arguments = ["-c", LOSER, str(tmp_path / "cells.sqlite"), cluster.address, str(tmp_path / "begun")]
+    client = subprocess.Popen(
+        [sys.executable, *arguments], env=cluster.environment, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "begun").exists():
+        assert client.poll() is None
+        time.sleep(0.05)
+    cluster.scheduler.kill()
+    error = client.communicate(timeout=60)[1]
+    assert error.startswith("lost the scheduler at")
+    assert error.count("\n") == 1
+
+
+LOSER = """
+import sys
+from abex.errors import UserError
+from abex.results import Store
+from abex.sweeps.cluster import on_cluster
+from abex.sweeps.sweep import sweep
+from tests.sweep_cells import cells
+try:
+    with Store(sys.argv[1]) as store:
+        sweep(cells(2, pause=300, begun=sys.argv[3]), store, on_cluster(sys.argv[2]))
+except UserError as error:
+    print(error, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "ucx://x:1", "tcp://127.0.0.1:99999"])
+def test_where_nobody_answers_is_one_sentence(tmp_path, address, monkeypatch):
+    monkeypatch.setattr("abex.sweeps.cluster.CONNECT_SECONDS", 1)
     with (
         Store(tmp_path / "cells.sqlite") as store,
         pytest.raises(UserError, match="no Dask scheduler answers at"),
     ):
         sweep(cells(1), store, on_cluster(address))
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"]
+)
+def test_what_is_no_address_is_one_sentence(address):
+    with pytest.raises(UserError, match=r"is no address of a Dask scheduler: write tcp://HOST"):
+        on_cluster(address)

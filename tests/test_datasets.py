@@ -93,9 +93,9 @@ def test_a_damaged_idx_file_is_one_clear_error(content):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"1 2\n3\n", "not a table"),
+        (b"1 2\n3\n", "table of numbers"),
         (b"1 2 3\n4 5 6\n", "3 columns, expected 2"),
-        (b"1 x\n", "not a table"),
+        (b"1 x\n", "table of numbers"),
         (b"1 nan\n", "row 1"),
         (b"", "no rows"),
     ],
@@ -292,6 +292,20 @@ def test_parsed_arrays_are_kept_and_a_damaged_copy_is_made_again(cache):
         kept.write_bytes(damaged)
         assert np.array_equal(load_arrays(entry, lambda entry: None)["table"], TABLE)
         assert np.array_equal(read_arrays(kept)["table"], TABLE)
+
+
+def test_no_flipped_bit_of_a_parsed_copy_stops_loading(cache):
+    (cache / "toy").mkdir(parents=True)
+    (cache / "toy" / "toy.txt").write_text("1 2\n3 4\n")
+    entry = toy(checksum=checksum_of([TABLE]))
+    load_arrays(entry, lambda entry: None)
+    (kept,) = (cache / "parsed").iterdir()
+    whole = kept.read_bytes()
+    for place in range(len(whole)):
+        for bit in (0, 1 + place % 7):
+            kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            arrays = load_arrays(entry, lambda entry: None)
+            assert np.array_equal(arrays["table"], TABLE)
 
 
 def test_a_cache_that_cannot_be_written_does_not_stop_loading(tmp_path, monkeypatch):

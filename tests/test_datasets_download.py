@@ -285,6 +285,13 @@ def test_the_command_compares_models_on_a_persons_own_ratings(cache, capsys, tmp
     code, _, err = run(capsys, "data", "rmse", *files_given, "--more-than", "300")
     assert code == 2
     assert "lower more_than" in err
+    code, _, err = run(capsys, "data", "rmse", *files_given, "--columns", "user,1,star", "--more-than", "300")
+    assert code == 2
+    assert "no column 'star' (did you mean 'stars'?)" in err
+    code, _, err = run(
+        capsys, "data", "rmse", *files_given, "--columns", "user,1,stars", "--more-than", "300"
+    )
+    assert "lower more_than" in err
 
 
 def test_the_commands_mistakes_are_one_sentence_and_exit_2(cache, registered, capsys, tmp_path):

@@ -1,9 +1,14 @@
 """A person's own files: every format gives the same data, and mistakes are one sentence."""
 
+import contextlib
 import gzip
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +16,11 @@ from abex.datasets import load, read, read_ratings
 from abex.errors import UserError
 
 pd = pytest.importorskip("pandas")
+
+DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+needs_epinions = pytest.mark.skipif(
+    not (DATA / "epinions" / "rating.mat").exists(), reason="epinions is not here, set ABEX_DATA"
+)
 
 X = np.random.default_rng(0).integers(0, 9, (40, 3))
 Y = np.arange(40) % 3
@@ -247,3 +257,144 @@ def test_ratings_outside_the_scale_are_named(tmp_path):
     (tmp_path / "r.csv").write_text("u,i,r\n1,2,3\n1,3,9\n")
     with pytest.raises(UserError, match="the rating 9, outside 1 to 5"):
         read_ratings(tmp_path / "r.csv", lowest=1, highest=5)
+
+
+CIAO = "userid,productid,categoryid,rating,helpfulness\n7,1,20,4,2\n9,2,20,3,5\n7,2,11,1,0\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CIAO,
+        "rating;when;movieId;userId\n4;1;1;7\n3;2;2;9\n1;3;2;7\n",
+        "Product ID\tReviewer\tStars\n1\t7\t4\n2\t9\t3\n2\t7\t1\n",
+        ",user_id,item_id,rating\n0,7,1,4\n1,9,2,3\n2,7,2,1\n",
+        "who,what,rating\n7,1,4\n9,2,3\n7,2,1\n",
+        "who,item,grade\n7,1,4\n9,2,3\n7,2,1\n",
+        "user,item,rating,score\n7,1,4,40\n9,2,3,30\n7,2,1,10\n",
+    ],
+)
+def test_names_decide_which_column_is_the_rating(tmp_path, content):
+    (tmp_path / "r.csv").write_text(content)
+    ratings = read_ratings(tmp_path / "r.csv")
+    assert ratings.ratings.tolist() == [4, 3, 1]
+    assert ratings.user_labels[ratings.users].tolist() == [7, 9, 7]
+    assert ratings.item_labels[ratings.items].tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("1,2,3,4\n1,3,4,5\n", "has 4 columns without names: say which are user and item and rating"),
+        ("a,b,c,d\n1,2,3,4\n", "no column that is clearly the user among a, b, c, d"),
+        ("user,item,stars,score\n1,2,3,4\n", "several columns that may be the rating, stars, score"),
+        ("user,movie,product,rating\n1,2,3,4\n", "several columns that may be the item, movie, product"),
+        ("rating,a,b\n1,2,3\n", "no column that is clearly the user"),
+        ("user,item,when,points\n1,2,3,4\n", "no column that is clearly the rating"),
+        ("ann,tea,\nbob,tea,3\nbob,milk,4\n", "no column that is clearly the user"),
+    ],
+)
+def test_a_doubt_about_the_columns_is_an_error_that_columns_settles(tmp_path, content, complaint):
+    (tmp_path / "r.csv").write_text(content)
+    with pytest.raises(UserError, match=complaint) as caught:
+        read_ratings(tmp_path / "r.csv")
+    assert "columns=(0, 1, 2)" in str(caught.value)
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 200
+
+
+def test_a_person_says_which_columns_are_meant(tmp_path):
+    (tmp_path / "r.csv").write_text(CIAO)
+    (tmp_path / "t.csv").write_text("when,who,whom\n1,7,9\n2,11,7\n")
+    (tmp_path / "back.csv").write_text("trustee,truster\n9,7\n7,11\n")
+    told = {"columns": ("userid", 1, "helpfulness"), "trust_columns": (1, 2)}
+    ratings = read_ratings(tmp_path / "r.csv", tmp_path / "t.csv", **told)
+    assert ratings.ratings.tolist() == [2, 5, 0]
+    for trust, asked in (("t.csv", (1, 2)), ("back.csv", None)):
+        ratings = read_ratings(tmp_path / "r.csv", tmp_path / trust, trust_columns=asked)
+        assert ratings.user_labels[ratings.trusters].tolist() == [7, 11]
+        assert ratings.user_labels[ratings.trustees].tolist() == [9, 7]
+    with pytest.raises(UserError, match="no column that is clearly the truster"):
+        read_ratings(tmp_path / "r.csv", tmp_path / "t.csv")
+    for wrong, complaint in [
+        (("userid", "productid", "ratin"), r"no column 'ratin' \(did you mean 'rating'\?\)"),
+        ((0, 1, 9), "no column 9"),
+        ((0, 1), "3 names or positions"),
+        ("rating", "3 names or positions"),
+        ((0, 1, 1), "must be different"),
+    ]:
+        with pytest.raises(UserError, match=complaint):
+            read_ratings(tmp_path / "r.csv", columns=wrong)
+
+
+def test_matlab_files_are_read(tmp_path):
+    rows = np.array([[7, 1, 20, 4, 2], [9, 2, 20, 3, 5], [7, 2, 11, 1, 0]], dtype=float)
+    trust = np.array([[7, 9], [11, 7]], dtype=np.uint16)
+    scipy.io.savemat(tmp_path / "rating.mat", {"rating": rows}, do_compression=True)
+    scipy.io.savemat(tmp_path / "three.mat", {"anything": rows[:, [0, 1, 3]]})
+    scipy.io.savemat(tmp_path / "both.mat", {"rating": rows, "trustnetwork": trust})
+    table = scipy.sparse.coo_array((rows[:, 3], rows[:, :2].astype(int).T), shape=(12, 3))
+    scipy.io.savemat(tmp_path / "table.mat", {"R": scipy.sparse.csc_array(table)})
+    links = scipy.sparse.coo_array(([1.0, 1.0], trust.T.astype(int)), shape=(12, 12))
+    scipy.io.savemat(tmp_path / "links.mat", {"trust": scipy.sparse.csc_array(links)})
+    for ratings_file in ("rating.mat", "three.mat", "both.mat", "table.mat"):
+        for trust_file in ("both.mat", "links.mat"):
+            ratings = read_ratings(tmp_path / ratings_file, tmp_path / trust_file)
+            found = zip(
+                ratings.user_labels[ratings.users],
+                ratings.item_labels[ratings.items],
+                ratings.ratings,
+                strict=True,
+            )
+            assert sorted(found) == [(7, 1, 4), (7, 2, 1), (9, 2, 3)], ratings_file
+            pairs = zip(*(ratings.user_labels[end] for end in ratings.trust_edges()), strict=True)
+            assert sorted(pairs) == [(7, 9), (11, 7)], trust_file
+    assert read_ratings(tmp_path / "rating.mat", columns=(0, 1, 4)).ratings.tolist() == [2, 5, 0]
+
+
+def test_matlab_files_that_leave_a_doubt_or_are_damaged_are_one_sentence(tmp_path):
+    def complaint(content, match):
+        path = tmp_path / "r.mat"
+        path.write_bytes(content) if isinstance(content, bytes) else scipy.io.savemat(path, content)
+        with pytest.raises(UserError, match=match) as caught:
+            read_ratings(path)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value).replace(str(tmp_path), "")) < 200
+
+    rows = np.array([[7, 1, 4, 1500000000], [9, 2, 3, 1500000001]], dtype=float)
+    complaint({"rating": rows}, "4 columns without names")  # a time in the fourth column
+    complaint(
+        {"rating": np.array([[7, 1, 4, 2], [9, 2, 3, 1]])}, "4 columns without names"
+    )  # either may be it
+    complaint({"a": rows[:, :3], "b": rows[:, :3]}, "one matrix called 'rating', it has a, b")
+    complaint({"rating": {"user": rows}}, "matrix of numbers with at least 3 columns")
+    complaint({"rating": "words"}, "matrix of numbers")
+    complaint({}, "matrix of numbers")
+    scipy.io.savemat(tmp_path / "good.mat", {"rating": rows}, do_compression=True)
+    good = (tmp_path / "good.mat").read_bytes()
+    complaint(b"", "MATLAB|damaged")
+    complaint(b"\x89HDF\r\n\x1a\n" + b"\0" * 600, "MATLAB|damaged")
+    newer = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\0" * 400
+    complaint(newer, "save it with -v7")
+    for cut in range(1, len(good), 7):
+        complaint(good[:cut], "MATLAB|damaged|matrix of numbers")
+    for place in range(128, len(good), 5):  # one byte of the contents is wrong
+        broken = bytearray(good)
+        broken[place] ^= 0xFF
+        (tmp_path / "r.mat").write_bytes(bytes(broken))
+        with contextlib.suppress(UserError):
+            read_ratings(tmp_path / "r.mat")
+
+
+def test_a_classifier_is_not_trained_on_a_matlab_file(tmp_path):
+    scipy.io.savemat(tmp_path / "t.mat", {"X": np.eye(3)})
+    with pytest.raises(UserError, match="a table is needed"):
+        read(tmp_path / "t.mat")
+
+
+@needs_epinions
+def test_the_files_of_epinions_are_read_as_ones_own(monkeypatch):
+    monkeypatch.setenv("ABEX_DATA", str(DATA))
+    own = read_ratings(DATA / "epinions" / "rating.mat", DATA / "epinions" / "trustnetwork.mat")
+    ours = load("epinions")
+    for name in ("users", "items", "ratings", "trusters", "trustees", "user_labels", "item_labels"):
+        assert np.array_equal(getattr(own, name), getattr(ours, name)), name

@@ -1,8 +1,9 @@
-"""A disk that is really full, in a process of its own: one sentence, exit code 2, and what was stored stays."""
+"""A disk that is really full or read-only, in a process of its own: one sentence, and what was stored stays."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from abex.results import Store
+from tests.test_results import of_format_1
 
 resource = pytest.importorskip("resource", reason="limits on file sizes are a matter of Unix")
 FILE = """
@@ -74,10 +76,33 @@ def test_a_limit_on_file_sizes_stops_a_run_and_the_next_one_goes_on(tmp_path):
         assert ours.dump() == whole.dump()
 
 
-def test_a_full_file_system_stops_a_run(tmp_path):
-    """A file system of 300 kB, mounted in a name space of its own, where the machine permits that."""
+def needs_mounts() -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine permits no mounts of one's own")
+
+
+def test_a_folder_that_may_only_be_read_is_enough_where_it_holds_everything(tmp_path):
+    """Also if the store is of an older format; and where a cell is missing, one sentence says why it stays so."""
+    needs_mounts()
+    out, script = tmp_path / "out", 'mount --bind out out && mount -o remount,bind,ro out && "$@"'
+    assert run(tmp_path, out).returncode == 0
+    shutil.rmtree(out / "figures")
+    of_format_1(out / "cells.sqlite")
+    done = run(tmp_path, out, prefix=("unshare", "-rm", "sh", "-c", script, "sh"))
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "may only be read" in done.stderr
+    with Store(out / "cells.sqlite") as store:
+        store.remove(sorted(store.keys())[:1])
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    done = run(tmp_path, out, prefix=("unshare", "-rm", "sh", "-c", script, "sh"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the file or its folder may not be written" in done.stderr
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_full_file_system_stops_a_run(tmp_path):
+    """A file system of 300 kB, mounted in a name space of its own, where the machine permits that."""
+    needs_mounts()
     (tmp_path / "small").mkdir()
     run(tmp_path, tmp_path / "warm")
     script = 'mount -t tmpfs -o size=300k none small && "$@"; code=$?; cp small/cells.sqlite saved.sqlite; exit $code'

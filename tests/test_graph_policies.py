@@ -20,9 +20,7 @@ from abex import (
     EliminationAlphaSample,
     EpsilonGreedyLP,
     ErdosRenyiEachStep,
-    Exp3DOM,
     Exp3G,
-    Exp3GPlusPlus,
     Exp3IXGraph,
     Exp3SET,
     Graph,
@@ -38,72 +36,15 @@ from abex import (
     simulate,
 )
 from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluster, star
-from abex.graphs.changing import graph_at
 from abex.graphs.covers import alpha_sample, greedy_dominating_set
 from abex.graphs.exact import fractional_domination
 from abex.policies.base import Setting
-from abex.randomness import counter_key, stream
+from abex.randomness import stream
 from abex.testing.policy_contract import leaves
 from tests.naive import graphs as naive
 
 DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 FACEBOOK = DATA / "facebook" / "0.edges"
-K, STEPS = 6, 40
-DIRECTED = erdos_renyi(K, 0.35, 3, directed=True)
-GRAPHS = [
-    DIRECTED,
-    star(K),
-    GraphSequence([star(K), DIRECTED, bandit(K)]),
-    DropOut(DIRECTED, keep=0.5),
-    ErdosRenyiEachStep(K, q=0.4, directed=True),
-]
-
-
-def played(policy, graph, steps=STEPS):
-    """Play by hand; yields (t, law of the step, history before it)."""
-    feedback = graph.feedback(counter_key(1, 0, "graph"))
-    setting = Setting(K, 1000, feedback)
-    state, rng, history = policy.start(setting), stream(1, "play"), []
-    with np.errstate(over="ignore"):
-        for t in range(1, steps + 1):
-            arm = policy.select(state, t, rng)
-            yield t, state.chances.copy(), list(history)
-            now = graph_at(feedback, t)
-            rewards = {int(k): float(rng.random() < 0.2 + 0.1 * k) for k in now.out(arm)}
-            for seen, reward in rewards.items():
-                policy.update(state, t, arm, seen, reward, rng)
-            history.append((naive.matrix(now), rewards))
-
-
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
-def test_exp3_set_and_exp3_g_follow_their_formula(graph):
-    even = np.full(K, 1.0 / K)
-    for t, law, history in played(Exp3SET(eta=0.3), graph):
-        assert law == pytest.approx(naive.exp3_law(history, K, lambda t: 0.0, 0.3, lambda t: even)), t
-    for t, law, history in played(Exp3G(gamma=0.1), graph):
-        assert law == pytest.approx(naive.exp3_law(history, K, lambda t: 0.1, 0.2, lambda t: even)), t
-
-
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
-def test_exp3_ix_follows_its_formula(graph):
-    for t, law, history in played(Exp3IXGraph(), graph):
-        assert law == pytest.approx(naive.exp3_ix_law(history, K)), t
-
-
-@pytest.mark.parametrize("graph", GRAPHS[:3], ids=str)
-def test_elp_follows_its_formula_with_a_best_exploration_for_each_graph(graph):
-    graphs = graph.graphs if graph.varies else [graph]
-    covers = [fractional_domination(g) for g in graphs]
-
-    def explore(t):
-        cover = covers[(t - 1) % len(covers)]
-        return cover.weights / cover.upper
-
-    def gamma(t):
-        return 0.05 * covers[(t - 1) % len(covers)].upper
-
-    for t, law, history in played(ELP(beta=0.05), graph):
-        assert law == pytest.approx(naive.exp3_law(history, K, gamma, 0.05, explore, losses=False)), t
 
 
 def test_elp_is_tuned_as_stated():
@@ -114,44 +55,6 @@ def test_elp_is_tuned_as_stated():
     assert state.mixing[0] == pytest.approx(beta * fractional_domination(graph).upper)
     few = ELP(independence=10).start(Setting(40, 100, graph.feedback()))
     assert few.step == pytest.approx(1 / 80), "the cap 1/(2K)"
-
-
-def test_exp3_dom_explores_a_dominating_set_in_the_weights_of_its_class():
-    graph = cliques(1, K)
-    arms = greedy_dominating_set(graph)
-    explore = np.isin(np.arange(K), arms) / arms.size
-    for t, law, history in played(Exp3DOM(gamma=0.2), graph):
-        assert law == pytest.approx(naive.exp3_law(history, K, lambda t: 0.2, 0.2, lambda t: explore)), t
-    for graph in GRAPHS[2:]:
-        for _, law, _ in played(Exp3DOM(gamma=0.2), graph):
-            assert law.sum() == pytest.approx(1.0)
-            assert (law > 0).all()
-
-
-def test_exp3_gpp_keeps_every_arm_observable():
-    """Each arm is seen with at least the exploration rate that its own gap asks for."""
-    for graph in GRAPHS:
-        feedback = graph.feedback(counter_key(1, 0, "graph"))
-        for t, law, history in played(Exp3GPlusPlus(b=1.0), graph, steps=120):
-            if t < 60:
-                continue
-            chance = law @ naive.matrix(graph_at(feedback, t))
-            losses = [[1 - r[k] for _, r in history if k in r] for k in range(K)]
-            level = [math.sqrt((3 * math.log(t) + math.log(K)) / (2 * len(x))) for x in losses]
-            lowest = min(min(1.0, np.mean(x) + w) for x, w in zip(losses, level, strict=True))
-            for k in range(K):
-                gap = max(0.0, max(0.0, np.mean(losses[k]) - level[k]) - lowest)
-                rate = min(0.5 / K, 0.5 * math.sqrt(math.log(K) / (t * K)))
-                rate = rate if gap == 0 else min(rate, math.log(t) / (t * gap**2))
-                assert chance[k] >= rate * (1 - 1e-9)
-
-
-def test_max_n_policies_pull_the_best_arm_that_shows_the_promising_one():
-    graph = star(4)
-    for policy in (UCBMaxN(), TSMaxN()):
-        player = Player(policy, 4, graph=graph, seed=1)
-        player.update(0, 1.0, also={1: 0.0, 2: 0.0, 3: 0.0})
-        assert player.select() == 0, "the middle shows whichever leaf is aimed at"
 
 
 def test_ucb_max_n_without_edges_is_ucb1():
@@ -366,7 +269,9 @@ def test_isolated_arms_and_several_components_are_legal():
     for policy in (ABE(c=1.0, alpha=0.5), ELP(), UCBLP()):
         for one in (graph, bandit(6)):
             curves = simulate(policy, SpecialArm(6), graph=one, horizon=50, replications=2, progress=False)
-            assert np.isfinite(curves.regret).all()
+            wrong = curves.checkpoints - curves.hits
+            assert curves.regret == pytest.approx(0.25 * wrong)
+            assert (wrong[0, :, -1] > 0).all(), "the special arm has to be found first"
 
 
 @pytest.mark.skipif(not FACEBOOK.exists(), reason="facebook/0.edges not found, set ABEX_DATA")

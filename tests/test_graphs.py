@@ -330,6 +330,15 @@ def test_a_fixed_graph_is_the_changing_one_that_does_not():
             assert seen[:count].tolist() == same[:count].tolist()
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_both_directions_of_an_undirected_edge_come_and_go_together(directed):
+    base = erdos_renyi(7, 0.5, 1, directed=directed)
+    for graph in (DropOut(base, keep=0.5), ErdosRenyiEachStep(7, q=0.4, directed=directed)):
+        drawn = [graph.at(t) for t in range(1, 30)]
+        assert len(set(drawn)) > 20
+        assert any(one.is_directed for one in drawn) == directed
+
+
 def test_drawn_edges_are_independent_coins_of_the_stated_chance():
     steps, key = 3000, counter_key(1, 0, "graph")
     graph = ErdosRenyiEachStep(4, q=0.3)

@@ -46,6 +46,15 @@ def test_runs_that_only_one_line_has_are_used_too():
     assert common.error == pytest.approx(apart.error, rel=0.01)  # ten of a thousand runs pair little
 
 
+def test_the_runs_that_two_lines_share_are_paired():
+    rng = np.random.default_rng(10)
+    x, y = rng.normal(size=(2, 40))
+    y = (0.9 * x + 0.3 * y)[:10]
+    covariance = np.cov(x[:10], y)[0, 1]
+    expected = x.var(ddof=1) / 40 + y.var(ddof=1) / 10 - 2.0 * 10 * covariance / 400
+    assert difference_of(x, range(40), y, range(10)).error == pytest.approx(np.sqrt(expected))
+
+
 def test_more_runs_of_one_line_cover_as_often_as_they_say():
     """Line A has 40 runs with heavy pairs, B the first 10 of them: nominal 95 % over 800 panels."""
     rng = np.random.default_rng(4)

@@ -1,17 +1,25 @@
-"""The compiler's room: what is cached, when it is stale, and what happens where nothing can be written."""
+"""The boundary to the compiler: what is compiled and how, and what arrives when it goes wrong."""
 
 import os
 import subprocess
 import sys
+import threading
 import time
+import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-import abex.kernels
-from abex.kernels import address_of, call_at, compiled, prune, source_stamp
+import abex.kernels.interfaces
+import abex.kernels.sources
+from abex import Bernoulli, Policy, simulate
+from abex.kernels import address_of, call_at, compile_as, compiled, on_compiling, prune, source_stamp
+from abex.kernels.watching import CompilationStopped
+from abex.policies.means import learn_mean, new_means
+from abex.progress import Progress
 
 PROGRAM = "from abex import *; print(simulate(UCB1(), Bernoulli([.4, .6]), horizon=200, replications=2).regret.sum())"
 
@@ -35,21 +43,15 @@ def test_importing_abex_imports_nothing_heavy():
 
 def test_compiled_code_is_kept_and_used_again(tmp_path):
     first = run(PROGRAM, ABEX_CACHE=str(tmp_path))
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.kernel")}
     assert files
     assert run(PROGRAM, ABEX_CACHE=str(tmp_path)) == first
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == files
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
-    assert run(PROGRAM, ABEX_CACHE=str(blocked)) == run(PROGRAM, ABEX_CACHE=str(tmp_path / "good"))
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.kernel")} == files
 
 
 def test_the_stamp_follows_the_sources(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text("x = 1")
-    monkeypatch.setattr(abex.kernels, "PACKAGE", tmp_path)
+    monkeypatch.setattr(abex.kernels.sources, "PACKAGE", tmp_path)
     stamps = []
     for text in ("x = 1", "x = 2", "x = 1"):
         (tmp_path / "a.py").write_text(text)
@@ -110,7 +112,7 @@ def scaled_item(record, at):
     if at >= record.values.size:
         raise IndexError("beyond the end")
     record.values[at] *= record.factor
-    return float(record.values[at])
+    return np.float64(record.values[at])
 
 
 @compiled()
@@ -134,3 +136,123 @@ def test_a_function_called_by_address_gets_its_records_and_passes_errors_on():
 def test_calls_by_address_are_for_compiled_code():
     with pytest.raises(TypeError, match="compiled code"):
         call_at(1, (2.0,))
+    assert call_at(scaled_item.py_func, (Scaled(np.ones(1), 3.0), 0)) == 3.0
+
+
+def test_an_address_is_given_only_for_a_function_that_returns_a_double():
+    @compiled()
+    def as_it_is(values):
+        return values[0]
+
+    single = np.ones(1, np.float32)
+    assert as_it_is(single) == 1.0  # compiled: it returns a float
+    with pytest.raises(TypeError, match="returns float32, a call by address needs a double"):
+        address_of(as_it_is, single)
+
+    @compiled()
+    def another(values):
+        return values[0]
+
+    assert through_address_alone(address_of(another, single), single) == 1.0  # compiled as a double
+
+
+@compiled()
+def through_address_alone(address, values):
+    """A call by address with one argument."""
+    return call_at(address, (values,))
+
+
+def stumble(state, t):
+    """A kernel of another package that fails at its fiftieth step."""
+    if t == 50:
+        raise RuntimeError("mine")
+    state[0] += 1.0
+    return t
+
+
+def test_an_exception_of_anothers_kernel_arrives_as_it_is_and_nothing_is_played_again():
+    @compiled(stumble)
+    def play(state, steps):
+        for t in range(steps):
+            stumble(state, t)
+
+    state = np.zeros(1)
+    with pytest.raises(RuntimeError, match=r"^mine$") as caught:
+        play(state, 100)
+    assert state[0] == 50
+    where = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (where.name, where.line) == ("stumble", 'raise RuntimeError("mine")')
+
+
+@dataclass(frozen=True)
+class Stumbling(Policy):
+    def start(self, setting):
+        return new_means(setting.n_arms)
+
+    @staticmethod
+    def select(state, t, rng):
+        if t == 50:
+            raise RuntimeError("a policy's own")
+        return 0
+
+    update = staticmethod(learn_mean)
+
+
+def test_a_policy_that_raises_is_not_played_again():
+    with pytest.raises(RuntimeError, match="a policy's own"):
+        simulate(Stumbling(), Bernoulli([0.5, 0.5]), horizon=100, replications=1, workers=1)
+
+
+def reciprocal(values, at):
+    """A kernel of another package that may divide by zero."""
+    return 1.0 / values[at]
+
+
+def test_anothers_kernel_that_divides_by_zero_says_so():
+    @compiled(reciprocal)
+    def run(values, at):
+        return reciprocal(values, at)
+
+    values = np.array([4.0, 0.0])
+    assert run(values, 0) == 0.25
+    with pytest.raises(ZeroDivisionError):
+        run(values, 1)
+
+
+def test_who_wants_to_know_is_told_what_takes_long_to_compile(monkeypatch):
+    monkeypatch.setattr("abex.kernels.watching.PATIENCE", 0.0)
+    told, ready = [], threading.Event()
+
+    def tell(what, kept):
+        told.append((what, kept))
+        ready.set()
+
+    def twice(x):
+        return x + x
+
+    for _ in range(2):
+        with on_compiling(tell), compile_as("the thing"):
+            compiled()(twice)(1.0)
+            assert ready.wait(10)
+    assert told == [("the thing", False)] * 2  # once for each who asked; code of other packages is not kept
+    compiled()(twice)(1)
+    assert len(told) == 2  # nobody asked
+
+
+def test_a_line_says_so_where_a_bar_would_be_shown(capsys):
+    with Progress("work", 1.0, show=True) as bar:
+        bar._say_compiling("ABE", True)
+        bar._say_compiling("Mine", False)
+    with Progress("work", 1.0, show=False) as bar:
+        assert bar._listening.pop_all()._exit_callbacks == type(bar._listening._exit_callbacks)()
+    assert capsys.readouterr().err == "compiling ABE ... kept for the next time\ncompiling Mine ...\n"
+
+
+def test_what_is_not_wanted_any_more_is_not_compiled():
+    @compiled()
+    def twice(x):
+        return x + x
+
+    with compile_as("unwanted", lambda: True), pytest.raises(CompilationStopped):
+        twice(1.0)
+    assert twice(1.0) == 2.0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import html
+import json
 import re
 import shutil
 
 import pytest
 
-from abex.experiments import Claim, Experiment, run_experiment
+from abex.experiments import Claim, Experiment, collect, run_experiment
 from abex.experiments.base import line
 from abex.report import write_report
+from abex.report.page import make_page
 from abex.results import Store
 
 pytest.importorskip("vl_convert", reason="vl-convert is not installed")
@@ -78,6 +82,20 @@ def test_the_page_is_one_file_that_asks_for_nothing(path):
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?https?:", text)
     assert "/*style*/" not in text
     assert "<!--data-->" not in text
+
+
+def test_no_label_ends_a_script_or_takes_the_place_of_a_part(path, monkeypatch):
+    hostile = "<!--<script> </script> <!--data--> /*script*/ /*style*/"
+    monkeypatch.setattr("abex.report.page.figure_data", lambda outcome: {"label": hostile})
+    strange = dataclasses.replace(experiment("one"), title=hostile, figure=hostile)
+    with Store(path.parent / "strange.sqlite") as store:
+        text = make_page([collect(strange, store)])
+    data = text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    assert "<" not in data
+    assert json.loads(data) == {"one-v1": {"label": hostile}}
+    assert text.count("<script") == path.read_text().count("<script")
+    assert text.count(html.escape(hostile)) >= 2
+    assert len(text) < LARGEST
 
 
 def test_every_experiment_and_its_verdict_are_there(page):

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import sqlite3
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+import abex.results.claims
+import abex.results.salvaging
+from abex.cli import main
 from abex.errors import UserError
-from abex.results import Payload, Store, key_of, salvage
+from abex.results import Claims, Payload, Store, key_of, salvage, salvage_in_place
 
 
 @pytest.fixture
@@ -83,6 +89,8 @@ def test_the_dump_does_not_depend_on_order_or_times(tmp_path):
         "UPDATE cells SET cell = replace(cell, 'test', 'best') WHERE key = ?",
         "UPDATE cells SET cell = 'no json' WHERE key = ?",
         "UPDATE cells SET measured = '{' WHERE key = ?",
+        "UPDATE cells SET measured = '{\"seconds\":2.5}' WHERE key = ?",
+        "UPDATE cells SET measured_checksum = '' WHERE key = ?",
     ],
 )
 def test_a_damaged_entry_is_found_and_named_and_the_others_are_read(store, damage):
@@ -91,6 +99,50 @@ def test_a_damaged_entry_is_found_and_named_and_the_others_are_read(store, damag
     assert store.get(cells[2]) is None
     assert [key for key, _ in store.damaged()] == [key_of(cells[2])]
     assert sum(store.get(cell) is not None for cell in cells) == 4
+    if "measured" in damage:
+        assert len(list(store.measured())) == 4
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE experiments SET definition = '{\"name\":\"stady\"}' WHERE name = 'study-v1'",
+        "UPDATE experiments SET definition = x'ff' WHERE name = 'study-v1'",
+        "UPDATE experiments SET checksum = '' WHERE name = 'study-v1'",
+        "UPDATE experiments SET name = 'stUdy-v1' WHERE name = 'study-v1'",
+    ],
+)
+def test_a_damaged_definition_is_left_out_and_named_and_written_again(store, damage):
+    store.remember("study-v1", {"name": "study"})
+    store.remember("other-v1", {"name": "other"})
+    store._base.execute(damage)
+    assert list(store.experiments()) == ["other-v1"]
+    assert [name.lower() for name in store.damaged_experiments()] == ["study-v1"]
+    store.remember("study-v1", {"name": "study"})
+    assert store.experiments()["study-v1"] == {"name": "study"}
+
+
+def test_no_flipped_bit_anywhere_in_the_file_gives_anything_but_a_sentence(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    with Store(path) as store:
+        wanted = some(store, 8)
+        store.remember("study-v1", {"name": "study"})
+        whole = {key_of(cell): store.get(cell).arrays["x"].tobytes() for cell in wanted}
+    content, luck = path.read_bytes(), random.Random(3)
+    refused = 0
+    for place in [*range(0, 100), *(luck.randrange(len(content)) for _ in range(300))]:
+        path.write_bytes(
+            content[:place] + bytes([content[place] ^ 1 << luck.randrange(8)]) + content[place + 1 :]
+        )
+        try:
+            with Store(path) as store:
+                found = store.read(whole)
+                list(store.measured()), store.experiments(), store.damaged(), store.damaged_experiments()
+                assert all(payload.arrays["x"].tobytes() == whole[key] for key, payload in found.items())
+        except UserError:
+            refused += 1
+        path.with_name("cells.sqlite-wal").unlink(missing_ok=True)
+    assert 0 < refused < 200
 
 
 def test_a_full_disk_is_said_in_one_sentence_and_loses_nothing(store):
@@ -128,20 +180,246 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         Store(tmp_path / "file" / "cells.sqlite")
 
 
-def test_salvage_copies_what_a_torn_file_still_holds(tmp_path):
+def of_format_1(path: Path) -> None:
+    """Turn a store into one as the first version wrote it."""
+    base = sqlite3.connect(path)
+    base.executescript(
+        "ALTER TABLE cells DROP COLUMN measured_checksum; ALTER TABLE experiments DROP COLUMN checksum;"
+        "PRAGMA user_version = 1"
+    )
+    base.close()
+
+
+def test_a_store_of_the_first_format_is_read_and_brought_up_to_date(tmp_path):
     path = tmp_path / "cells.sqlite"
     with Store(path) as store:
-        cells = some(store, 200)
-        store.remember("study-v1", {"name": "study-v1"})
+        cells = some(store)
+        store.remember("study-v1", {"name": "study"})
+        before = store.dump()
+    of_format_1(path)
+    base = sqlite3.connect(path)
+    base.execute("UPDATE cells SET measured = 'no JSON' WHERE key = ?", (key_of(cells[1]),))
+    base.commit()
+    base.close()
+    with Store(path) as store:
+        assert [key for key, _ in store.damaged()] == [key_of(cells[1])]  # and no others
+        store.put([(cells[1], Payload({"x": np.arange(100.0) + 1}))])
+        assert store.dump() == before
+        assert store.experiments() == {"study-v1": {"name": "study"}}
+        assert not store.damaged()
+        assert store._base.execute("PRAGMA user_version").fetchone()[0] == 2
+
+
+def test_a_store_that_is_deleted_while_in_use_is_called_so(store):
+    some(store)
+    store.path.unlink()
+    with pytest.raises(UserError, match="deleted or replaced while it was in use"):
+        some(store, 6)
+
+
+# -- salvage --------------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, sqlite3, sys
+base = sqlite3.connect(sys.argv[1], isolation_level=None)
+base.execute("PRAGMA cache_size = 2")  # pages go to the file before the commit
+base.execute("BEGIN IMMEDIATE")
+base.execute("UPDATE cells SET payload = zeroblob(3000)")
+os.kill(os.getpid(), 9)
+"""
+
+
+def a_store(path: Path, count: int = 200) -> bytes:
+    with Store(path) as store:
+        some(store, count)
+        store.remember("study-v1", {"name": "study"})
+        return store.dump()
+
+
+def spoil(path: Path, *shares: float) -> bytes:
+    """Overwrite pages, leaves of the tree of keys, about there in the file; returns the file's bytes."""
     content = bytearray(path.read_bytes())
-    middle = len(content) // 2 // 4096 * 4096
-    content[middle : middle + 4096] = os.urandom(4096)
+    for share in shares:
+        place = int(len(content) * share) // 4096 * 4096
+        while content[place] != 0x0A:
+            place += 4096
+        content[place : place + 4096] = random.Random(place).randbytes(4096)
     path.write_bytes(content)
+    return bytes(content)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills")
+def test_a_store_whose_writer_was_killed_in_a_commit_is_sound(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    before = a_store(path)
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    journal = path.with_name("cells.sqlite-journal")
+    assert journal.stat().st_size > 512  # it is hot: the file holds half of a commit
+    assert salvage_in_place(path) == (200, 0, None)
+    assert sorted(tmp_path.iterdir()) == [path]
+    with Store(path) as store:
+        assert store.dump() == before
+
+
+def test_a_sound_store_is_not_touched(tmp_path, capsys):
+    path = tmp_path / "cells.sqlite"
+    a_store(path, 20)
+    for _ in range(2):  # of this format, and of an older one
+        content, when = path.read_bytes(), path.stat().st_mtime_ns
+        assert main(["results", "--results", str(tmp_path), "salvage"]) == 0
+        assert "is sound (20 cells)" in capsys.readouterr().out
+        assert (path.read_bytes(), path.stat().st_mtime_ns) == (content, when)
+        assert list(tmp_path.iterdir()) == [path]
+        of_format_1(path) if _ == 0 else None
+
+
+def test_salvage_saves_what_stands_between_bad_pages_and_keeps_every_damaged_file(tmp_path, capsys):
+    folder = tmp_path / "a#b?c%20d"
+    path = folder / "cells.sqlite"
+    a_store(path)
+    (folder / "cells.salvaged").write_bytes(b"left over")
+    first = spoil(path, 0.3, 0.6)
+    path.with_name("cells.sqlite-journal").write_bytes(bytes(600))  # not hot: SQLite leaves it
+    assert main(["results", "--results", str(folder), "salvage"]) == 0
+    assert "the old file is" in capsys.readouterr().out
+    with Store(path) as store:
+        assert 180 <= len(store) < 200
+        assert not store.damaged()
+        assert list(store.experiments()) == ["study-v1"]
+        kept = len(store)
+    second = spoil(path, 0.5)
+    assert main(["results", "--results", str(folder), "salvage"]) == 0
+    with Store(path) as store:
+        assert kept - 20 < len(store) < kept
+    assert (folder / "cells.sqlite.damaged-1").read_bytes() == first
+    assert (folder / "cells.sqlite.damaged-1-journal").read_bytes() == bytes(600)
+    assert (folder / "cells.sqlite.damaged-2").read_bytes() == second
+    assert (folder / "cells.salvaged").read_bytes() == b"left over"
+    assert len(list(folder.iterdir())) == 5
+
+
+def test_salvage_leaves_damaged_entries_out_and_counts_them(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    with Store(path) as store:
+        cells = some(store, 10)
+        store._base.execute("UPDATE cells SET measured = '{}x' WHERE key = ?", (key_of(cells[4]),))
+    done = salvage_in_place(path)
+    assert (done.copied, done.lost) == (9, 1)
+    assert salvage_in_place(path) == (9, 0, None)
+
+
+@pytest.mark.parametrize("how", ["newer", "nothing", "unproved", "missing"])
+def test_salvage_refuses_and_changes_nothing(tmp_path, how, monkeypatch, capsys):
+    path = tmp_path / "cells.sqlite"
+    a_store(path, 40)
+    if how == "newer":
+        base = sqlite3.connect(path)
+        base.executescript("ALTER TABLE cells ADD COLUMN more TEXT; PRAGMA user_version = 99")
+        base.close()
+    elif how == "nothing":
+        path.write_bytes(b"not a database at all, " * 100)
+    elif how == "unproved":
+        spoil(path, 0.5)
+        monkeypatch.setattr(abex.results.salvaging, "_stored", lambda store, results: len(results))
+    else:
+        path.unlink()
+    content = path.read_bytes() if path.exists() else None
+    with pytest.raises(SystemExit):
+        main(["results", "--results", str(tmp_path), "salvage"])
+    words = {
+        "newer": "format 99",
+        "nothing": "left as it is",
+        "unproved": "read back",
+        "missing": "no such file",
+    }
+    assert words[how] in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == ([] if content is None else [path])
+    assert content is None or path.read_bytes() == content
+
+
+def test_salvage_waits_for_nobody_who_is_writing(tmp_path, monkeypatch):
+    path = tmp_path / "cells.sqlite"
+    a_store(path, 40)
+    content = spoil(path, 0.5)
+    monkeypatch.setattr(abex.results.salvaging, "PATIENCE", 0.1)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UserError, match="another process is using it"):
+        salvage_in_place(path)
+    other.close()
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_salvage_copies_into_a_file_of_another_name(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    a_store(path)
+    spoil(path, 0.5)
     copied, _ = salvage(path, tmp_path / "new.sqlite")
     with Store(tmp_path / "new.sqlite") as new:
         assert len(new) == copied >= 150
         assert not new.damaged()
-        assert sum(cell in new for cell in cells) == copied
+    with pytest.raises(UserError, match="there already"):
+        salvage(path, tmp_path / "new.sqlite")
+
+
+# -- claims ---------------------------------------------------------------------------------------------------
+
+
+def other_run(path: Path, machine: str, process: int, key: str) -> sqlite3.Connection:
+    """A run of which nothing but its traces is there."""
+    base = sqlite3.connect(f"{path}.claims", isolation_level=None)
+    base.execute("INSERT INTO owners VALUES ('other', ?, ?, 1)", (machine, process))
+    base.execute("INSERT INTO claims VALUES (?, 'other')", (key,))
+    return base
+
+
+def test_what_a_dead_run_has_claimed_is_taken_over_at_once(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    with Claims(tmp_path / "cells.sqlite") as ours:
+        other_run(tmp_path / "cells.sqlite", abex.results.claims.machine(), dead.pid, "a").close()
+        assert ours.take(["a", "b"]) == {"a", "b"}
+
+
+def test_a_run_elsewhere_lives_as_long_as_it_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(abex.results.claims, "LEASE", 0.05)
+    with Claims(tmp_path / "cells.sqlite") as ours:
+        base = other_run(tmp_path / "cells.sqlite", "another machine", 1, "a")
+        for _ in range(3):
+            assert ours.take(["a"]) == set()
+            time.sleep(0.1)
+            base.execute("UPDATE owners SET beats = beats + 1")
+        assert ours.take(["a"]) == set()
+        time.sleep(0.1)
+        assert ours.take(["a"]) == {"a"}
+        base.close()
+
+
+def test_a_run_that_was_buried_alive_goes_on_and_shows_itself_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(abex.results.claims, "BEAT", 0.02)
+    with Claims(tmp_path / "cells.sqlite") as ours:
+        ours.take(["a"])
+        base = sqlite3.connect(f"{tmp_path / 'cells.sqlite'}.claims", isolation_level=None)
+        base.execute("DELETE FROM owners")
+        deadline = time.monotonic() + 30
+        while not base.execute("SELECT * FROM owners").fetchall():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        base.close()
+        assert ours.take(["b"]) == {"b"}
+
+
+def test_a_file_of_claims_that_is_damaged_or_gone_stops_nobody(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    Path(f"{path}.claims").write_bytes(b"no claims at all" * 100)
+    with Claims(path) as ours, Claims(path) as theirs:
+        assert ours.take(["a"]) == {"a"}
+        assert theirs.take(["a"]) == set()
+        Path(f"{path}.claims").unlink()
+        assert theirs.take(["b"]) == {"b"}
+    with Claims(tmp_path / "no folder" / "cells.sqlite") as alone:
+        assert alone.take(["a"]) == {"a"}
 
 
 def test_two_processes_write_to_one_store_without_loss(tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import abex.sweeps.executors
 from abex import UCB1, Thompson, Uniform
 from abex.errors import UserError
-from abex.results import Store, key_of
+from abex.results import Claims, Payload, Store, key_of
 from abex.sweeps.cells import bandit_cell, run_cell
 from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.forecast import Forecast, guess
@@ -106,17 +107,59 @@ def test_a_worker_that_is_killed_breaks_the_pool_and_the_sweep_goes_on(tmp_path,
     assert (state.computed, state.failed) == (13, [])
 
 
-def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store):
+def test_a_cell_whose_worker_is_killed_four_times_is_not_given_up(tmp_path, store):
+    """As somebody who kills workers at random might do to an innocent one."""
+    unlucky = {
+        "kind": "tests.sweep_cells:killer",
+        "seed": 1,
+        "replication": 0,
+        "mark": str(tmp_path / "mark"),
+    }
+    state = sweep([{**unlucky, "times": 4}, *cells(5)], store, in_processes(2))
+    assert (state.computed, state.failed) == (6, [])
+    assert (tmp_path / "mark").read_text() == "xxxxx"
+
+
+def test_a_worker_that_is_killed_while_it_has_nothing_to_do_is_replaced(tmp_path):
+    first = {"kind": "tests.sweep_cells:dies_later", "seed": 1, "replication": 0}
+    second = {"kind": "tests.sweep_cells:killer", "seed": 1, "replication": 1, "pause": 1.0}
+    batches = [[first], [{**second, "mark": str(tmp_path / "mark")}]]
+    outcomes = [one for ready in in_processes(2)(batches) for one in ready]
+    assert [type(outcome) for _, outcome in outcomes] == [Payload, Payload]
+
+
+def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store, monkeypatch):
+    monkeypatch.setattr(abex.sweeps.executors, "LONE_DEATHS", 1)
     always = {"kind": "tests.sweep_cells:killer", "seed": 1, "replication": 0}
     state = sweep([*cells(3), always, *cells(3, round=2)], store, in_processes(2))
     assert state.computed == 6
     assert "worker process died" in state.failed[0][1].why
 
 
-def run_as_a_process(path, count: int, pause: float, where: str = "threads") -> subprocess.Popen:
-    arguments = ["-m", "tests.sweep_cells", str(path), str(count), str(pause), where]
+@pytest.mark.skipif(os.name != "posix", reason="kills")
+def test_workers_whose_parent_was_killed_go_too(tmp_path):
+    """They hold the standard error of their parent: whoever reads it would wait for the end of their cells."""
+    begun = tmp_path / "begun"
+    run = run_as_a_process(
+        tmp_path / "cells.sqlite", 2, 300, "processes", {"begun": str(begun)}, stderr=subprocess.PIPE
+    )
+    wait_for(begun, run)
+    run.kill()
+    run.communicate(timeout=60)  # the cell would last 300 s
+
+
+def run_as_a_process(
+    path, count: int, pause: float, where: str = "threads", more: dict | None = None, **options
+) -> subprocess.Popen:
+    arguments = ["-m", "tests.sweep_cells", str(path), str(count), str(pause), where, json.dumps(more or {})]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    return subprocess.Popen([sys.executable, *arguments], env=environment)
+    return subprocess.Popen([sys.executable, *arguments], env=environment, **options)
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    while not path.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
 
 
 def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_one(tmp_path):
@@ -146,12 +189,46 @@ def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_o
         assert store.dump() == undisturbed(tmp_path, cells(count, pause=pause))
 
 
-def test_two_runs_on_one_store_at_once_end_in_the_same_bytes(tmp_path):
-    path = tmp_path / "cells.sqlite"
-    runs = [run_as_a_process(path, 40, 0.01) for _ in range(2)]
+def test_two_runs_on_one_store_share_the_cells(tmp_path):
+    path, diary = tmp_path / "cells.sqlite", tmp_path / "diary"
+    more = {"diary": str(diary)}
+    runs = [run_as_a_process(path, 60, 0.03, "threads", more) for _ in range(2)]
     assert [run.wait(120) for run in runs] == [0, 0]
+    computed = [int(word) for word in diary.read_text().split()]
+    assert sorted(set(computed)) == list(range(60))
+    assert len(computed) <= 62  # both would be 120
     with Store(path) as store:
-        assert store.dump() == undisturbed(tmp_path, cells(40, pause=0.01))
+        assert store.dump() == undisturbed(tmp_path, cells(60, pause=0.03, **more))
+
+
+def test_cells_of_another_run_are_waited_for_or_taken_over(store):
+    """The other run finishes one of its cells and gives the rest back."""
+    wanted = cells(6)
+    told = []
+    with Claims(store.path) as other:
+        other.take(key_of(cell) for cell in wanted[:3])
+
+        def tell(state):
+            told.append((state.computed, state.shared, state.waiting))
+            if state.waiting == 3:
+                store.put([(wanted[0], run_cell(wanted[0]))])
+                other.release(key_of(cell) for cell in wanted[:3])
+
+        state = sweep(wanted, store, in_threads(1), tell)
+    assert (3, 0, 3) in told
+    assert (state.computed, state.shared, state.left, state.waiting) == (5, 1, 0, 0)
+
+
+def test_an_interrupted_sweep_gives_its_claims_back(store):
+    def tell(state):
+        if state.computed:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(cells(50, pause=0.01), store, in_threads(1), tell)
+    with Claims(store.path) as other:
+        keys = {key_of(cell) for cell in cells(50, pause=0.01)}
+        assert other.take(keys) == keys
 
 
 def test_a_measured_cell_is_the_estimate_for_its_kin(store):

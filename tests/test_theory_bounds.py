@@ -14,6 +14,7 @@ from abex import ABE, Bernoulli, UserError, simulate
 from abex.theory import (
     Bound,
     Schedule,
+    bernoulli_kl,
     corollary_1,
     corollary_1_as_printed,
     finite_time_bound,
@@ -27,6 +28,9 @@ from abex.theory import (
     theorem_1_as_printed,
     theorem_2,
 )
+from abex.theory.lemma4 import leak_integral
+from abex.theory.words import explain
+from tests.naive import finite_time as naive
 
 CERTAIN = 4.0  # standard errors: a false alarm in 1 of 30,000
 
@@ -86,6 +90,22 @@ def test_corollary_1_is_at_least_the_sum_of_lemma_4(
     )
 
 
+@pytest.mark.parametrize(("a", "start"), [(0.3, 0.0), (0.3, 50.0), (2.0, 4.0)])
+def test_the_leak_integral_is_the_integral(a: float, start: float) -> None:
+    from scipy.integrate import quad
+
+    value, _ = quad(lambda x: math.exp(-a * math.sqrt(x)), start, math.inf)
+    assert leak_integral(a, start) == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_the_sharp_lemma_4_is_its_formula(share: float) -> None:
+    t, gap, n, eta = 5_000, 0.4, 150, 0.7
+    leak = math.exp(-eta * (1 - share) * gap * math.sqrt(t - 1))
+    wrong = 2 * math.exp(-n * share**2 * gap**2 / 2)
+    assert lemma_4_sharp(t, gap, n, eta, share) == pytest.approx(min(1.0, leak + wrong))
+
+
 def test_the_printed_corollary_forgets_eta_and_vanishes_with_c() -> None:
     assert corollary_1_as_printed(0.5, 4, 1e-3, 1.0).tail < 1e-3
     flat, steep = (corollary_1(1.0, 2, 400.0, 1.0, eta).tail for eta in (1e-3, 1.0))
@@ -120,6 +140,8 @@ def test_wrong_gaps_are_named() -> None:
     for wrong in ({"c": 0.0}, {"alpha": 0.0}, {"eta": 0.0}):
         with pytest.raises(UserError, match=next(iter(wrong))):
             theorem_1([0.5], 100, **({"c": 1.0, "alpha": 1.0, "eta": 1.0} | wrong))
+    with pytest.raises(UserError, match=r"horizon must be at most 1e\+308"):
+        finite_time_bound([0.5], 10**400, Schedule(2, 1.0, 1.0), 1.0)
     with pytest.raises(UserError, match="gaps must be those of 2"):
         finite_time_bound([0.5], 100, Schedule(3, 1.0, 1.0), 1.0)
 
@@ -234,3 +256,103 @@ def test_without_exploration_our_bound_is_that_every_step_is_lost() -> None:
     assert finite_time_bound([0.5] * 3, 1000, Schedule(4, 0.01, 0.5), 1.0) == 500.0
     mixed = finite_time_bound([0.5, 0.6, 0.7], 10**5, Schedule(4, 20.0, 0.5), 1.0)
     assert mixed < finite_time_bound([0.7] * 3, 10**5, Schedule(4, 20.0, 0.5), 1.0)
+
+
+# -- small gaps and small rates --------------------------------------------------------------------------
+
+decades = st.floats(-12.0, 0.0).map(lambda log10: 10.0**log10)
+schedules = st.builds(
+    Schedule, st.integers(2, 6), st.floats(0.0, 20.0), st.floats(0.0, 1.5), st.sampled_from(["floor", "carry", "ceil"])
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=100)
+@given(schedule=schedules, gaps=st.lists(decades, min_size=5, max_size=5), eta=decades, factor=st.floats(1.0, 100.0),
+       log10_horizon=st.floats(0.0, 9.0))  # fmt: skip
+def test_our_bound_keeps_its_digits_over_twelve_decades(
+    schedule: Schedule, gaps: list[float], eta: float, factor: float, log10_horizon: float
+) -> None:
+    gaps, horizon, eta = gaps[: schedule.n_arms - 1], int(10.0**log10_horizon), eta * factor
+    bound = finite_time_bound(gaps, horizon, schedule, eta)
+    assert bound == pytest.approx(float(naive.finite_time_bound(gaps, horizon, schedule, eta)), rel=1e-9)
+    assert bound >= 0.0
+    assert bound >= naive.certain_regret(gaps, horizon, schedule, eta) * (1.0 - 1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(c=st.floats(0.0, 20.0), gap=decades, eta=decades, horizon=st.integers(1, 10**7))
+def test_our_bound_is_never_below_what_any_policy_loses(
+    c: float, gap: float, eta: float, horizon: int
+) -> None:
+    gap *= 0.49
+    bound = finite_time_bound([gap], horizon, Schedule(2, c, 0.5, "carry"), eta)
+    assert bound >= naive.two_point_bound(gap, horizon) * (1.0 - 1e-12)
+
+
+@settings(deadline=None, max_examples=200)
+@given(a=st.floats(-15.0, 2.0), start=st.integers(0, 10**12), length=st.integers(0, 10**12))
+def test_the_integral_of_the_leak_keeps_its_digits(a: float, start: int, length: int) -> None:
+    import mpmath
+
+    with mpmath.workdps(60):
+        exact = float(naive.leak_integral(mpmath.mpf(10.0**a), start, start + length))
+    found = float(leak_integral(10.0**a, float(start), float(start + length)))
+    assert found == pytest.approx(exact, rel=1e-8 if exact > 1e-250 else 1.0, abs=1e-280)
+
+
+@pytest.mark.parametrize(
+    ("gap", "schedule"), [(1e-4, Schedule(3, 8.0, 0.5)), (1e-3, Schedule(3, 0.5, 0.5, "carry"))]
+)
+def test_where_softmax_is_nearly_uniform_the_bound_lies_between_two_thirds_and_every_step(
+    gap: float, schedule: Schedule
+) -> None:
+    assert 2.0 / 3.0 * 10**4 * gap < finite_time_bound([gap] * 2, 10**4, schedule, 1e-5) <= 10**4 * gap
+
+
+@pytest.mark.parametrize("gap", [1e-12, 1e-4, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("horizon", [1, 10**4, 10**9])
+def test_no_sentence_promises_more_regret_than_losing_every_step(gap: float, horizon: int) -> None:
+    words = explain(3, horizon, gap, 8.0, 0.5, eta=1e-5)
+    paragraph = words.split("\n\n")[-1]
+    floor = paragraph.split("ln T (")[1]
+    if "here" in floor:
+        assert float(floor.split("), ")[1].split(" here")[0].replace(",", "")) < horizon * gap
+    else:
+        assert "says nothing yet" in floor
+    assert "-" not in paragraph.replace("e-", "").replace("finite-time", "").replace("Boltzmann-Gumbel", "")
+
+
+def test_the_floor_is_told_where_it_says_something() -> None:
+    assert "ln T (Bernoulli 0.75 against 0.5), 7,972 here" in explain(333, 10**6, 0.25, 0.1, 0.7)
+    small = explain(3, 10**4, 1e-4, 8.0, 0.5, eta=1e-5)
+    assert "92,103" not in small
+    assert "UCB1 no better than losing every step" in small
+
+
+@pytest.mark.parametrize("gap", [1e-300, 1e-160, 1e-80])
+@pytest.mark.parametrize("eta", [1e-300, 1e-80, 1e300])
+def test_the_smallest_and_largest_numbers_are_no_accident(gap: float, eta: float) -> None:
+    assert (
+        theorem_1([gap] * 2, 10**6, 8.0, 0.5, eta).log10 >= theorem_1([1e-3] * 2, 10**6, 8.0, 0.5, 1.0).log10
+    )
+    assert 0.0 <= finite_time_bound([gap] * 2, 10**6, Schedule(3, 8.0, 0.5), eta) <= 10**6 * gap
+    assert "Theorem 1" in explain(3, 10**6, 0.1, 8.0, 0.5, eta)
+    with pytest.raises(UserError, match="gap must be >= 1e-12"):
+        explain(3, 10**6, gap, 8.0, 0.5, eta)
+
+
+@settings(deadline=None, max_examples=200)
+@given(p=st.floats(0.0, 1.0), shift=st.floats(-12.0, 0.0), up=st.booleans())
+def test_the_divergence_keeps_its_digits(p: float, shift: float, up: bool) -> None:
+    import mpmath
+
+    q = min(1.0, p + 10.0**shift) if up else max(0.0, p - 10.0**shift)
+    with mpmath.workdps(80):
+        terms = [
+            mpmath.mpf(x) * mpmath.log(mpmath.mpf(x) / y) if y else mpmath.inf
+            for x, y in ((mpmath.mpf(p), mpmath.mpf(q)), (1 - mpmath.mpf(p), 1 - mpmath.mpf(q))) if x
+        ]  # fmt: skip
+        exact = float(sum(terms))
+    # 1 - p is rounded: where q is nearly 1 that is what is left of the digits
+    assert bernoulli_kl(p, q) == pytest.approx(exact, rel=1e-9, abs=1e-40)
+    assert bernoulli_kl(p, q) >= 0.0

@@ -16,6 +16,7 @@ from abex.errors import UserError, nearest, one_of, real_number
 from abex.files import write_atomically
 from abex.intervals import mean_of
 from abex.randomness import stream
+from abex.reading import arrays_of
 
 FORMAT = "abex-curves"
 RESAMPLES = 1_000
@@ -150,11 +151,13 @@ class Curves:
     def load(cls, path: str | Path) -> Curves:
         """Read what `save` wrote; nothing in the file is executed."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                header = json.loads(bytes(file["header"]))
-                if header["format"] != FORMAT:
-                    raise ValueError("another format")
-                arrays = {name: file[name] for name in ("checkpoints", "regret", "hits", "nanoseconds")}
+            if not Path(path).exists():
+                raise FileNotFoundError
+            file = arrays_of(Path(path))
+            header = json.loads(bytes(file["header"]))
+            if header["format"] != FORMAT:
+                raise ValueError("another format")
+            arrays = {name: file[name] for name in ("checkpoints", "regret", "hits", "nanoseconds")}
             curves = cls(
                 policies=tuple(header["policies"]),
                 reports=tuple(header["reports"]),

@@ -5,12 +5,27 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 from collections.abc import Iterable
 from typing import Any
 
+ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
+QUOTES = "\"'"
+MOST_LISTED = 110  # characters of a message up to the end of its list of choices
+
 
 class UserError(ValueError):
-    """A mistake in the input. The command line shows it in one line and exits with 2."""
+    """A mistake in the input. The command line shows it in one line and exits with 2.
+
+    The sentence stands in one line, and what a person wrote into it is cut where it has no end.
+
+    >>> str(UserError("unknown policy " + "x" * 1000))[:30]
+    'unknown policy xxxxxxxxxxxxxxx'
+    """
+
+    def __init__(self, sentence: object = "") -> None:
+        text = "".join(mark if mark.isprintable() else " " for mark in str(sentence))
+        super().__init__(ENDLESS.sub(lambda run: f"{run[0][:40]}...{run[0][-40:]}", text))
 
 
 def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
@@ -42,7 +57,7 @@ def true_or_false(name: str, value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """What stands for a value in a message: its text, or the beginning of it.
+    """What stands for a value in a message: its text in one line, or the beginning of it.
 
     >>> shown("x" * 1000)[-10:], shown(10**5000)
     ('xxxxxxx...', 'a number of more than 4000 digits')
@@ -51,7 +66,17 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python does not write out numbers this long
         return "a number of more than 4000 digits"
-    return text if len(text) <= 200 else f"{text[:197]}..."
+    return brief(text)
+
+
+def brief(text: str, most: int = 60) -> str:
+    r"""One line of at most so many characters.
+
+    >>> brief("Error: unexpected\n  token <html>"), brief("a" * 100, most=10)
+    ('Error: unexpected token <html>', 'aaaaaaa...')
+    """
+    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text[: 4 * most]).split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 3]}..."
 
 
 def real_number(
@@ -72,16 +97,24 @@ def real_number(
     if not (least <= number <= most and number > above):
         bounds = [f">= {least:g}"] * (least > -math.inf) + [f"> {above:g}"] * (above > -math.inf)
         bounds += [f"<= {most:g}"] * (most < math.inf)
-        raise UserError(f"{name} must be {' and '.join(bounds)}, got {value!r}")
+        raise UserError(f"{name} must be {' and '.join(bounds)}, got {shown(value)}")
     return number
 
 
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     """``value`` if it is among ``choices``, else an error that suggests the nearest."""
     known = list(choices)
-    if value not in known:
-        raise UserError(f"unknown {name} {value!r}{nearest(str(value), known)}; known: {', '.join(known)}")
+    if not isinstance(value, str) or value not in known:
+        word = shown(value)
+        head = f"unknown {name} {word}{nearest(word.strip(QUOTES), known)}; known: "
+        raise UserError(head + _listed(known, MOST_LISTED - len(head)))
     return str(value)
+
+
+def _listed(words: list[str], most: int) -> str:
+    """The words, or as many as fit into ``most`` characters, one at least."""
+    text = ", ".join(words)
+    return text if len(text) <= most else f"{text[:most].rpartition(', ')[0] or words[0]}, ..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

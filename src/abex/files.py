@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import os
 import stat
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +20,36 @@ PLAIN_KINDS = "fiub"  # floats, integers, unsigned, booleans: nothing that could
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write ``content`` beside ``path`` and move it there: a kill or a full disk leaves the old file as it was."""
-    import tempfile
+    """Write ``content`` beside ``path`` and move it there: a kill or a full disk leaves the old file as it was.
 
+    A link is written through to the file it stands for, and what is no file (a pipe, a terminal) is written to as it is. A
+    replaced file keeps its mode, a new one has the mode of any file.
+    """
     target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
+        _replace(Path(os.path.realpath(target)), content)
     except OSError as error:
         raise UserError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+
+
+def _replace(target: Path, content: bytes) -> None:
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    temporary = target.parent / f".{target.name[:100]}.{os.urandom(8).hex()}.part"
+    # the system takes the umask away from 0o666; nobody else sees what will replace a private file
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
+            if mode is not None:
+                os.chmod(temporary, mode)
             os.fsync(file.fileno())
-        os.chmod(temporary, _usual_mode(target))
         os.replace(temporary, target)
-    except OSError as error:
-        raise UserError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
     finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _usual_mode(target: Path) -> int:
-    """The mode of the file to be replaced, else what a newly opened file would have (temporary files are private)."""
-    try:
-        return stat.S_IMODE(target.stat().st_mode)
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        temporary.unlink(missing_ok=True)
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
@@ -72,11 +75,13 @@ def decode_array(value: Any) -> NDArray[Any]:
     """The array of `encode_array`, writable. Raises ValueError where it is damaged."""
     try:
         dtype = np.dtype(str(value["dtype"]))
-        shape = tuple(int(size) for size in value["shape"])
+        shape = tuple(index(size) for size in value["shape"])
         data = base64.b64decode(value["data"], validate=True)
-    except (KeyError, TypeError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
         raise ValueError(f"not an array: {error}") from error
     if dtype.kind not in PLAIN_KINDS:
         raise ValueError(f"arrays of {dtype} are not allowed")
+    if min(shape, default=0) < 0 or len(data) != dtype.itemsize * math.prod(shape):
+        raise ValueError("an array does not have the size that it says")
     array = np.frombuffer(data, dtype.newbyteorder("<")).reshape(shape)
     return array.astype(dtype)  # a copy, in this machine's byte order

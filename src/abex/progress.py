@@ -1,13 +1,19 @@
-"""A progress bar with rate and time left, shown on a terminal when the work takes longer than a second."""
+"""A progress bar with rate and time left, shown on a terminal when the work takes longer than a second.
+
+Where one would be shown, a line says what is being compiled meanwhile.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from datetime import timedelta
 from types import TracebackType
 from typing import Any
+
+from abex.kernels import on_compiling
 
 PATIENCE = 1.0  # seconds before a bar appears
 
@@ -33,6 +39,7 @@ class Progress:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._unit, self._count = unit, 0
+        self._listening = ExitStack()
         self._bar: Any = None
         self._task: Any = None
 
@@ -89,11 +96,22 @@ class Progress:
         self._task = self._bar.add_task(self.what, total=self.total, completed=self.done, told=self.told())
         self._bar.start()
 
+    def _say_compiling(self, what: str, kept: bool) -> None:
+        line = f"compiling {what} ...{' kept for the next time' if kept else ''}"
+        with self._lock:
+            if self._bar is None:
+                print(line, file=sys.stderr, flush=True)
+            else:
+                self._bar.console.print(line, markup=False, highlight=False)
+
     def __enter__(self) -> Progress:
+        if self._wanted:
+            self._listening.enter_context(on_compiling(self._say_compiling))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._listening.close()
         if self._bar is not None:
             self._bar.stop()

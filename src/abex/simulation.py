@@ -9,11 +9,14 @@ replication changes no other number, nor does the number of workers.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,11 +28,13 @@ from abex.environments.base import Environment, Rules
 from abex.errors import UserError, shown, whole_number
 from abex.graphs.feedback import Alone, reveal_alone
 from abex.graphs.graph import as_graph
-from abex.kernels import compiled, foreign
+from abex.kernels import compile_as, compiled, foreign
 from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.progress import Progress
 from abex.randomness import counter_key, stream
+from abex.reading import check_size
 
+MOST_WORKERS = 10_000
 LONGEST_HORIZON = 10**11  # at 10 ns a step that is a quarter of an hour
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
 CHUNK_SECONDS = 0.05
@@ -40,6 +45,7 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
     select, update = kernels
     draw, gap, best = rules
     checked = foreign(kernels)  # ours have been: theirs may select what is not there
+    watched = foreign(rules)  # ours have been: theirs may pay what is no reward
 
     def play(
         state: Any, world: Any, feedback: Any, first: int, last: int,
@@ -52,11 +58,19 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
             arm = select(state, t, rng)
             if checked and not 0 <= arm < cursor[1]:
                 raise IndexError(NO_SUCH_ARM)
-            lost += gap(world, t, arm)
+            more = gap(world, t, arm)
+            if watched and not math.isfinite(more):
+                cursor[2], cursor[3], totals[2] = t, arm, more
+                raise ValueError(NO_REGRET)
+            lost += more
             if best(world, t, arm):
                 right += 1.0
             for j in range(reveal(feedback, t, arm, seen)):
-                update(state, t, arm, seen[j], draw(world, t, seen[j]), rng)
+                reward = draw(world, t, seen[j])
+                if watched and not 0.0 <= reward <= 1.0:
+                    cursor[2], cursor[3], totals[2] = t, seen[j], reward
+                    raise ValueError(NO_REWARD)
+                update(state, t, arm, seen[j], reward, rng)
             if t == checkpoints[where]:
                 regret[where] = lost
                 hits[where] = right
@@ -66,6 +80,34 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
         totals[1] = right
 
     return play
+
+
+NO_REWARD = "no reward"  # what a loop says when an environment of another package pays what is none
+NO_REGRET = "no regret"
+
+
+@contextmanager
+def plays_well(policy: Policy[Any], environment: Environment, cursor: Any, totals: Any) -> Iterator[None]:
+    """Say in a sentence which policy or environment of another package did what it must not, where and when."""
+    try:
+        with arms_exist(policy, environment.n_arms):
+            yield
+    except ZeroDivisionError as error:
+        if not foreign([policy.select, policy.update, *environment.rules()]):
+            raise
+        raise UserError(
+            f"a kernel of {_short(str(policy), 60)} or of {_short(repr(environment), 60)} divides by zero"
+        ) from error
+    except ValueError as error:
+        if str(error) not in (NO_REWARD, NO_REGRET):
+            raise
+        where = f"arm {int(cursor[3])} at step {int(cursor[2])}"
+        says, must = (
+            (f"pays {totals[2]:g} for {where}", "draw must return a number from 0 to 1")
+            if str(error) == NO_REWARD
+            else (f"counts a regret of {totals[2]:g} for {where}", "gap must return a finite number")
+        )
+        raise UserError(f"{_short(repr(environment), 60)} {says}: {must}") from None
 
 
 def compiled_loop(kernels: Kernels, rules: Rules, reveal: Any) -> Any:
@@ -88,7 +130,7 @@ class Replication(NamedTuple):
     regret: NDArray[np.float64]  # (checkpoints,)
     hits: NDArray[np.float64]  # (checkpoints,), pulls of a best arm
     report: dict[str, float]
-    nanoseconds: float  # of CPU per step, compilation excluded
+    nanoseconds: float  # of CPU per step, without compiling and starting
     state: Any
 
 
@@ -122,23 +164,35 @@ def play_replication(
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
     rng = stream(seed, replication, "policy", repr(policy))
     regret, hits = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
-    cursor = np.array([0, environment.n_arms])  # the next checkpoint; how many arms there are
-    totals, seen = np.zeros(2), np.zeros(widest, np.int64)
+    # the next checkpoint; how many arms there are; step and arm of what went wrong, its value among the totals
+    cursor = np.array([0, environment.n_arms, 0, 0])
+    totals, seen = np.zeros(3), np.zeros(widest, np.int64)
     tail = (checkpoints, regret, hits, cursor, totals, seen, rng)
-    first, chunk, spent, timed = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0, 0
+    name = _short(str(policy))
+
+    def piece(first: int, last: int) -> int:
+        """Play these steps; nanoseconds of CPU."""
+        began = time.thread_time_ns()
+        with (
+            np.errstate(over="ignore"),  # words wrap around
+            plays_well(policy, environment, cursor, totals),
+            compile_as(name, stopped),
+        ):
+            play(state, world, feedback, first, last, *tail)
+        return time.thread_time_ns() - began
+
+    piece(1, 0)  # no step at all: compiles
+    idle = piece(1, 0)  # what a call costs before its first step
+    first, chunk, spent = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0
     while first <= horizon and not stopped():
         last = min(horizon, first + chunk - 1)
-        began = time.thread_time_ns()
-        with np.errstate(over="ignore"), arms_exist(policy, environment.n_arms):  # 64-bit words wrap around
-            play(state, world, feedback, first, last, *tail)
-        took = time.thread_time_ns() - began
-        if first > 1 or last == horizon:  # the first piece may have compiled
-            spent, timed = spent + took, timed + last - first + 1
+        took = piece(first, last)
+        spent += max(0, took - idle)
         if took < CHUNK_SECONDS * 1e9 / 2:
             chunk *= 2 if took > CHUNK_SECONDS * 1e9 / 8 else 8
         advance(last - first + 1)
         first = last + 1
-    return Replication(regret, hits, policy.report(state), spent / max(timed, 1), state)
+    return Replication(regret, hits, policy.report(state), spent / max(first - 1, 1), state)
 
 
 def simulate(
@@ -185,6 +239,9 @@ def simulate(
     seed = whole_number("seed", seed, least=0)
     threads = workers_or_all(workers)
     steps = as_checkpoints(checkpoints, horizon)
+    check_size(
+        100 * len(chosen) * replications * (steps.size + 1), f"the curves of {replications:,} replications"
+    )
     check_setting(chosen, environment, graph, horizon)
     stop = threading.Event()
     with Progress("simulate", total=len(chosen) * replications * horizon, show=progress) as bar:
@@ -289,6 +346,7 @@ def check_setting(
         raise UserError(
             f"environment must be an Environment such as Bernoulli([0.5, 0.6]), got {environment!r}"
         )
+    whole_number("horizon", horizon, least=1, most=LONGEST_HORIZON)
     whole_number("the environment's number of arms", environment.n_arms, least=1, most=MOST_ARMS)
     longest = environment.longest_horizon
     if longest is not None and horizon > longest:
@@ -300,12 +358,19 @@ def check_setting(
     for policy in policies:
         if policy.needs_graph and graph is None:
             raise UserError(f"{policy} needs to know the feedback graph: pass graph=Graph(...)")
+        tuned = getattr(policy, "horizon", None)
+        if isinstance(tuned, int) and horizon > tuned:
+            warnings.warn(
+                f"{policy} is tuned for {tuned:,} steps and plays {horizon:,}: beyond its horizon its bound on the "
+                "regret does not hold; leave its horizon out to tune it for the run",
+                stacklevel=3,
+            )
 
 
 def workers_or_all(workers: int | None) -> int:
     """The number of threads to use; None means all cores this process may use."""
     if workers is not None:
-        return whole_number("workers", workers, least=1)
+        return whole_number("workers", workers, least=1, most=MOST_WORKERS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

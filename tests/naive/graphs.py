@@ -1,9 +1,9 @@
-"""Slow oracles for feedback graphs: subsets by enumeration, laws recomputed from the whole history."""
+"""Slow oracles for feedback graphs: subsets by enumeration, information by samples."""
 
 import itertools
-import math
 
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 
 def out_sets(graph):
@@ -54,35 +54,6 @@ def matrix(graph):
     return table
 
 
-def softmax(values):
-    grown = np.exp(values - values.max())
-    return grown / grown.sum()
-
-
-def exp3_law(history, n_arms, gamma, step, explore, losses=True):
-    """Law after ``history``, a list of (dense graph, {arm: reward}); exploration ``explore(t)`` with share ``gamma(t)``."""
-    scores = np.zeros(n_arms)
-    for t, (shows, rewards) in enumerate(history, start=1):
-        law = (1.0 - gamma(t)) * softmax(scores) + gamma(t) * explore(t)
-        chance = law @ shows
-        for arm, reward in rewards.items():
-            scores[arm] += step * (-(1.0 - reward) if losses else reward) / chance[arm]
-    t = len(history) + 1
-    return (1.0 - gamma(t)) * softmax(scores) + gamma(t) * explore(t)
-
-
-def exp3_ix_law(history, n_arms):
-    total, losses = 0.0, np.zeros(n_arms)
-    for shows, rewards in history:
-        rate = math.sqrt(math.log(n_arms) / (n_arms + total))
-        law = softmax(-rate * losses)
-        chance = law @ shows
-        for arm, reward in rewards.items():
-            losses[arm] += (1.0 - reward) / (chance[arm] + rate)
-        total += (law / (chance + rate)).sum()
-    return softmax(-math.sqrt(math.log(n_arms) / (n_arms + total)) * losses)
-
-
 def information(successes, failures, shows, draws, rng):
     """Chance to be best, expected regret and information gain of a pull, from posterior samples."""
     samples = rng.beta(successes, failures, size=(draws, len(successes)))
@@ -94,3 +65,21 @@ def information(successes, failures, shows, draws, rng):
         given = samples[best == k].mean(axis=0)
         told += share[k] * (given * np.log(given / means) + (1 - given) * np.log((1 - given) / (1 - means)))
     return share, samples.max(axis=1).mean() - means, shows @ told
+
+
+def independence_by_highs(graph):
+    """An integer program with a row for each edge, solved by HiGHS."""
+    joined = matrix(graph) + matrix(graph).T > 0
+    low, high = np.nonzero(np.triu(joined, 1))
+    rows = np.zeros((low.size, graph.n_arms))
+    rows[np.arange(low.size), low] = rows[np.arange(low.size), high] = 1.0
+    answer = milp(-np.ones(graph.n_arms), integrality=np.ones(graph.n_arms), bounds=Bounds(0, 1),
+                  constraints=LinearConstraint(rows, -np.inf, 1.0))  # fmt: skip
+    return round(-answer.fun)
+
+
+def domination_by_highs(graph):
+    """An integer program with a row for each arm that must be shown, solved by HiGHS."""
+    answer = milp(np.ones(graph.n_arms), integrality=np.ones(graph.n_arms), bounds=Bounds(0, 1),
+                  constraints=LinearConstraint(matrix(graph).T, 1.0, np.inf))  # fmt: skip
+    return round(answer.fun)

@@ -7,6 +7,7 @@ arms and the horizon, and returns the probability of each arm at the next step (
 import math
 
 import numpy as np
+from scipy.special import betainc, betaln
 
 
 def observed(history, k):
@@ -77,48 +78,6 @@ def boltzmann(policy, history, n, horizon):
     eta = policy.eta * {"sqrt": math.sqrt(t - 1), "log": math.log(1 + t), "constant": 1.0}[policy.schedule]
     means = means_or(history, n, policy.initial)
     return share(means) if np.isinf(means).any() else softmax(eta * means)
-
-
-def abe_phases(policy, n):
-    """(phase, number of slots) of bandit feedback, for ever."""
-    credit = 0.0
-    for i in range(1, 60):
-        rate = policy.c * i**policy.alpha
-        if policy.rounding == "carry":
-            credit += n * rate
-            slots = math.floor(credit + 1e-9)
-            credit -= slots
-        else:
-            slots = n * (math.floor(rate + 1e-9) if policy.rounding == "floor" else math.ceil(rate - 1e-9))
-        yield "explore", slots
-        yield "boltzmann", n * 2**i
-
-
-def abe(policy, history, n, horizon):
-    """Bandit feedback: xi is the order in which the first sweep met the arms."""
-    t, met, slot, pointer = len(history) + 1, [], 0, 0
-    for phase, slots in abe_phases(policy, n):
-        for _ in range(slots):
-            slot += 1
-            if slot == t:
-                if phase == "boltzmann":
-                    means = means_or(history, n, policy.initial)
-                    return (
-                        share(means)
-                        if np.isinf(means).any()
-                        else softmax(policy.eta * math.sqrt(t - 1) * means)
-                    )
-                if len(met) < n and policy.order == "index":
-                    return np.eye(n)[len(met)]
-                if len(met) < n:
-                    return np.array([0.0 if k in met else 1.0 / (n - len(met)) for k in range(n)])
-                return np.eye(n)[met[pointer % n]]
-            if phase == "explore":
-                pointer += 1
-                if len(met) < n:
-                    met.append(history[slot - 1][0])
-                    pointer = 0 if len(met) == n else pointer
-    raise AssertionError("the history is too long")
 
 
 def epsilon(policy, history, n, horizon):
@@ -335,10 +294,59 @@ def elimination(policy, history, n, horizon):
     return np.array([(k in unseen) / len(unseen) for k in range(n)])
 
 
+# -- draws whose winner plays: an integral over the winner's draw ------------------------------------------
+
+
+def posteriors(policy, history, n):
+    seen = [observed(history, k) for k in range(n)]
+    a = np.array([policy.successes + sum(x) for x in seen])
+    return a, np.array([policy.failures + len(x) - sum(x) for x in seen])
+
+
+def best_of_betas(a, b):
+    """The chance of each arm to have the largest draw, an integral over its value (finer towards both ends)."""
+    u = (np.arange(6000) + 0.5) / 6000
+    x = u**2 * (3 - 2 * u)
+    below = betainc(a[:, None], b[:, None], x)
+    logs = (a[:, None] - 1) * np.log(x) + (b[:, None] - 1) * np.log1p(-x) - betaln(a, b)[:, None]
+    density = np.exp(logs) * 6 * u * (1 - u) / 6000
+    law = np.array([(density[k] * np.delete(below, k, axis=0).prod(axis=0)).sum() for k in range(len(a))])
+    assert abs(law.sum() - 1) < 1e-4
+    return law / law.sum()
+
+
+def thompson(policy, history, n, horizon):
+    return best_of_betas(*posteriors(policy, history, n))
+
+
+def ts_u(policy, history, n, horizon):
+    epsilon = 1 / math.sqrt(horizon or len(history) + 1) if policy.epsilon is None else policy.epsilon
+    return epsilon / n + (1 - epsilon) * thompson(policy, history, n, horizon)
+
+
+def gumbel(policy, history, n, horizon):
+    """Boltzmann-Gumbel: over the noise of the winner, or over the one noise of all, whose sign moves fresh arms."""
+    seen = [observed(history, k) for k in range(n)]
+    fresh = np.array([not x for x in seen])
+    if fresh.all() or (fresh.any() and not policy.shared_noise):
+        return fresh / fresh.sum()
+    mean = np.array([np.mean(x) if x else 0.0 for x in seen])
+    width = np.array([policy.scale / math.sqrt(len(x)) if x else 1e9 for x in seen])
+    z = -np.log(-np.log((np.arange(20_000) + 0.5) / 20_000))
+    if policy.shared_noise:
+        return np.mean([share(mean + width * one) for one in z[::4]], axis=0)
+    law = []
+    for k in range(n):
+        reached = mean[k] + width[k] * z
+        below = [np.clip((reached - mean[j]) / width[j], -6, 700) for j in range(n) if j != k]
+        law.append(np.prod(np.exp(-np.exp(-np.array(below))), axis=0).mean())
+    return np.array(law) / sum(law)
+
+
 LAWS = {
-    "ABE": abe,
     "AnytimeMOSS": indexed(anytime_moss),
     "Boltzmann": boltzmann,
+    "BoltzmannGumbel": gumbel,
     "DecayingEpsilonGreedy": decaying,
     "EpsilonGreedy": epsilon,
     "Exp3": weights(exp3_rule),
@@ -354,6 +362,8 @@ LAWS = {
     "INF": weights(tsallis_rule),
     "KLUCB": indexed(kl_bound),
     "MOSS": indexed(moss),
+    "TSU": ts_u,
+    "Thompson": thompson,
     "TsallisINF": weights(tsallis_rule),
     "UCB1": indexed(
         lambda policy, x, t, n, horizon: x.mean() + math.sqrt(policy.scale * math.log(t) / len(x))
@@ -361,34 +371,3 @@ LAWS = {
     "UCBV": indexed(ucbv),
     "Uniform": lambda policy, history, n, horizon: np.full(n, 1 / n),
 }
-
-
-def gumbel_draws(policy, history, n, size, rng):
-    """Arms that Boltzmann-Gumbel exploration would play, ``size`` times."""
-    z = rng.gumbel(size=(size, 1 if policy.shared_noise else n)) * np.ones((1, n))
-    seen = [observed(history, k) for k in range(n)]
-    columns = []
-    for k, x in enumerate(seen):
-        if x:
-            columns.append(np.mean(x) + policy.scale * z[:, k] / math.sqrt(len(x)))
-        else:
-            columns.append(np.sign(z[:, k]) * 1e3 if policy.shared_noise else np.full(size, 1e3))
-    noise = rng.random((size, n)) * 1e-9  # ties at random
-    return np.argmax(np.stack(columns, axis=1) + noise, axis=1)
-
-
-def thompson_draws(policy, history, n, size, rng):
-    """Arms that Thompson sampling would play, ``size`` times (rewards of 0 and 1)."""
-    seen = [observed(history, k) for k in range(n)]
-    columns = [rng.beta(policy.successes + sum(x), policy.failures + len(x) - sum(x), size) for x in seen]
-    return np.argmax(np.stack(columns, axis=1), axis=1)
-
-
-def mixed_draws(policy, history, n, size, rng):
-    """Thompson sampling with uniform pulls now and then, in a run of 200 steps."""
-    epsilon = 1 / math.sqrt(200) if policy.epsilon is None else policy.epsilon
-    uniform = rng.random(size) < epsilon
-    return np.where(uniform, rng.integers(n, size=size), thompson_draws(policy, history, n, size, rng))
-
-
-DRAWS = {"BoltzmannGumbel": gumbel_draws, "TSU": mixed_draws, "Thompson": thompson_draws}

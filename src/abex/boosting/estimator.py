@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,30 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from abex.boosting.calibration import probabilities
+from abex.boosting.calibration import UNCALIBRATED, Calibration, calibrate, probabilities
+from abex.boosting.examples import Examples, check_readable, check_sparse, read_labels, read_weights
 from abex.boosting.fitting import feature_groups
-from abex.boosting.learning import (
-    Examples,
-    Played,
-    begin,
-    check_readable,
-    check_unchanged,
-    goes_on,
-    hold_out,
-    read_labels,
-    recipe_of,
-    run,
-    temperature_of,
-)
+from abex.boosting.learning import Played, begin, check_unchanged, goes_on, hold_out, recipe_of
 from abex.boosting.model import Model, text_of
 from abex.boosting.reporting import PolicyReport, policy_report
+from abex.boosting.stopping import run, stops_of
 from abex.errors import UserError, whole_number
 from abex.policies.base import Policy
 
@@ -69,13 +55,14 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Follow the C++ package MultiBoost step by step: its smoothing, cuts in float32, no tie rule,
         constant features as arms. Stumps only.
     early_stopping : bool
-        Stop when the error on ``validation_fraction`` of the rows has not improved for ``n_iter_no_change``
-        iterations, and keep the best.
+        Stop when the error on ``validation_fraction`` of the rows, or at equal error their logarithmic loss, has not improved for
+        ``n_iter_no_change`` iterations, and keep the best.
     max_seconds : float or None
         Stop when the fit has lasted so long, the time to calibrate included.
     calibrate : bool
         Fit the temperature of `predict_proba` on rows set aside, by a second, half as long fit on four fifths of
-        the rows (with early stopping, on the validation rows and at no cost). Without, the temperature is 1.
+        the rows; of fewer than 5,000 rows further fifths are set aside in turn, of fewer than 1,000 all. A thousand
+        validation rows of early stopping serve at no cost. Without, the temperature is 1, as if a thousand rows had said so.
     warm_start : bool
         Whether `fit` goes on from the last one when ``n_estimators`` has grown. The policy goes on too, with the arms it had,
         unless it or ``arms`` has changed.
@@ -96,8 +83,10 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         How many there are.
     validation_errors_ : array
         With early stopping, the error after each hundredth of the iterations.
+    temperature_, calibration_rows_ : float, int
+        What `predict_proba` makes of scores, see `abex.boosting.calibration`, and the number of rows it rests on.
     feature_importances_ : (d,) array
-        Share of the fall of the error bound that came from each feature.
+        Share of the fall of the error bound that came from the splits of each feature.
 
     References
     ----------
@@ -120,11 +109,20 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     True
     """
 
-    model_: Model
+    model_: Model  # what is declared here is what a fit finds, see `_replace_fitted`
     classes_: NDArray[Any]
+    n_classes_: int
     multilabel_: bool
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    n_iter_: int
     temperature_: float
+    calibration_rows_: int
     arm_features_: list[list[int]]
+    pulled_arms_: NDArray[np.int32]
+    pulled_rewards_: NDArray[np.float32]
+    validation_errors_: NDArray[np.float64]
+    _played: Played
 
     def __init__(
         self,
@@ -174,24 +172,25 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     # -- learning -------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostMHClassifier:
-        """Boost. ``y``: classes (n,), or an indicator matrix (n, L) of labels."""
+        """Boost. ``y``: classes (n,), or an indicator matrix (n, L) of labels.
+
+        A fit that is refused, fails or is interrupted leaves the classifier as it was.
+        """
         began = time.monotonic()
         recipe, size = recipe_of(self)
         old: Model | None = self.model_ if self.warm_start and hasattr(self, "model_") else None
         if old is not None:
             check_unchanged(recipe, old)
         check_readable(X, y)
+        notes = copy.copy(self)  # scikit-learn notes the columns on the estimator it is given
         X, y = validate_data(
-            self, X, y, accept_sparse=["csc"], dtype="numeric", ensure_all_finite="allow-nan",
+            notes, X, y, accept_sparse=["csc"], dtype="numeric", ensure_all_finite="allow-nan",
             multi_output=True, reset=old is None,
         )  # fmt: skip
         classes, signs, multilabel = read_labels(y)
         if old is not None and (multilabel != self.multilabel_ or not np.array_equal(classes, self.classes_)):
             raise UserError("with warm_start, y must have the labels of the first fit")
-        self.classes_, self.n_classes_, self.multilabel_ = classes, classes.size, multilabel
-        given = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        if not given.any():
-            raise UserError("sample_weight must not be zero everywhere")
+        given = read_weights(sample_weight, X)
         keep = np.flatnonzero(given > 0)
         data = Examples(X[keep], signs[keep], given[keep])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -199,20 +198,45 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         train = np.setdiff1d(np.arange(keep.size), held)
         same_arms = goes_on(self, recipe)
         groups = self.arm_features_ if same_arms else feature_groups(self.arms, X.shape[1])
+        stops = stops_of(self, keep.size)
+        past = self.validation_errors_.tolist() if old is not None and self.early_stopping else []
+        show = None if self.verbose else False
         with self._threads() as mapper:
             fit = begin(self, data.rows(train), recipe, size, groups, old, seed, mapper)
-            best = run(self, fit, data.rows(held), old, began)
+            best, errors = run(fit, stops, data.rows(held), old, past, multilabel, began, show)
             found = fit.model().first(best)
-            self.model_ = found if old is None else old.followed_by(found)
-            self.n_iter_ = self.model_.size
-            self.pulled_arms_ = fit.pulls.arm[: fit.pulls.made[0]].copy()
-            self.pulled_rewards_ = fit.pulls.reward[: fit.pulls.made[0]].copy()
-            if not same_arms:
-                parts = np.split(fit.arms.features, fit.arms.start[1:-1])
-                self.arm_features_ = [part.tolist() for part in parts]
-            self._played = Played(recipe.policy, repr(self.arms), fit.state, fit.rng)
-            self.temperature_ = temperature_of(self, data, held, recipe, groups, seed, mapper)
+            model = found if old is None else old.followed_by(found)
+            how = UNCALIBRATED
+            if self.calibrate:
+                how = calibrate(model, data, held, recipe, groups, seed, mapper, multilabel)
+        parts = np.split(fit.arms.features, fit.arms.start[1:-1])
+        names = getattr(notes, "feature_names_in_", None)
+        self._replace_fitted(
+            **({} if names is None else {"feature_names_in_": names}),
+            n_features_in_=model.n_features,
+            classes_=classes,
+            n_classes_=classes.size,
+            multilabel_=multilabel,
+            model_=model,
+            n_iter_=model.size,
+            temperature_=how.temperature,
+            calibration_rows_=how.rows,
+            pulled_arms_=fit.pulls.arm[: fit.pulls.made[0]].copy(),
+            pulled_rewards_=fit.pulls.reward[: fit.pulls.made[0]].copy(),
+            arm_features_=groups if same_arms else [part.tolist() for part in parts],
+            validation_errors_=np.array(errors),
+            _played=Played(recipe.policy, repr(self.arms), fit.state, fit.rng),
+        )
         return self
+
+    def _replace_fitted(self, **fitted: Any) -> None:
+        """Forget the last fit and take this one, in one assignment: whoever looks sees the one or the other."""
+        names = AdaBoostMHClassifier.__annotations__
+        parameters = {name: value for name, value in vars(self).items() if name not in names}
+        self.__dict__ = {**parameters, **fitted}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
 
     # -- answering ------------------------------------------------------------------------------------
 
@@ -225,8 +249,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self._decided(self._scores(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Calibrated probabilities, (n, L)."""
-        return probabilities(self._scores(X), self.temperature_, self.multilabel_)
+        """Calibrated probabilities, (n, L), none of them more certain than the ``calibration_rows_`` allow."""
+        return self._chances(self._scores(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """`decision_function` after each classifier."""
@@ -238,12 +262,13 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """`predict_proba` after each classifier, at the temperature of the whole model."""
-        return (probabilities(scores, self.temperature_, self.multilabel_) for scores in self._staged(X))
+        return map(self._chances, self._staged(X))
 
     def staged_score(self, X: Any, y: Any, every: int = 1) -> NDArray[np.float64]:
         """Accuracy after ``every``, ``2 every``, ... classifiers, as `score` has it; compiled for classes."""
         X = self._checked(X)
         every = whole_number("every", every, least=1)
+        check_sparse("y", y)
         check_consistent_length(X, y)
         if self.multilabel_:
             stages = map(self._decided, self.model_.staged_scores(X))
@@ -258,15 +283,14 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of the fall of the error bound, -ln sqrt(1 - edge^2), that came from each feature."""
+        r"""Share of the fall of the error bound that came from the splits of each feature, (d,).
+
+        The training error is at most a constant times :math:`\prod_t\sqrt{1-\gamma_t^2}`. Classifier t takes its share
+        of the fall of this product; its splits divide it in proportion to their gains: what the split of a leaf
+        added to the edge of its tree, or a term to that of its product. A stump has one split.
+        """
         check_is_fitted(self)
-        model = self.model_
-        there = model.feature >= 0
-        gain = -0.5 * np.log1p(-(np.minimum(model.edge, 1 - 1e-7) ** 2)) / np.maximum(1, there.sum(axis=1))
-        shares = np.broadcast_to(gain[:, None], there.shape)[there]
-        importance = np.bincount(model.feature[there], weights=shares, minlength=model.n_features)
-        shared: NDArray[np.float64] = importance / (importance.sum() or 1.0)
-        return shared
+        return self.model_.importances()
 
     def policy_report(self, windows: int = 10) -> PolicyReport:
         """How the policy spent its pulls: entropy of the choice, share of each arm, reward over time."""
@@ -295,6 +319,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
+        check_sparse("X", X)
         return validate_data(
             self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
         )
@@ -307,6 +332,10 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         X = self._checked(X)
         with self._threads() as mapper:
             return self.model_.scores(X, mapper)
+
+    def _chances(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        how = Calibration(self.temperature_, self.calibration_rows_)
+        return probabilities(scores, float(self.model_.coefficient.sum()), how, self.multilabel_)
 
     def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.n_classes_ == 2 and not self.multilabel_:

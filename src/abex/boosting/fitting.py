@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from operator import index
@@ -17,7 +18,7 @@ from abex.boosting.stages import PRODUCT, STUMP, TREE, Arms, Pulls, Stages, new_
 from abex.boosting.stumps import Search, new_search
 from abex.boosting.training import Learner, Steps, boosting_loop, new_learner, steps_of
 from abex.boosting.weights import Weights, label_groups, new_weights, write_back
-from abex.errors import UserError
+from abex.errors import UserError, shown
 from abex.kernels import kernel
 from abex.policies.base import Kernels, Policy, Setting, arms_exist
 
@@ -25,6 +26,8 @@ TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the
 MANY = 8  # features searched per update
 MANY_GROUPS = 64  # of examples with the same labels
 FIRST_ROOM = 1 << 26  # bytes: more classifiers than fit are given room as they come
+LOOK_UP = 0.2  # seconds from one look up to the next
+FASTER = 16  # times as many classifiers as before until the next one, at most
 SMALL = 1 << 16  # weights: up to this many doubles cost no more than floats
 MULTIBOOST_SMOOTHING = 0.01  # over the number of examples
 
@@ -82,15 +85,26 @@ class Fit:
     size: int  # classifiers to be found
     pulls_each: int  # at most, for a classifier
     done: int = 0
+    pace: int = 1  # classifiers from one look up to the next
 
     def advance(self, count: int) -> None:
-        """Find ``count`` more classifiers."""
-        self._make_room(self.done + count)
-        if self.parts:
-            advance_in_parts(self, count)
-        else:
-            self._advance_alone(count)
-        self.done += count
+        """Find ``count`` more classifiers.
+
+        Compiled code does not hear Ctrl-C. So the work is done in pieces of about `LOOK_UP` seconds; into how many pieces a
+        fit falls changes nothing in what it finds.
+        """
+        last = self.done + count
+        while self.done < last:
+            began = time.monotonic()
+            piece = min(self.pace, last - self.done)
+            self._make_room(self.done + piece)
+            if self.parts:
+                advance_in_parts(self, piece)
+            else:
+                self._advance_alone(piece)
+            self.done += piece
+            seconds = max(time.monotonic() - began, 1e-9)
+            self.pace = max(1, min(FASTER * piece, int(piece * LOOK_UP / seconds)))
 
     def _make_room(self, needed: int) -> None:
         """Room for so many classifiers: twice as much as before, not for all at once, when they are very many."""
@@ -174,11 +188,10 @@ def start_fit(
         recipe.kind, n, weights.total.size, terms=recipe.terms, cycles=recipe.cycles, leaves=recipe.leaves,
         smoothing=MULTIBOOST_SMOOTHING / n if recipe.multiboost else 0.0,
     )  # fmt: skip
-    searches = {STUMP: 1, PRODUCT: recipe.terms * recipe.cycles, TREE: 2 * recipe.leaves}[recipe.kind]
-    pulls_each = searches * recipe.per_search
+    pulls_each = searches_each(recipe) * recipe.per_search
     nodes = {STUMP: 1, PRODUCT: recipe.terms, TREE: recipe.leaves - 1}[recipe.kind]
     leaves = recipe.leaves if tree else 1
-    first_room = min(size, max(1000, FIRST_ROOM // (14 * nodes + leaves * labels + 8 * pulls_each)))
+    first_room = min(size, max(1, FIRST_ROOM // (14 * nodes + leaves * labels + 8 * pulls_each)))
     stages = new_stages(first_room, nodes, leaves, labels)
     room = first_room * pulls_each + pulled
     pulls = Pulls(np.zeros(room, np.int32), np.zeros(room, np.float32), np.array([pulled], np.int64))
@@ -195,6 +208,11 @@ def start_fit(
         recipe, rows, codes, weights, search, learner, arms, pulls, stages, state, rng, votes, steps,
         boosting_loop(kernels), parts, mapper, size, pulls_each,
     )  # fmt: skip
+
+
+def searches_each(recipe: Recipe) -> int:
+    """Searches for a classifier, at most."""
+    return {STUMP: 1, PRODUCT: recipe.terms * recipe.cycles, TREE: 2 * recipe.leaves}[recipe.kind]
 
 
 def make_arms(codes: Codes, recipe: Recipe, groups: list[list[int]] | None) -> Arms:
@@ -236,11 +254,13 @@ def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:
         if arms == "groups":
             count = max(1, round(n_features**0.5))
             return [part.tolist() for part in np.array_split(np.arange(n_features), count)]
-        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {arms!r}")
+        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {shown(arms)[:80]}")
     try:
         groups = [[index(j) for j in group] for group in arms]
     except (TypeError, ValueError):
-        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {arms!r}") from None
+        raise UserError(
+            f"arms must be 'features', 'groups' or lists of features, got {shown(arms)[:80]}"
+        ) from None
     if not groups or not all(groups) or not all(0 <= j < n_features for group in groups for j in group):
         raise UserError(f"arms must be non-empty lists of features between 0 and {n_features - 1}")
     return groups

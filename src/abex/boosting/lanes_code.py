@@ -1,21 +1,19 @@
-"""What `abex.boosting.lanes` is for Numba: each of its functions as vector instructions."""
+"""Each loop of `abex.boosting.lanes` as vector instructions; they add in the order in which its Python does."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import cgutils
+if TYPE_CHECKING:
+    from abex.kernels.vector_code import VectorBuilder
 
-from abex.boosting import lanes
-from abex.boosting.machine import Machine, operation
-
+FEW = 2  # rows of up to so many vectors have a loop of their own, without a loop over vectors in it
 TOGETHER = 4  # rows added to bins at a time; the number of sums of a bin divides it
 
 
-def product(m: Machine, c: Any = None) -> Any:
+def product(m: VectorBuilder, c: Any = None) -> Any:
     """a[i] * b[j], or vector c of row i times that of row j."""
     i, j = m.values["i"], m.values["j"]
     if c is not None:
@@ -23,27 +21,32 @@ def product(m: Machine, c: Any = None) -> Any:
     return m.builder.fmul(m.load("a", i), m.load("b", j))
 
 
-def _clear(m: Machine) -> None:
+def clear(m: VectorBuilder) -> None:
+    """Write `lanes.clear`."""
     count = m.values["count"]
-    with m.loop(ir.Constant(count.type, 0), count) as at:
+    with m.loop(m.index(0), count) as at:
         m.store(m.constant(0.0), "out", at)
 
 
-def _multiply(m: Machine) -> None:
+def multiply(m: VectorBuilder) -> None:
+    """Write `lanes.multiply`."""
     m.store(product(m), "out", m.values["o"])
 
 
-def _add_magnitudes(m: Machine) -> None:
+def add_magnitudes(m: VectorBuilder) -> None:
+    """Write `lanes.add_magnitudes`."""
+
     def emit(columns: list[Any]) -> None:
         for c in columns:
             m.add_to("out", m.builder.add(m.row(m.values["o"]), c), m.magnitude(product(m, c)))
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
-def _add_to_bins(m: Machine) -> None:
+def add_to_bins(m: VectorBuilder) -> None:
+    """Write `lanes.add_to_bins`."""
     b, first, last = m.builder, m.values["first"], m.values["last"]
-    number = functools.partial(ir.Constant, first.type)
+    number = m.index
     mask = b.sub(m.values["several"], number(1))
     offsets = [b.mul(b.and_(number(k), mask), m.values["bins"]) for k in range(TOGETHER)]
     whole = b.sub(last, b.and_(b.sub(last, first), number(TOGETHER - 1)))
@@ -69,15 +72,15 @@ def _add_to_bins(m: Machine) -> None:
             for (out, _, _), value in zip(found, products, strict=True):
                 m.add_to("sums", b.add(out, c), value)
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
-def sum_rows(m: Machine, out: str, vector_of: Callable[[Any, Any], Any]) -> None:
+def sum_rows(m: VectorBuilder, out: str, vector_of: Callable[[Any, Any], Any]) -> None:
     """Row 0 of ``out`` = sum of ``vector_of`` rows first..last-1, in registers."""
     b = m.builder
 
     def emit(columns: list[Any]) -> None:
-        totals = [cgutils.alloca_once(b, m.vector) for _ in columns]
+        totals = [m.register() for _ in columns]
         for total in totals:
             b.store(m.constant(0.0), total)
         with m.loop(m.values["first"], m.values["last"]) as at:
@@ -86,21 +89,24 @@ def sum_rows(m: Machine, out: str, vector_of: Callable[[Any, Any], Any]) -> None
         for c, total in zip(columns, totals, strict=True):
             m.store(b.load(total), out, c)
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
-def current(m: Machine, at: Any, c: Any) -> Any:
+def current(m: VectorBuilder, at: Any, c: Any) -> Any:
     """Vector c of example ``at``, times its factors."""
     b = m.builder
     slot = m.row(b.add(m.values["start"], m.item("slot", at)))
     return b.fmul(m.load("values", b.add(m.row(at), c)), m.load("factors", b.add(slot, c)))
 
 
-def _sum_products(m: Machine) -> None:
+def sum_products(m: VectorBuilder) -> None:
+    """Write `lanes.sum_products`."""
     sum_rows(m, "sums", lambda at, c: current(m, at, c))
 
 
-def _settle(m: Machine) -> None:
+def settle(m: VectorBuilder) -> None:
+    """Write `lanes.settle`."""
+
     def settled(at: Any, c: Any) -> Any:
         value = current(m, at, c)
         value = m.with_sign_of(value, m.larger(m.magnitude(value), m.load("floor", c)))
@@ -110,13 +116,15 @@ def _settle(m: Machine) -> None:
     sum_rows(m, "sums", settled)
 
 
-def _sum_bins(m: Machine) -> None:
+def sum_bins(m: VectorBuilder) -> None:
+    """Write `lanes.sum_bins`."""
     sum_rows(m, "out", lambda at, c: m.load("sums", m.builder.add(m.row(at), c)))
 
 
-def _note_masses(m: Machine) -> None:
+def note_masses(m: VectorBuilder) -> None:
+    """Write `lanes.note_masses`."""
     b, lane = m.builder, m.values["lane"]
-    number = ir.Constant(lane.type, m.lanes)
+    number = m.index(m.lanes)
 
     def emit(columns: list[Any]) -> None:
         with m.loop(m.values["first"], m.values["last"]) as at:
@@ -127,21 +135,23 @@ def _note_masses(m: Machine) -> None:
             place = b.gep(m.values["values"], [b.add(b.mul(m.row(at), number), lane)], inbounds=True)
             m.sum_to(place, columns, m.total(functools.reduce(b.fadd, sizes)))
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
-def _join_bins(m: Machine) -> None:
+def join_bins(m: VectorBuilder) -> None:
+    """Write `lanes.join_bins`."""
     b = m.builder
     count = m.row(m.values["bins"])
-    with m.loop(ir.Constant(count.type, 1), m.values["several"]) as copy:
+    with m.loop(m.index(1), m.values["several"]) as copy:
         start = b.mul(copy, count)
-        with m.loop(ir.Constant(count.type, 0), count) as at:
+        with m.loop(m.index(0), count) as at:
             m.add_to("sums", at, m.load("sums", b.add(at, start)))
 
 
-def _add_weighted_bins(m: Machine) -> None:
+def add_weighted_bins(m: VectorBuilder) -> None:
+    """Write `lanes.add_weighted_bins`."""
     b, bins = m.builder, m.values["bins"]
-    zero = ir.Constant(bins.type, 0)
+    zero = m.index(0)
 
     def emit(columns: list[Any]) -> None:
         weights = [m.load("weight", b.add(m.row(m.values["row"]), c)) for c in columns]
@@ -152,15 +162,15 @@ def _add_weighted_bins(m: Machine) -> None:
                     place = b.add(m.row(at), c)
                     m.add_to("out", place, b.fmul(weight, m.load("sums", b.add(start, place))))
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
 class Running:
     """Edges while examples change side: some vectors of a row, in registers."""
 
-    def __init__(self, m: Machine, columns: list[Any]) -> None:
+    def __init__(self, m: VectorBuilder, columns: list[Any]) -> None:
         self.m, self.columns = m, columns
-        self.places = [cgutils.alloca_once(m.builder, m.vector) for _ in columns]
+        self.places = [m.register() for _ in columns]
         self.twice = [m.load("twice", c) for c in columns]
 
     def start(self, vector_of: Callable[[Any], Any]) -> None:
@@ -190,9 +200,10 @@ class Running:
         m.sum_to(b.gep(m.values[name], [index], inbounds=True), self.columns, edge)
 
 
-def _sweep(m: Machine) -> None:
+def sweep(m: VectorBuilder) -> None:
+    """Write `lanes.sweep`."""
     b, bins, crossing = m.builder, m.values["bins"], m.values["crossing"]
-    zero, one = ir.Constant(bins.type, 0), ir.Constant(bins.type, 1)
+    zero, one = m.index(0), m.index(1)
 
     def emit(columns: list[Any]) -> None:
         edges = Running(m, columns)
@@ -207,10 +218,11 @@ def _sweep(m: Machine) -> None:
             edges.cross(lambda c: m.load("sums", b.add(m.row(at), c)))
             edges.note("bounds", b.add(at, one))
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
-def _cross_rows(m: Machine) -> None:
+def cross_rows(m: VectorBuilder) -> None:
+    """Write `lanes.cross_rows`."""
     b, first = m.builder, m.values["first"]
 
     def emit(columns: list[Any]) -> None:
@@ -224,10 +236,11 @@ def _cross_rows(m: Machine) -> None:
             edges.note("inner", b.sub(at, first))
         edges.keep(m.values["o"])
 
-    m.columns(emit)
+    m.columns(emit, FEW)
 
 
-def _cross_bins(m: Machine) -> None:
+def cross_bins(m: VectorBuilder) -> None:
+    """Write `lanes.cross_bins`."""
     b = m.builder
 
     def emit(columns: list[Any]) -> None:
@@ -237,21 +250,4 @@ def _cross_bins(m: Machine) -> None:
             edges.cross(lambda c: m.load("sums", b.add(m.row(at), c)))
         edges.keep(m.values["o"])
 
-    m.columns(emit)
-
-
-def teach() -> None:
-    """Lower all functions of `lanes`."""
-    operation(lanes.clear, _clear, apart=True)
-    operation(lanes.multiply, _multiply)
-    operation(lanes.add_magnitudes, _add_magnitudes)
-    operation(lanes.add_to_bins, _add_to_bins, apart=True)
-    operation(lanes.sum_products, _sum_products, apart=True)
-    operation(lanes.settle, _settle, apart=True)
-    operation(lanes.note_masses, _note_masses, apart=True)
-    operation(lanes.join_bins, _join_bins, apart=True)
-    operation(lanes.sum_bins, _sum_bins, apart=True)
-    operation(lanes.add_weighted_bins, _add_weighted_bins, apart=True)
-    operation(lanes.cross_rows, _cross_rows, apart=True)
-    operation(lanes.sweep, _sweep, apart=True)
-    operation(lanes.cross_bins, _cross_bins, apart=True)
+    m.columns(emit, FEW)

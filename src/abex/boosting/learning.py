@@ -1,49 +1,36 @@
-"""How the classifier's parameters become a fit: recipe, labels, the run with its stops, the temperature."""
+"""How the classifier's parameters become a fit: the recipe, the rows held out, the start."""
 
 from __future__ import annotations
 
-import time
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.calibration import carried_temperature, fit_temperature
-from abex.boosting.fitting import Fit, Recipe, first_weights, start_fit
+from abex.boosting.examples import Examples
+from abex.boosting.fitting import Fit, Recipe, first_weights, searches_each, start_fit
 from abex.boosting.model import KINDS, PRODUCT, TREE, Model
 from abex.errors import UserError, one_of, real_number, shown, true_or_false, whole_number
 from abex.policies.base import Policy, parse_policy
-from abex.progress import Progress
 from abex.randomness import stream
 
 PRECISIONS = {"auto": None, "single": np.float32, "double": np.float64}
-STEPS = 100  # a fit looks up so often: callbacks, validation, time, progress
-LEAST_ROWS = 50  # fewer are not set aside for a temperature
-CALIBRATION = 0.45  # time of the second fit, half as long on four fifths of the rows, over that of the first
-
-
-class Examples(NamedTuple):
-    """Features, labels as signs (n, L), and the weight of each example."""
-
-    X: Any
-    signs: NDArray[np.int8]
-    weight: NDArray[np.float64]
-
-    def rows(self, chosen: NDArray[np.int64]) -> Examples:
-        """Some of them."""
-        return Examples(self.X[chosen], self.signs[chosen], self.weight[chosen])
+MOST_ESTIMATORS = 10**8
+MOST_CYCLES = 1000
+MOST_PULLS = 10**7  # for one classifier: the record of its pulls takes eight bytes each
 
 
 def recipe_of(estimator: Any) -> tuple[Recipe, int]:
     """What the parameters ask for, checked."""
     for name in ("early_stopping", "calibrate", "warm_start"):
         true_or_false(name, getattr(estimator, name))
-    size = whole_number("n_estimators", estimator.n_estimators, least=1)
+    size = whole_number("n_estimators", estimator.n_estimators, least=1, most=MOST_ESTIMATORS)
     kind = KINDS.index(one_of("base", estimator.base, KINDS))
     policy = estimator.policy
     policy = parse_policy(policy) if isinstance(policy, str) else policy
     if policy is not None and not isinstance(policy, Policy):
-        raise UserError(f"policy must be a policy, its text or None, got {policy!r}")
+        raise UserError(f"policy must be a policy, its text or None, got {shown(policy)[:80]}")
     if policy is not None and policy.needs_graph:
         raise UserError(f"{policy} needs a feedback graph, which boosting does not have")
     precision = PRECISIONS[one_of("precision", estimator.precision, PRECISIONS)]
@@ -55,14 +42,18 @@ def recipe_of(estimator: Any) -> tuple[Recipe, int]:
     recipe = Recipe(
         kind=kind,
         terms=whole_number("n_terms", estimator.n_terms, least=1, most=64) if kind == PRODUCT else 1,
-        cycles=whole_number("n_cycles", estimator.n_cycles, least=1) if kind == PRODUCT else 1,
+        cycles=whole_number("n_cycles", estimator.n_cycles, least=1, most=MOST_CYCLES)
+        if kind == PRODUCT
+        else 1,
         leaves=whole_number("n_leaves", estimator.n_leaves, least=2, most=4096) if kind == TREE else 1,
         policy=policy,
-        per_search=whole_number("arms_per_round", estimator.arms_per_round, least=1),
         dtype=precision,
         multiboost=estimator.faithful is not None,
     )
-    return recipe, size
+    most = MOST_PULLS // searches_each(recipe)
+    return recipe._replace(
+        per_search=whole_number("arms_per_round", estimator.arms_per_round, least=1, most=most)
+    ), size
 
 
 class Played(NamedTuple):
@@ -101,36 +92,6 @@ def check_unchanged(recipe: Recipe, old: Model) -> None:
             )
 
 
-def check_readable(X: Any, y: Any) -> None:
-    """Name what scikit-learn would not: labels that are missing, columns of words."""
-    if hasattr(y, "isna") and np.any(y.isna()):
-        raise UserError("y has missing values: leave those rows out")
-    for name in X.columns if hasattr(X, "dtypes") and hasattr(X, "columns") else ():
-        try:
-            np.asarray(X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise UserError(
-                f"column {name!r} holds words: code it as numbers, best as one column of 0 and 1 for each category"
-            ) from None
-
-
-def read_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.int8], bool]:
-    """The labels, their signs (n, L), and whether an example may have several."""
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import column_or_1d
-
-    check_classification_targets(y)
-    multilabel = type_of_target(y) == "multilabel-indicator"
-    if multilabel:
-        y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-        classes = np.arange(y.shape[1])
-        positive = y > 0
-    else:
-        classes, place = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-        positive = place[:, None] == np.arange(classes.size)
-    return classes, np.where(positive, 1, -1).astype(np.int8), multilabel
-
-
 def hold_out(estimator: Any, seed: int, n: int) -> NDArray[np.int64]:
     """Rows for early stopping, none without it."""
     if not estimator.early_stopping:
@@ -162,7 +123,8 @@ def begin(
         size -= old.size
     rng, state, pulled = stream(seed, "policy"), None, 0
     if goes_on(estimator, recipe):
-        rng, state, pulled = estimator._played.rng, estimator._played.state, estimator.pulled_arms_.size
+        played = copy.deepcopy(estimator._played)  # the fit writes into it, and may not come to its end
+        rng, state, pulled = played.rng, played.state, estimator.pulled_arms_.size
     fit = start_fit(
         data.X,
         data.signs,
@@ -178,93 +140,3 @@ def begin(
     if pulled:
         fit.pulls.arm[:pulled], fit.pulls.reward[:pulled] = estimator.pulled_arms_, estimator.pulled_rewards_
     return fit
-
-
-def run(estimator: Any, fit: Fit, held: Examples, old: Model | None, began: float) -> int:
-    """Advance the fit to its end; returns how many of its classifiers to keep."""
-    patience = whole_number("n_iter_no_change", estimator.n_iter_no_change, least=1)
-    limit = estimator.max_seconds
-    budget = None if limit is None else real_number("max_seconds", limit, above=0.0)
-    calibration = CALIBRATION if estimator.calibrate and not estimator.early_stopping else 0.0
-    callbacks = estimator.callbacks or ()
-    callbacks = [callbacks] if callable(callbacks) else list(callbacks)
-    if not all(map(callable, callbacks)):
-        raise UserError(f"callbacks must be functions of (done, fit), got {shown(callbacks)}")
-    size = fit.size
-    step = max(1, size // STEPS) if budget is None else 1
-    best, least = size, np.inf
-    errors: list[float] = []
-    scores = np.zeros(held.signs.shape)
-    before = 0 if old is None else old.size
-    if old is not None and held.signs.size:
-        scores = old.scores(held.X)
-        best, least = 0, error_of(scores, held.signs, estimator.multilabel_)
-        errors = estimator.validation_errors_.tolist()
-    started = time.monotonic()
-    with Progress("boosting", size, show=None if estimator.verbose else False) as progress:
-        while fit.done < size:
-            count = min(step, size - fit.done)
-            fit.advance(count)
-            progress.advance(count)
-            if estimator.early_stopping:
-                scores += fit.model(fit.done - count).scores(held.X)
-                errors.append(error_of(scores, held.signs, estimator.multilabel_))
-                if errors[-1] < least:
-                    best, least = fit.done, errors[-1]
-                if fit.done - best >= patience:
-                    break
-            if any([bool(callback(fit.done, fit)) for callback in callbacks]):
-                break
-            if budget is not None:
-                now = time.monotonic()
-                each = (now - started) / fit.done
-                reserve = calibration * (before + fit.done) * each  # what the second fit will take
-                if now - began + reserve > budget:
-                    break
-                step = max(
-                    1, min(size // STEPS, round(0.02 * budget / max(each, 1e-9)))
-                )  # a fiftieth of the time
-    estimator.validation_errors_ = np.array(errors)
-    return min(best, fit.done) if estimator.early_stopping else fit.done
-
-
-def error_of(scores: NDArray[np.float64], signs: NDArray[np.int8], multilabel: bool) -> float:
-    """Share of the examples (or of the labels) that are wrong."""
-    if multilabel:
-        return float(np.mean((scores > 0) != (signs > 0)))
-    return float(np.mean(scores.argmax(axis=1) != signs.argmax(axis=1)))
-
-
-def temperature_of(
-    estimator: Any,
-    data: Examples,
-    held: NDArray[np.int64],
-    recipe: Recipe,
-    groups: Any,
-    seed: int,
-    mapper: Any,
-) -> float:
-    """The temperature of the probabilities, from rows the model has not seen; see `calibration`."""
-    model: Model = estimator.model_
-    n = data.weight.size
-    if estimator.early_stopping:
-        unseen = data.rows(held)
-        return fit_temperature(model.scores(unseen.X, mapper), unseen.signs, estimator.multilabel_)
-    if not estimator.calibrate or n < LEAST_ROWS or model.size < 4 or data.signs.shape[1] < 2:
-        return 1.0
-    aside = np.sort(stream(seed, "calibration").permutation(n)[: n // 5])
-    unseen, rest = data.rows(aside), data.rows(np.setdiff1d(np.arange(n), aside))
-    size = model.size // 2
-    side = start_fit(
-        rest.X, rest.signs, first_weights(rest.signs, rest.weight), recipe, size,
-        groups=groups, rng=stream(seed, "calibration", "policy"), mapper=mapper,
-    )  # fmt: skip
-    side.advance(size)
-    smaller = side.model()
-    return carried_temperature(
-        smaller,
-        lambda k: smaller.first(k).scores(unseen.X, mapper),
-        unseen.signs,
-        estimator.multilabel_,
-        float(model.coefficient.sum()),
-    )

@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.encoding import Codes
 from abex.boosting.evaluation import WeightedStages, add_stages, add_steps, count_errors
-from abex.boosting.stages import PRODUCT, STUMP, TREE, Stages
+from abex.boosting.examples import check_sparse
+from abex.boosting.schema import Stored
+from abex.boosting.stages import CERTAIN, PRODUCT, STUMP, TREE, Stages, coefficient_of
+from abex.errors import UserError
 
 KINDS = ("stump", "product", "tree")
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
 ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
+MOST_COEFFICIENT = coefficient_of(CERTAIN, 0.0)
 ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
 
 
@@ -40,14 +44,15 @@ class Model:
 
     kind: int
     n_features: int
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_right: NDArray[np.bool_]
-    left: NDArray[np.int16]
-    right: NDArray[np.int16]
-    votes: NDArray[np.int8]
-    coefficient: NDArray[np.float64]
-    edge: NDArray[np.float64]
+    feature: Annotated[NDArray[np.int32], Stored("T nodes", least=-1)]
+    threshold: Annotated[NDArray[np.float64], Stored("T nodes")]
+    missing_right: Annotated[NDArray[np.bool_], Stored("T nodes")]
+    left: Annotated[NDArray[np.int16], Stored("T nodes")]
+    right: Annotated[NDArray[np.int16], Stored("T nodes")]
+    gain: Annotated[NDArray[np.float32], Stored("T nodes", least=0, most=1)]
+    votes: Annotated[NDArray[np.int8], Stored("T leaves L", least=-1, most=1)]
+    coefficient: Annotated[NDArray[np.float64], Stored("T", least=0, most=MOST_COEFFICIENT)]
+    edge: Annotated[NDArray[np.float64], Stored("T", least=0, most=1)]
 
     @property
     def size(self) -> int:
@@ -76,6 +81,7 @@ class Model:
 
     def scores(self, X: Any, mapper: Any = map) -> NDArray[np.float64]:
         """f_l(x) for each row and label, (n, L)."""
+        self.check_rows(X)
         out = np.zeros((X.shape[0], self.labels))
         steps = self._steps if self.kind == STUMP else None
         stages = self.weighted()
@@ -93,11 +99,22 @@ class Model:
 
     def staged_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Scores after each classifier; the array is a new one each time."""
-        out = np.zeros((X.shape[0], self.labels))
-        rows = dense_rows(X, 0, X.shape[0])
-        for t in range(self.size):
-            add_stages(self.kind, self.weighted(t, t + 1), rows, out)
-            yield self.without_noise(out)
+        self.check_rows(X)
+
+        def stages() -> Iterator[NDArray[np.float64]]:
+            out = np.zeros((X.shape[0], self.labels))
+            rows = dense_rows(X, 0, X.shape[0])
+            for t in range(self.size):
+                add_stages(self.kind, self.weighted(t, t + 1), rows, out)
+                yield self.without_noise(out)
+
+        return stages()
+
+    def check_rows(self, X: Any) -> None:
+        """Refuse rows that compiled code could not read: of another width, or in a damaged sparse matrix."""
+        check_sparse("X", X)
+        if len(X.shape) != 2 or X.shape[1] != self.n_features:
+            raise UserError(f"X has the shape {X.shape}, but the model needs {self.n_features} columns")
 
     def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores rounded to a fine grid: labels whose votes are equal but for the order of addition tie."""
@@ -120,8 +137,14 @@ class Model:
 
         Which rows these are goes into ``by_row`` (ends, n), if it is given, as ones.
         """
+        self.check_rows(X)
+        label = np.asarray(label, np.int64)
+        if label.shape != (X.shape[0],) or label.min(initial=0) < 0 or label.max(initial=0) >= self.labels:
+            raise UserError(f"label must have a number from 0 to {self.labels - 1} for each row of X")
         stages = self.weighted()
         ends = np.arange(every, self.size + 1, every) if ends is None else np.asarray(ends, np.int64)
+        if ends.size and (ends[0] < 0 or ends[-1] > self.size or (np.diff(ends) < 0).any()):
+            raise UserError(f"ends must be ascending numbers from 0 to {self.size}")
 
         def count(block: tuple[int, int]) -> NDArray[np.int64]:
             wrong = np.zeros(ends.size, np.int64)
@@ -148,6 +171,17 @@ class Model:
             self.right[part],
             self.votes[part] * self.coefficient[part, None, None],
         )
+
+    def importances(self) -> NDArray[np.float64]:
+        """Share of each feature in the fall of the error bound, (d,); see `AdaBoostMHClassifier.feature_importances_`."""
+        kept = np.sqrt(1.0 - np.minimum(self.edge, CERTAIN) ** 2)  # of the bound, by each classifier
+        fall = (1.0 - kept) * np.cumprod(np.append(1.0, kept[:-1]))
+        gain = self.gain.astype(np.float64)
+        share = gain / np.maximum(gain.sum(axis=1, keepdims=True), 1e-300) * fall[:, None]
+        there = self.feature >= 0
+        importance = np.bincount(self.feature[there], weights=share[there], minlength=self.n_features)
+        shared: NDArray[np.float64] = importance / (importance.sum() or 1.0)
+        return shared
 
     @cached_property
     def _steps(self) -> Steps:
@@ -185,6 +219,7 @@ def model_from(kind: int, stages: Stages, codes: Codes, count: int) -> Model:
         stages.missing_right[:count].copy(),
         stages.left[:count].copy(),
         stages.right[:count].copy(),
+        stages.gain[:count].copy(),
         stages.votes[:count].copy(),
         stages.coefficient[:count].copy(),
         stages.edge[:count].copy(),

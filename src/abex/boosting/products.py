@@ -26,6 +26,7 @@ def begin_product(learner: Any, search: Any, w: Any) -> float:
     learner.value[SIGN] = 1.0
     for k in range(learner.terms):
         learner.cut[k, FEATURE] = -1
+        learner.gain[k] = 0.0
     if search.lists:
         sum_up(w)
     return float(w.numbers[NOW])
@@ -37,6 +38,7 @@ def accept_term(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: A
     k = learner.at[TERM]
     slack = search.tolerance * w.numbers[NOW]
     if search.cut[FEATURE] >= 0 and search.best[EDGE] > learner.value[PRODUCT_EDGE] + slack:
+        learner.gain[k] += search.best[EDGE] - learner.value[PRODUCT_EDGE]
         learner.value[PRODUCT_EDGE] = search.best[EDGE]
         read_votes(search, w.chunks, learner.value[SIGN], votes)
         for m in range(4):
@@ -83,7 +85,7 @@ def finish_product(t: int, w: Any, search: Any, learner: Any, stages: Any, votes
     node = 0
     for k in range(learner.terms):
         if learner.cut[k, FEATURE] >= 0:
-            record_cut(stages, t, node, learner.cut[k])
+            record_cut(stages, t, node, learner.cut[k], learner.gain[k] / w.numbers[NOW])
             node += 1
     record_votes(stages, t, 0, votes)
     stages.coefficient[t] = coefficient

@@ -1,7 +1,8 @@
 """Fitted models in a file of plain arrays and JSON: nothing in it can run, damage is noticed.
 
 The file is a zip archive with ``header.json`` and one ``.npy`` per array. The header names the format and its
-version, the estimator's parameters, and the SHA-256 of every array.
+version, the estimator's parameters, and the SHA-256 of every array. Whoever forges a file can forge that too: so what is read is
+checked in `stored_model` before anything compiled sees it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import zipfile
 from typing import Any
@@ -17,13 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.estimator import AdaBoostMHClassifier
-from abex.boosting.model import KINDS, TREE, Model
-from abex.errors import UserError
+from abex.boosting.model import KINDS
+from abex.boosting.stored_model import ARRAYS, checked_fit
+from abex.errors import UserError, shown
 from abex.files import write_atomically
 
 FORMAT = "abex boosting model"
-VERSION = 1
+VERSION = 2
 NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose")
+EXPANDS = 100  # times: a file that becomes more than this, and more than ROOM bytes, is not read
+ROOM = 1 << 28
 
 
 def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
@@ -52,15 +57,30 @@ def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "multilabel": bool(estimator.multilabel_),
         "temperature": float(estimator.temperature_),
+        "calibration_rows": int(estimator.calibration_rows_),
         "arm_features": estimator.arm_features_,
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
+    text = json.dumps(header, indent=1, default=_as_json)
+    members = {"header.json": text.encode(), **files}
+    content = packed(members, zipfile.ZIP_DEFLATED)
+    if sum(map(len, members.values())) > most_bytes(len(content)):
+        content = packed(members, zipfile.ZIP_STORED)
+    write_atomically(path, content)
+
+
+def packed(members: dict[str, bytes], method: int) -> bytes:
+    """The members as a zip archive."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        text = json.dumps(header, indent=1, default=_as_json)
-        for name, content in {"header.json": text.encode(), **files}.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-    write_atomically(path, buffer.getvalue())
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return buffer.getvalue()
+
+
+def most_bytes(size: int) -> int:
+    """How much a file of ``size`` bytes may become when it is unpacked."""
+    return max(ROOM, EXPANDS * size)
 
 
 def load(path: str | os.PathLike[str]) -> AdaBoostMHClassifier:
@@ -79,82 +99,60 @@ def load(path: str | os.PathLike[str]) -> AdaBoostMHClassifier:
     header, arrays = read_archive(path)
     try:
         return rebuild(header, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"the model file {str(path)!r} is damaged: {error}") from error
+    except UserError as error:
+        raise UserError(f"the model file {shown(str(path))} is damaged: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise UserError(f"the model file {shown(str(path))} is damaged: {str(error)[:80]}") from error
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of a model file, checked."""
+    """Header and arrays of a model file, as long as they are unchanged."""
+    name = shown(str(path))
     try:
         with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > most_bytes(os.stat(path).st_size):
+                raise UserError(f"the model file {name} is damaged: it would become too large")
             header = json.loads(archive.read("header.json"))
             if not isinstance(header, dict) or header.get("format") != FORMAT:
-                raise UserError(f"{str(path)!r} is not a model file of abex")
-            if header["version"] > VERSION:
-                raise UserError(
-                    f"{str(path)!r} was written by a newer abex (format {header['version']}, this one "
-                    f"reads up to {VERSION}): update abex"
-                )
+                raise UserError(f"{name} is not a model file of abex")
+            check_version(header["version"], name)
             arrays = {}
-            for name, digest in header["sha256"].items():
-                content = archive.read(name)
-                if hashlib.sha256(content).hexdigest() != digest:
-                    raise UserError(f"the model file {str(path)!r} is damaged: {name} has changed")
-                arrays[name.removesuffix(".npy")] = np.load(io.BytesIO(content), allow_pickle=False)
+            for key in ARRAYS:
+                content = archive.read(f"{key}.npy")
+                if hashlib.sha256(content).hexdigest() != header["sha256"][f"{key}.npy"]:
+                    raise UserError(f"the model file {name} is damaged: {key}.npy has changed")
+                arrays[key] = from_bytes(content)
             return header, arrays
     except UserError:
         raise
     except FileNotFoundError:
-        raise UserError(f"there is no model file {str(path)!r}") from None
+        raise UserError(f"there is no model file {name}") from None
     except OSError as error:
-        raise UserError(f"cannot read the model file {str(path)!r}: {error.strerror or error}") from error
+        raise UserError(f"cannot read the model file {name}: {error.strerror or error}") from error
     except Exception as error:
-        raise UserError(f"{str(path)!r} is not a model file of abex, or is damaged: {error}") from error
+        raise UserError(f"{name} is not a model file of abex, or is damaged: {str(error)[:80]}") from error
+
+
+def check_version(version: Any, name: str) -> None:
+    """Refuse what another abex wrote in another way."""
+    if version == VERSION:
+        return
+    if isinstance(version, int) and version > VERSION:
+        raise UserError(
+            f"{name} was written by a newer abex (format {version}, this one reads {VERSION}): update abex"
+        )
+    raise UserError(
+        f"{name} was written by an older abex (format {shown(version)[:20]}): fit the model again"
+    )
 
 
 def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoostMHClassifier:
-    """The estimator of a checked header and its arrays."""
-    known = AdaBoostMHClassifier().get_params()
+    """The estimator of a header and its arrays, once they are checked."""
+    known = set(AdaBoostMHClassifier().get_params()) - set(NOT_SAVED)
     estimator = AdaBoostMHClassifier(**{k: v for k, v in header["parameters"].items() if k in known})
-    names = ("feature", "threshold", "missing_right", "left", "right", "votes", "coefficient", "edge")
-    model = Model(
-        KINDS.index(header["kind"]), int(header["n_features"]), **{name: arrays[name] for name in names}
-    )
-    check_model(model)
-    estimator.model_ = model
-    estimator.n_iter_ = model.size
-    estimator.classes_ = arrays["classes"]
-    estimator.n_classes_ = estimator.classes_.size
-    estimator.n_features_in_ = model.n_features
-    if header["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    estimator.multilabel_ = bool(header["multilabel"])
-    estimator.temperature_ = float(header["temperature"])
-    estimator.arm_features_ = header["arm_features"]
-    estimator.pulled_arms_ = arrays["pulled_arms"]
-    estimator.pulled_rewards_ = arrays["pulled_rewards"]
-    estimator.validation_errors_ = arrays["validation_errors"]
+    estimator._replace_fitted(**checked_fit(header, arrays))
     return estimator
-
-
-def check_model(model: Model) -> None:
-    """Refuse arrays that compiled code could not follow safely."""
-    shape = model.feature.shape
-    fitting = all(
-        getattr(model, name).shape == shape for name in ("threshold", "missing_right", "left", "right")
-    )
-    if not fitting or model.votes.shape[0] != shape[0] or model.coefficient.shape != (shape[0],):
-        raise ValueError("its arrays do not fit together")
-    if model.feature.min(initial=0) < -1 or model.feature.max(initial=-1) >= model.n_features:
-        raise ValueError("it names a feature that is not there")
-    if model.kind == TREE:
-        node = np.arange(shape[1])
-        for child in (model.left, model.right):
-            real = model.feature >= 0
-            ahead = np.where(child >= 0, child > node, ~child < model.votes.shape[1])
-            inside = child < np.maximum(1, real.sum(axis=1))[:, None]
-            if not (ahead & inside)[real].all():
-                raise ValueError("a tree leads nowhere")
 
 
 def plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
@@ -173,9 +171,22 @@ def as_bytes(array: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
+def from_bytes(content: bytes) -> NDArray[Any]:
+    """The array in an .npy file; one that claims another size than it has is refused before room is made for it."""
+    buffer = io.BytesIO(content)
+    version = np.lib.format.read_magic(buffer)
+    if version != (1, 0):
+        raise ValueError("an array is stored in a way that is not known")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(content) - buffer.tell():
+        raise ValueError("an array has another size than it says")
+    order: Any = "F" if fortran else "C"
+    return np.frombuffer(content, dtype, math.prod(shape), buffer.tell()).reshape(shape, order=order).copy()
+
+
 def _as_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
-    raise UserError(f"a parameter that is no number, text or list cannot be saved: {value!r}")
+    raise UserError(f"a parameter that is no number, text or list cannot be saved: {shown(value)[:80]}")

@@ -27,7 +27,7 @@ def accept_stump(t: int, codes: Any, w: Any, search: Any, learner: Any, stages: 
     edge = min(search.best[EDGE] / w.numbers[NOW], 1.0)  # rounding may bring it above
     coefficient = coefficient_of(edge, learner.smoothing)
     read_votes(search, w.chunks, 1.0, votes)
-    record_cut(stages, t, 0, search.cut)
+    record_cut(stages, t, 0, search.cut, edge)
     record_votes(stages, t, 0, votes)
     stages.coefficient[t] = coefficient
     stages.edge[t] = edge

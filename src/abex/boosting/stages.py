@@ -39,6 +39,7 @@ class Stages(NamedTuple):
     missing_right: NDArray[np.bool_]  # (T, nodes)
     left: NDArray[np.int16]  # (T, nodes) trees: the next node, or ~leaf
     right: NDArray[np.int16]
+    gain: NDArray[np.float32]  # (T, nodes) what the split added to the edge
     votes: NDArray[np.int8]  # (T, leaves, L)
     coefficient: NDArray[np.float64]  # (T,)
     edge: NDArray[np.float64]  # (T,)
@@ -52,6 +53,7 @@ def new_stages(count: int, nodes: int, leaves: int, labels: int) -> Stages:
         np.zeros((count, nodes), np.bool_),
         np.zeros((count, nodes), np.int16),
         np.zeros((count, nodes), np.int16),
+        np.zeros((count, nodes), np.float32),
         np.zeros((count, leaves, labels), np.int8),
         np.zeros(count),
         np.zeros(count),
@@ -100,11 +102,12 @@ def read_votes(search: Any, chunks: int, direction: float, votes: Any) -> None:
 
 
 @kernel
-def record_cut(stages: Any, t: int, node: int, cut: Any) -> None:
-    """Write a cut into a node of stage t."""
+def record_cut(stages: Any, t: int, node: int, cut: Any, gain: float) -> None:
+    """Write a cut, and what it added to the edge, into a node of stage t."""
     stages.feature[t, node] = cut[FEATURE]
     stages.rank[t, node] = cut[RANK]
     stages.missing_right[t, node] = cut[MISSING_RIGHT] == 1
+    stages.gain[t, node] = np.float32(min(max(gain, 0.0), 1.0))
 
 
 @kernel

@@ -39,7 +39,7 @@ class Learner(NamedTuple):
     end: NDArray[np.int64]
     parent: NDArray[np.int64]
     is_right: NDArray[np.bool_]
-    gain: NDArray[np.float64]
+    gain: NDArray[np.float64]  # (terms or leaves,) of the best cut of a leaf, of a term
     constant: NDArray[np.float64]
     total: NDArray[
         np.float64
@@ -57,7 +57,7 @@ def new_learner(
         terms, cycles, leaves, smoothing, np.zeros(3, np.int64), np.zeros(2),
         np.zeros((max(terms, leaves), 4), np.int64), np.zeros(examples, np.int32),
         np.zeros(examples, np.int32), np.zeros(examples, np.uint8), np.zeros(leaves, np.int64), np.zeros(leaves, np.int64),
-        np.zeros(leaves, np.int64), np.zeros(leaves, np.bool_), np.zeros(leaves), np.zeros(leaves),
+        np.zeros(leaves, np.int64), np.zeros(leaves, np.bool_), np.zeros(max(terms, leaves)), np.zeros(leaves),
         np.zeros((leaves, width)), np.zeros((leaves, width)),
     )  # fmt: skip
 

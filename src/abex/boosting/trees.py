@@ -160,7 +160,7 @@ def split(t: int, codes: Any, w: Any, learner: Any, stages: Any, leaf: int) -> N
     node = learner.at[LEAVES] - 1
     other = learner.at[LEAVES]
     cut = learner.cut[leaf]
-    record_cut(stages, t, node, cut)
+    record_cut(stages, t, node, cut, learner.gain[leaf] / w.numbers[NOW])
     if learner.parent[leaf] >= 0:
         if learner.is_right[leaf]:
             stages.right[t, learner.parent[leaf]] = node

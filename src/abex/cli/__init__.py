@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
-from typing import Any
+import warnings
+from typing import Any, TextIO
 
 import click
 
@@ -51,15 +53,34 @@ def group() -> None:
     """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
 
 
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person reads it, without the line of code that gave it."""
+    click.echo(f"abex: warning: {message}", err=True)
+
+
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line: a person's mistake is one sentence and exit code 2."""
+    """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
+    from abex.cli.stopping import WORDS, Terminated, code_of, terminable
+
+    warnings.showwarning = show_warning
     try:
-        return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
+        with terminable():
+            return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
-        sys.exit(130)
+        click.echo(WORDS[signal.SIGINT], err=True)
+        sys.exit(code_of(signal.SIGINT))
+    except Terminated:
+        click.echo(WORDS[signal.SIGTERM], err=True)
+        sys.exit(code_of(signal.SIGTERM))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

@@ -18,7 +18,6 @@ HELP = {"help_option_names": ["-h", "--help"]}
 BASES = ("tree", "product", "stump")
 WARM = 2  # classifiers of a fit before the clock
 POINTS = 100  # of a learning curve
-MOST_ITERATIONS = 10**8
 MOST_ARMS = 10**6  # in one search
 MOST_SEED = 4 * 10**9  # below the 2**32 of NumPy's older generator, with room for further seeds
 COMPARED = ("ABE", "ABE(eta=0.1)", "Thompson", "UCB1", "Uniform")
@@ -220,10 +219,10 @@ def compare(
 def make(policy: str, seed: int, options: dict[str, Any]) -> Any:
     """The classifier that the options describe, checked."""
     from abex.boosting import AdaBoostMHClassifier
-    from abex.boosting.learning import recipe_of
+    from abex.boosting.learning import MOST_ESTIMATORS, recipe_of
 
     whole_number("--seed", seed, most=MOST_SEED)
-    whole_number("--iterations", options["iterations"], least=1, most=MOST_ITERATIONS)
+    whole_number("--iterations", options["iterations"], least=1, most=MOST_ESTIMATORS)
     if options["arms_per_round"] is not None:
         whole_number("--arms-per-round", options["arms_per_round"], least=1, most=MOST_ARMS)
     names = {"leaves": "n_leaves", "terms": "n_terms", "iterations": "n_estimators"}

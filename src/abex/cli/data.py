@@ -114,10 +114,13 @@ def show(name: str) -> None:
     "--trust", type=click.Path(path_type=Path), help="Trust or friend list that belongs to a file of ratings."
 )
 @click.option(
+    "--columns", help="Which columns are user, item and rating, by name or position: userid,productid,rating"
+)
+@click.option(
     "--more-than", default=30, show_default=True, help="Keep users and items with more ratings than this."
 )
 @click.option("--seeds", default=5, show_default=True, help="Random splits to average over.")
-def rmse(ratings: str, trust: Path | None, more_than: int, seeds: int) -> None:
+def rmse(ratings: str, trust: Path | None, columns: str | None, more_than: int, seeds: int) -> None:
     r"""Show how well ratings are foretold: means, matrix factorisation and SocialMF on held-out ratings.
 
     \b
@@ -129,7 +132,8 @@ def rmse(ratings: str, trust: Path | None, more_than: int, seeds: int) -> None:
     from abex.datasets.fitting import active
 
     seeds = whole_number("--seeds", seeds, least=1)
-    raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust)
+    asked = None if columns is None else [int(one) if one.isdecimal() else one for one in columns.split(",")]
+    raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust, columns=asked)
     if not isinstance(raw, Ratings):
         raise UserError(f"{ratings} holds no ratings: name epinions, or a file with user, item and rating")
     kept = active(raw, more_than)

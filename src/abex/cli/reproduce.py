@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from abex.cli.run import run_one, say_together, say_verdicts, show_plan
-from abex.cli.workplace import open_store, work_options
+from abex.cli.stopping import promptly
+from abex.cli.workplace import can_write, draw_figures, open_store, work_options
 from abex.errors import UserError
 
 
@@ -19,6 +20,7 @@ from abex.errors import UserError
 @click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
 @click.option("--only", multiple=True, help="Experiments whose name contains this; repeat for more.")
 @work_options
+@promptly()
 def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **work: Any) -> None:
     """Run every experiment of the paper, draw its figures, judge its claims, write the report.
 
@@ -26,7 +28,6 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
     named, and the rest goes on.
     """
     from abex.experiments import known_experiments
-    from abex.experiments.panels import draw
     from abex.report import write_report
     from abex.sweeps.problems import MissingData
 
@@ -54,7 +55,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 continue
             outcome = run_one(experiment, store, **work)
             say_verdicts(outcome, work["quiet"], work["as_json"])
-            draw(outcome, Path(folder) / "figures")
+            draw_figures(outcome, folder)
             outcomes.append(outcome)
         if dry_run and not work["as_json"]:
             click.echo(
@@ -62,6 +63,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
             )
         if not dry_run:
             say_together(outcomes, work["quiet"], work["as_json"])
+        if not dry_run and can_write(folder):
             size = write_report(store, Path(folder) / "report.html")
             if not (work["quiet"] or work["as_json"]):
                 click.echo(

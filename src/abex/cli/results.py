@@ -11,7 +11,7 @@ import click
 
 from abex.cli.workplace import STORE, open_store, store_option
 from abex.errors import UserError
-from abex.results import Store, salvage
+from abex.results import Store, salvage_in_place
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -58,6 +58,8 @@ def show(folder: str) -> None:
             )
         for _, cell in store.damaged():
             click.echo(f"damaged: {name_of(cell)}; the next run computes it again", err=True)
+        for name in store.damaged_experiments():
+            click.echo(f"damaged: the experiment {name}; the next run of it writes it again", err=True)
 
 
 @command.command(context_settings=CONTEXT, epilog="Example:  abex results export results.csv")
@@ -142,14 +144,17 @@ def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str
 @command.command("salvage", context_settings=CONTEXT)
 @click.pass_obj
 def rescue(folder: str) -> None:
-    """Copy what a damaged store still holds into a new one and take that into use."""
-    old = Path(folder) / STORE
-    new = old.with_suffix(".salvaged")
-    copied, lost = salvage(old, new)
-    aside = old.with_suffix(".damaged")
-    old.replace(aside)
-    new.replace(old)
-    click.echo(f"{copied} cells saved, {lost} seen but damaged; the old file is {aside}")
+    """Copy what a damaged store still holds into a new one and take that into use; a sound one is left as it is.
+
+    The damaged file is kept beside it under a name of its own, nothing is overwritten.
+    """
+    done = salvage_in_place(Path(folder) / STORE)
+    if done.aside is None:
+        click.echo(
+            f"the store in {folder} is sound ({done.copied} cells): nothing to salvage, nothing changed"
+        )
+    else:
+        click.echo(f"{done.copied} cells saved, {done.lost} seen but damaged; the old file is {done.aside}")
 
 
 def _stale(store: Store) -> set[str]:

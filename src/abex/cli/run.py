@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
+import os
 from typing import Any
 
 import click
 
-from abex.cli.workplace import Teller, open_store, work_options
+from abex.cli.stopping import promptly
+from abex.cli.workplace import Teller, draw_figures, open_store, work_options
 
 
 @click.command(
@@ -19,6 +20,7 @@ from abex.cli.workplace import Teller, open_store, work_options
 @click.argument("what", metavar="NAME|FILE.toml")
 @click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
 @work_options
+@promptly()
 def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
     """Run one experiment: compute what is missing, draw its figures, judge its claims."""
     experiment = find(what)
@@ -28,10 +30,8 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
             return
         outcome = run_one(experiment, store, **work)
         say_verdicts(outcome, work["quiet"], work["as_json"])
-        from abex.experiments.panels import draw
-
-        paths = draw(outcome, Path(folder) / "figures")
-        if not (work["quiet"] or work["as_json"]):
+        paths = draw_figures(outcome, folder)
+        if paths and not (work["quiet"] or work["as_json"]):
             click.echo(
                 f"figures: {paths[0].with_suffix('')}.*, {paths[-1].with_suffix('')}.*; `abex report` makes the page"
             )
@@ -41,7 +41,7 @@ def find(what: str) -> Any:
     """The experiment of a file, or the built-in one of that name."""
     from abex.experiments import experiment_of, read_experiment
 
-    return read_experiment(what) if what.endswith(".toml") or Path(what).is_file() else experiment_of(what)
+    return read_experiment(what) if what.endswith(".toml") or os.path.isfile(what) else experiment_of(what)
 
 
 def run_one(

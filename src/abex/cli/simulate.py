@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from abex.cli.output import can_be_written, console, table
+from abex.cli.stopping import promptly
 from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm
 from abex.errors import UserError, real_number, whole_number
 from abex.graphs import Graph
@@ -61,6 +62,7 @@ DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
     help="Name of the files: figure (.png), curves (.npz), table (.csv).",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
+@promptly()
 def command(
     policies: tuple[str, ...], arms: str, rewards: str, edges: str | None, directed: bool,
     horizon: str, replications: str, seed: str,

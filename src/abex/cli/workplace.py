@@ -57,14 +57,39 @@ def work_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_store(folder: str, *, must_exist: bool = False) -> Store:
     """The store in a results folder."""
-    from abex.errors import UserError
+    from abex.errors import UserError, shown
+    from abex.reading import named, reading
 
     path = Path(folder) / STORE
-    if must_exist and not path.exists():
+    with reading(f"open the results in {named(folder)}"):
+        there = path.exists()
+    if must_exist and not there:
         raise UserError(
-            f"there are no results in {folder!r}: run `abex reproduce --quick` or `abex run` first"
+            f"there are no results in {shown(folder)}: run `abex reproduce --quick` or `abex run` first"
         )
     return Store(path)
+
+
+def can_write(folder: str) -> bool:
+    """Whether figures and report can be put into a results folder; one that may only be read is no mistake."""
+    figures = Path(folder) / "figures"
+    return all(os.access(place, os.W_OK) for place in (Path(folder), figures) if place.exists())
+
+
+def draw_figures(outcome: Any, folder: str) -> list[Path]:
+    """The figures of an experiment, in the results folder; none where it may only be read, which is said."""
+    from abex.errors import UserError
+    from abex.experiments.panels import draw
+
+    if not can_write(folder):
+        click.echo(
+            f"abex: {outcome.experiment.id} is not drawn: the folder {folder!r} may only be read", err=True
+        )
+        return []
+    try:
+        return draw(outcome, Path(folder) / "figures")
+    except OSError as error:
+        raise UserError(f"cannot write figures into {folder!r}: {error.strerror or error}") from error
 
 
 class Teller:
@@ -76,6 +101,7 @@ class Teller:
         self._phase = ""
         self._began = time.monotonic()
         self._shown = 0.0
+        self._said = False
 
     def __call__(self, phase: str, state: Progressed) -> None:
         """Called after every commit."""
@@ -89,6 +115,12 @@ class Teller:
 
                 what = f"{self.name} ({phase})" if phase == "tuning" else self.name
                 self._bar = Progress(what, total=state.seconds_left, unit="cells")
+        if state.waiting and not (self._said or self.quiet or self.as_json):
+            self._said = True
+            click.echo(
+                f"abex: another run is computing the last {state.waiting} cells of {self.name}: waiting for them",
+                err=True,
+            )
         if self._bar is not None:
             self._bar.report(state.seconds, state.seconds + state.seconds_left, state.computed)
         if self.as_json and (state.left == 0 or time.monotonic() - self._shown > 0.5):
@@ -100,7 +132,8 @@ class Teller:
         left = elapsed * state.seconds_left / state.seconds if state.seconds else None
         event = {
             "experiment": self.name, "phase": phase, "cells": state.total, "stored": state.stored,
-            "computed": state.computed, "failed": len(state.failed), "cpu_seconds": round(state.seconds, 3),
+            "computed": state.computed, "shared": state.shared, "failed": len(state.failed),
+            "cpu_seconds": round(state.seconds, 3),
             "cells_per_second": round(state.computed / elapsed, 3) if elapsed > 0 else None,
             "seconds_left": None if left is None else round(left, 1),
         }  # fmt: skip
@@ -114,7 +147,11 @@ class Teller:
         total = sum(state.total for state in states)
         computed = sum(state.computed for state in states)
         seconds = sum(state.seconds for state in states)
-        click.echo(f"{self.name}: {total} cells, {computed} computed now ({seconds:.1f} s CPU)", err=True)
+        shared = sum(state.shared for state in states)
+        others = f", {shared} by another run" if shared else ""
+        click.echo(
+            f"{self.name}: {total} cells, {computed} computed now ({seconds:.1f} s CPU){others}", err=True
+        )
 
     def _close(self) -> None:
         if self._bar is not None:

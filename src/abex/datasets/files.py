@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from abex.datasets.unpack import PACKINGS, is_archive, unpack
 from abex.errors import UserError
 from abex.files import write_atomically
 from abex.kernels import user_cache
+from abex.reading import arrays_of
 
 FORMAT = 1  # of the parsed arrays; a new number makes old ones invisible
 
@@ -124,9 +124,8 @@ def keep(path: Path, content: bytes) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays kept in ``path``; None if there are none or they cannot be read."""
+    """The arrays kept in ``path``; None if there are none or they cannot be read, whatever has happened to them."""
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-            return {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return arrays_of(path)
+    except UserError:
         return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.matlab import matrices_of
+from abex.reading import reading
 
 IDX_BYTES = 0x08  # the only element type of MNIST's files
 
@@ -33,12 +34,8 @@ def numbers(
     content: bytes, n_columns: int, where: str, *, delimiter: str | None = None
 ) -> NDArray[np.float64]:
     """A table of numbers, ``n_columns`` in each line."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about files without rows: an error below
-            table = np.loadtxt(io.BytesIO(content), delimiter=delimiter, ndmin=2, comments="#")
-    except ValueError as error:
-        raise UserError(f"{where} is not a table of numbers: {_sentence(error)}") from None
+    with reading(f"read {where} as a table of numbers"):
+        table = np.loadtxt(io.BytesIO(content), delimiter=delimiter, ndmin=2, comments="#")
     if table.size == 0:
         raise UserError(f"{where} has no rows")
     if table.shape[1] != n_columns:
@@ -73,15 +70,7 @@ def edges(content: bytes, where: str) -> NDArray[np.int64]:
 
 def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]:
     """The matrix called ``key`` of a MATLAB 5 file."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        found = loadmat(io.BytesIO(content), variable_names=[key])
-    except (MatReadError, ValueError, TypeError, NotImplementedError, OSError, EOFError) as error:
-        raise UserError(f"{where} is not a readable MATLAB file: {_sentence(error)}") from None
-    except Exception as error:  # zlib.error and scipy's own have no common base
-        raise UserError(f"{where} is damaged: {_sentence(error)}") from None
+    found = matlab_arrays(content, where, [key])
     if key not in found:
         raise UserError(f"{where} has no matrix called {key!r}")
     matrix: NDArray[Any] = found[key]
@@ -92,5 +81,6 @@ def matlab(content: bytes, key: str, n_columns: int, where: str) -> NDArray[Any]
     return matrix
 
 
-def _sentence(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+def matlab_arrays(content: bytes, where: str, names: list[str] | None = None) -> dict[str, Any]:
+    """The matrices of numbers of a MATLAB 5 file by name (all, or what ``names`` lists); sparse ones as SciPy has them."""
+    return matrices_of(content, where, names)

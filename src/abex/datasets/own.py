@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from abex.datasets.own_files import Columns, kind_of, position_of, read_columns, words_of
 from abex.datasets.own_matrices import read_matrix
 from abex.datasets.records import Dataset, smallest
-from abex.errors import UserError, nearest, real_number
+from abex.errors import UserError, brief, nearest, real_number, shown
 from abex.randomness import stream
+from abex.reading import check_size, named
 
 MOST_CLASSES = 1000
+LARGEST_CLASS = 2**53  # as a number: floats tell smaller ones apart
 MOST_LEVELS = 1000  # distinct words in one column that become columns of their own
 
 
@@ -103,7 +105,9 @@ def _from_columns(path: Path, test: Path | None, target: str | int | None) -> li
         held = read_columns(test, words=levels)
         if set(held) != set(train):
             odd = sorted(set(held) ^ set(train))[0]
-            raise UserError(f"{test} and {path} must have the same columns, only one has {odd!r}")
+            raise UserError(
+                f"{named(test)} and {named(path)} must have the same columns, only one has {shown(odd)}"
+            )
         halves.append(_encode({column: held[column] for column in train}, label, levels, test))
     return halves
 
@@ -116,10 +120,10 @@ def target_name(columns: Columns, target: str | int | None, path: Path) -> str:
     position = -1 if target is None else position_of(target)
     if position is not None:
         if not -len(names) <= position < len(names):
-            raise UserError(f"target {target} is not a column of {path}, which has {len(names)}")
+            raise UserError(f"target {target} is not a column of {named(path)}, which has {len(names)}")
         return names[position]
     raise UserError(
-        f"{path} has no column {target!r}{nearest(str(target), names)}; it has: {', '.join(names[:20])}"
+        f"{named(path)} has no column {shown(target)}{nearest(str(target), names)}; it has: {brief(', '.join(names))}"
     )
 
 
@@ -131,7 +135,7 @@ def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]
             levels[name] = np.unique(words_of(values, name, path))
             if levels[name].size > MOST_LEVELS:
                 raise UserError(
-                    f"column {name!r} of {path} has {levels[name].size} different words: remove it"
+                    f"column {shown(name)} of {named(path)} has {levels[name].size} different words: remove it"
                 )
     return levels
 
@@ -139,23 +143,31 @@ def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]
 def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path: Path) -> Rows:
     parts: list[NDArray[Any]] = []
     names: list[str] = []
+    n_cells = columns[label].size * (len(columns) + sum(words.size for words in levels.values()))
+    check_size(8 * n_cells, f"{named(path)} with a column for each word")
     for name, values in columns.items():
         if name == label:
             continue
         if name in levels:
             words = words_of(values, name, path)
-            parts += [(words == word).astype(np.float64) for word in levels[name]]
+            place = {word: k for k, word in enumerate(levels[name])}
+            where = np.array([place.get(word, -1) for word in words])
+            parts += [(where == k).astype(np.float64) for k in range(levels[name].size)]
             names += [f"{name}={word}" for word in levels[name]]
         elif values.dtype.kind not in "biuf":
-            raise UserError(f"column {name!r} holds words in the test file but numbers in the training file")
+            raise UserError(
+                f"column {shown(name)} holds words in the test file but numbers in the training file"
+            )
         else:
             parts.append(values.astype(np.float64))
             names.append(name)
     if not parts:
-        raise UserError(f"there is no column beside the target {label!r}")
+        raise UserError(f"there is no column beside the target {shown(label)}")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise UserError(f"{path} has a column {twice[0]!r} and a word that becomes one: rename the column")
+        raise UserError(
+            f"{named(path)} has a column {shown(twice[0])} and a word that becomes one: rename the column"
+        )
     return Rows(np.stack(parts, axis=1), columns[label], tuple(names))
 
 
@@ -165,30 +177,39 @@ def _check(rows: Rows, path: str | Path, missing: bool) -> None:
     if not finite.all():
         column = rows.feature_names[int(np.argmin(finite))]
         raise UserError(
-            f"{path} has a missing or infinite value in column {column!r}: fill or drop such rows"
+            f"{named(path)} has a missing or infinite value in column {shown(column)}: fill or drop such rows"
         )
     labels = rows.labels
     if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.tolist()):
-        raise UserError(f"the target of {path} has a missing value: drop such rows")
-    if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
-        raise UserError(f"the target of {path} must be classes: it has fractions or missing values")
+        raise UserError(f"the target of {named(path)} has a missing value: drop such rows")
+    if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
+        raise UserError(f"the target of {named(path)} must be classes: it has fractions or missing values")
+    if labels.dtype.kind in "uf" and labels.size and not np.abs(labels).max() < LARGEST_CLASS:
+        raise UserError(
+            f"the target of {named(path)} must be classes: it has a number beyond {LARGEST_CLASS:.0e}"
+        )
 
 
 def _classes(train: NDArray[Any], test: NDArray[Any], path: Path) -> tuple[tuple[str, ...], Any, Any]:
     """Names of the classes in order and the positions of the labels among them."""
-    plain = [
-        array.astype(np.int64) if array.dtype.kind in "biuf" else array.astype(str) for array in (train, test)
-    ]
+    numbers = train.dtype.kind in "biuf" and test.dtype.kind in "biuf"
+    plain = [array.astype(np.int64) if numbers else _texts(array) for array in (train, test)]
     names = np.unique(plain[0])
     if not 2 <= names.size <= MOST_CLASSES:
-        raise UserError(f"the target of {path} must have 2 to {MOST_CLASSES} classes, it has {names.size}")
+        raise UserError(
+            f"the target of {named(path)} must have 2 to {MOST_CLASSES} classes, it has {names.size}"
+        )
     places = [np.searchsorted(names, half).clip(max=names.size - 1) for half in plain]
     unknown = names[places[1]] != plain[1]
     if unknown.any():
-        raise UserError(
-            f"class {plain[1][unknown][0]} of the test rows does not occur in the training rows of {path}"
-        )
+        odd = shown(plain[1][unknown][0])
+        raise UserError(f"class {odd} of the test rows does not occur in the training rows of {named(path)}")
     return tuple(str(value) for value in names), smallest(places[0]), smallest(places[1])
+
+
+def _texts(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as words, each as long as it is."""
+    return np.array([str(label) for label in labels.tolist()], dtype=object)
 
 
 def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, Rows]:
@@ -196,14 +217,14 @@ def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, R
     share = real_number("test_share", share, above=0.0, most=0.9)
     rng = stream(seed, "rows", "set aside")
     held = np.zeros(rows.labels.shape[0], dtype=bool)
-    _, which = np.unique(rows.labels.astype(str), return_inverse=True)
+    _, which = np.unique(_texts(rows.labels), return_inverse=True)
     for k in range(int(which.max()) + 1 if which.size else 0):
         members = rng.permutation(np.flatnonzero(which == k))
         held[members[: round(share * members.size)]] = True  # a class of one row stays in training
     if held.all() or not held.any():
         raise UserError(
-            f"{path} has too few rows ({held.size}) to set {share:g} of them aside for the test: add rows, or name "
-            "a second file with test rows (test=..., on the command line --test)"
+            f"{named(path)} has too few rows ({held.size}) to set {share:g} of them aside: add rows, or name a "
+            "second file with test rows (test=..., --test)"
         )
     return (
         Rows(rows.X[~held], rows.labels[~held], rows.feature_names),

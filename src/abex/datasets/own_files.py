@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
+from abex.errors import UserError, shown
+from abex.reading import MOST_COLUMNS, check_size, named, read_bytes, reading
 
 Columns = dict[str, NDArray[Any]]
 
@@ -27,6 +27,7 @@ SUFFIXES = {
     ".svmlight": "libsvm",
     ".npz": "numpy",
     ".npy": "numpy",
+    ".mat": "matlab",
 }
 
 
@@ -34,21 +35,17 @@ def kind_of(path: Path) -> str:
     """The format, told by the ending of the name."""
     endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
     if not endings or endings[-1] not in SUFFIXES:
-        raise UserError(f"cannot tell the format of {path} by its name; known endings: {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise UserError(f"there is no file {path}")
+        raise UserError(
+            f"cannot tell the format of {named(path)} by its name; known endings: {', '.join(SUFFIXES)}"
+        )
+    if not os.path.isfile(path):  # unlike the method it answers for every name
+        raise UserError(f"there is no file {named(path)}")
     return SUFFIXES[endings[-1]]
 
 
 def content_of(path: Path) -> bytes:
     """The bytes, unpacked if the name ends with .gz."""
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.name.lower().endswith(".gz") else content
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"cannot unpack {path}: it is damaged or cut off ({error})") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    return read_bytes(path, packed=path.name.lower().endswith(".gz"))
 
 
 def read_columns(path: Path, *, header: bool = True, words: Collection[str] = ()) -> Columns:
@@ -61,13 +58,13 @@ def read_columns(path: Path, *, header: bool = True, words: Collection[str] = ()
     elif kind == "arff":
         frame = _arff(path)
     else:
-        raise UserError(f"{path} has no names of columns: a table is needed, such as a CSV file")
+        raise UserError(f"{named(path)} has no names of columns: a table is needed, such as a CSV file")
     if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise UserError(f"{path} has no rows")
+        raise UserError(f"{named(path)} has no rows")
     columns: Columns = {}
     for position, name in enumerate(frame.columns):
         if str(name) in columns:
-            raise UserError(f"{path} has two columns called {str(name)!r}")
+            raise UserError(f"{named(path)} has two columns called {shown(str(name))}")
         values = frame.iloc[:, position].to_numpy()
         columns[str(name)] = values if values.dtype.kind in "biuf" else values.astype(object)
     return columns
@@ -77,12 +74,12 @@ def position_of(target: str | int) -> int | None:
     """The position that a number, or a text that is one, stands for."""
     try:
         return int(target)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
 def words_of(values: NDArray[Any], name: str, path: str | Path) -> NDArray[Any]:
-    """The values of the column ``name`` as words; a missing one is an error.
+    """The values of the column ``name`` as words, an array of objects; a missing one is an error.
 
     >>> words_of(np.array([10.0, 12.5]), "size", "shirts.csv").tolist()
     ['10', '12.5']
@@ -90,13 +87,12 @@ def words_of(values: NDArray[Any], name: str, path: str | Path) -> NDArray[Any]:
     import pandas as pd
 
     if pd.isna(values).any() or any(value == "" for value in values.tolist()):
-        raise UserError(f"{path} has a missing value in column {name!r}: fill or drop such rows")
-    return np.array(
-        [
-            str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-            for value in values.tolist()
-        ]
-    )
+        raise UserError(f"{named(path)} has a missing value in column {shown(name)}: fill or drop such rows")
+    words = [
+        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        for value in values.tolist()
+    ]
+    return np.array(words, dtype=object)  # as long as each is: a common width would be that of the longest
 
 
 def _text(path: Path, header: bool, words: Collection[str]) -> Any:
@@ -106,7 +102,9 @@ def _text(path: Path, header: bool, words: Collection[str]) -> Any:
     first = content.lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0]
     counts = {mark: first.count(mark.encode()) for mark in (",", "\t", ";")}
     separator = max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else r"\s+"
-    try:
+    # short lines are filled up to the width of the first one
+    _check_cells(content.count(b"\n") + 1, max(counts.values()) + 1, path)
+    with reading(f"read {named(path)} as a table"):
         return pd.read_csv(
             io.BytesIO(content),
             sep=separator,
@@ -116,35 +114,59 @@ def _text(path: Path, header: bool, words: Collection[str]) -> Any:
             low_memory=False,
             dtype=dict.fromkeys(words, object),
         )
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not text in UTF-8") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
-        raise UserError(f"cannot read {path} as a table: {str(error).strip().splitlines()[0]}") from None
+
+
+def _check_cells(n_rows: int, n_columns: int, path: Path) -> None:
+    """Refuse a table that is far larger than its file."""
+    if n_columns > MOST_COLUMNS:
+        raise UserError(f"{named(path)} has {n_columns:,} columns, at most {MOST_COLUMNS:,} can be read")
+    check_size(8 * n_rows * n_columns, f"{named(path)} with {n_rows:,} rows and {n_columns:,} columns")
 
 
 def _parquet(path: Path) -> Any:
-    import pandas as pd
-
     try:
-        return pd.read_parquet(path)
+        import pyarrow as pa
+        from pyarrow import parquet
     except ImportError:
-        raise UserError(f"reading {path} needs the package pyarrow: pip install pyarrow") from None
-    except Exception as error:  # pyarrow's errors have no common base
-        raise UserError(f"cannot read {path} as Parquet: {str(error).strip().splitlines()[0]}") from None
+        raise UserError(f"reading {named(path)} needs the package pyarrow: pip install pyarrow") from None
+
+    with reading(f"read {named(path)} as Parquet"), parquet.ParquetFile(path) as file:
+        schema, about = file.schema_arrow, file.metadata
+        for field in schema:
+            if pa.types.is_nested(field.type):
+                raise UserError(
+                    f"{named(path)} has lists or records in column {shown(field.name)}: remove it"
+                )
+        _check_cells(about.num_rows, len(schema), path)
+        unpacked = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+        check_size(unpacked, named(path))
+        words = [
+            field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+        ]
+    # a word that stands in many rows is kept once
+    with reading(f"read {named(path)} as Parquet"), parquet.ParquetFile(path, read_dictionary=words) as file:
+        frame = file.read().to_pandas()
+        for name in frame.columns[frame.dtypes == "category"]:
+            frame[name] = frame[name].astype(object)
+        return frame
 
 
 def _arff(path: Path) -> Any:
     import pandas as pd
     from scipy.io import arff
 
-    try:
-        records, meta = arff.loadarff(io.StringIO(content_of(path).decode("utf-8")))
-    except (arff.ParseArffError, ValueError, NotImplementedError, StopIteration, IndexError) as error:
-        reason = str(error).strip().splitlines()[:1] or ["it is cut off"]
-        raise UserError(f"cannot read {path} as ARFF: {reason[0]}") from None
-    frame = pd.DataFrame(records)
-    for name, kind in zip(meta.names(), meta.types(), strict=True):
-        if kind == "nominal":
-            decoded = frame[name].str.decode("utf-8").astype(object)
-            frame[name] = decoded.where(decoded != "?", None)
-    return frame
+    content = content_of(path)
+    widths = [
+        max(8, *map(len, line.split(b","))) if b"{" in line else 8
+        for line in content.splitlines()
+        if line[:10].lower() == b"@attribute"
+    ]
+    check_size(sum(widths) * (content.count(b"\n") + 1), f"the table of {named(path)}")
+    with reading(f"read {named(path)} as ARFF"):
+        records, meta = arff.loadarff(io.StringIO(content.decode("utf-8")))
+        frame = pd.DataFrame(records)
+        for name, kind in zip(meta.names(), meta.types(), strict=True):
+            if kind == "nominal":
+                decoded = frame[name].str.decode("utf-8").astype(object)
+                frame[name] = decoded.where(decoded != "?", None)
+        return frame

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.datasets.own_files import content_of, kind_of, position_of
-from abex.errors import UserError
+from abex.errors import UserError, brief, shown
+from abex.reading import MOST_COLUMNS, array_of, arrays_of, check_size, named, read_bytes, reading
 
 Block = tuple[NDArray[Any], NDArray[Any]]
 SPLIT = ("X_train", "y_train", "X_test", "y_test")
-MOST_CELLS = 2**31  # of a sparse file made dense
 
 
 def read_matrix(path: Path, kind: str, target: str | int | None, test: Path | None) -> list[Block]:
@@ -24,13 +23,13 @@ def read_matrix(path: Path, kind: str, target: str | int | None, test: Path | No
     if kind == "libsvm":
         if target is not None:
             raise UserError(
-                f"{path} is a LIBSVM file, which says itself what the target is: leave target out"
+                f"{named(path)} is a LIBSVM file, which says itself what the target is: leave target out"
             )
         return _libsvm([path] if test is None else [path, test])
     blocks = _numpy(path, target)
     if test is not None:
         if len(blocks) == 2:
-            raise UserError(f"{path} has test rows of its own: leave test={test} out")
+            raise UserError(f"{named(path)} has test rows of its own: leave test={test} out")
         blocks += _numpy(test, target)
     return blocks
 
@@ -58,8 +57,8 @@ def read_rows(
             n_columns = arrays[""].shape[1] if arrays[""].ndim == 2 else 0
             if n_columns not in (n_features, n_features + 1):
                 raise UserError(
-                    f"{path} must hold a matrix with the {n_features} columns of the model, and perhaps one of "
-                    f"classes, got shape {arrays[''].shape}"
+                    f"{named(path)} must hold a matrix with the {n_features} columns of the model, and perhaps one of "
+                    f"classes, got shape {shown(arrays[''].shape)}"
                 )
             bare = n_columns == n_features
             X, labels = (arrays[""], None) if bare else _label_column(arrays[""], target, path)
@@ -69,13 +68,15 @@ def read_rows(
             X, labels = arrays["X_test"], arrays["y_test"]
         else:
             raise UserError(
-                f"{path} must hold X, or X_train, y_train, X_test and y_test; it has {sorted(arrays)}"
+                f"{named(path)} must hold X, or X_train, y_train, X_test and y_test; it has {shown(sorted(arrays))}"
             )
         _check_block(X, np.zeros(X.shape[:1]) if labels is None else labels, path)
     if X.shape[1] != n_features:
-        raise UserError(f"{path} has {X.shape[1]} columns of numbers, the model was trained on {n_features}")
+        raise UserError(
+            f"{named(path)} has {X.shape[1]} columns of numbers, the model was trained on {n_features}"
+        )
     if np.isinf(X).any():
-        raise UserError(f"{path} has an infinite value: correct or drop such rows")
+        raise UserError(f"{named(path)} has an infinite value: correct or drop such rows")
     return X, labels
 
 
@@ -84,21 +85,21 @@ def _libsvm(paths: list[Path], *contents: bytes) -> list[Block]:
 
     for path in paths:
         if kind_of(path) != "libsvm":
-            raise UserError(f"{path} is not a LIBSVM file as the training file is")
-    try:
+            raise UserError(f"{named(path)} is not a LIBSVM file as the training file is")
+    where = named(paths[0])
+    with reading(f"read {where} as LIBSVM"):
         loaded = load_svmlight_files([io.BytesIO(content) for content in contents or map(content_of, paths)])
-    except ValueError as error:
-        raise UserError(f"cannot read {paths[0]} as LIBSVM: {str(error).strip().splitlines()[0]}") from None
-    blocks = []
-    for X, y in zip(loaded[::2], loaded[1::2], strict=True):
-        if X.shape[0] == 0:
-            raise UserError(f"{paths[0]} has no rows")
-        if X.shape[0] * X.shape[1] > MOST_CELLS:
-            raise UserError(
-                f"{paths[0]} has {X.shape[0]:,} x {X.shape[1]:,} cells, too many to hold without gaps"
-            )
-        blocks.append((X.toarray(), y))
-    return blocks
+        blocks = []
+        for X, y in zip(loaded[::2], loaded[1::2], strict=True):
+            if X.shape[0] == 0:
+                raise UserError(f"{where} has no rows")
+            if not 0 <= X.shape[1] <= MOST_COLUMNS:
+                raise UserError(
+                    f"{where} has a feature of number {X.shape[1]:,}, at most {MOST_COLUMNS:,} can be read"
+                )
+            check_size(8 * X.shape[0] * X.shape[1], f"{where} without gaps, {X.shape[0]:,} x {X.shape[1]:,}")
+            blocks.append((X.toarray(), y))
+        return blocks
 
 
 def _numpy(path: Path, target: str | int | None) -> list[Block]:
@@ -111,7 +112,7 @@ def _numpy(path: Path, target: str | int | None) -> list[Block]:
         blocks = [(arrays["X"], arrays["y"])]
     else:
         raise UserError(
-            f"{path} must hold X and y, or X_train, y_train, X_test and y_test; it has {sorted(arrays)}"
+            f"{named(path)} must hold X and y, or X_train, y_train, X_test and y_test; it has {shown(sorted(arrays))}"
         )
     for X, y in blocks:
         _check_block(X, y, path)
@@ -121,26 +122,25 @@ def _numpy(path: Path, target: str | int | None) -> list[Block]:
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name; that of an .npy file has none."""
     kind_of(path)
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if path.suffix.lower() == ".npz":
-            return {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise UserError(f"cannot read {path} as NumPy data: {str(error).strip().splitlines()[0]}") from None
-    return {"": loaded}
+    if path.suffix.lower() == ".npz":
+        return arrays_of(path)
+    return {"": array_of(read_bytes(path, packed=False), named(path))}
 
 
 def _check_block(X: NDArray[Any], y: NDArray[Any], path: Path) -> None:
     if X.ndim != 2 or y.ndim != 1 or X.shape[0] != y.size or X.size == 0 or X.dtype.kind not in "biuf":
         raise UserError(
-            f"{path} must hold a matrix of numbers X and as many labels y, got {X.shape} and {y.shape}"
+            f"{named(path)} must hold a matrix of numbers X and as many labels y, "
+            f"got {brief(str(X.shape), 30)} and {brief(str(y.shape), 30)}"
         )
 
 
 def _label_column(matrix: NDArray[Any], target: str | int | None, path: Path) -> Block:
     if matrix.ndim != 2 or matrix.shape[1] < 2:
-        raise UserError(f"{path} must hold a matrix with a column of classes, got shape {matrix.shape}")
+        raise UserError(
+            f"{named(path)} must hold a matrix with a column of classes, got shape {shown(matrix.shape)}"
+        )
     position = -1 if target is None else position_of(target)
     if position is None or not -matrix.shape[1] <= position < matrix.shape[1]:
-        raise UserError(f"target must be the position of a column of {path}, got {target!r}")
+        raise UserError(f"target must be the position of a column of {named(path)}, got {shown(target)}")
     return np.delete(matrix, position, axis=1), matrix[:, position]

@@ -103,7 +103,8 @@ def smallest(values: NDArray[Any], decimals: int | None = None) -> NDArray[Any]:
             if limits.min <= low and high <= limits.max:
                 return values.astype(kind)
         return values
-    short = values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        short = values.astype(np.float32)
     back = short.astype(np.float64)
     kept = np.array_equal(back, values, equal_nan=True)
     if not kept and decimals is not None:

@@ -40,7 +40,8 @@ def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
         path = stages_folder() / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
         kept = read_arrays(path)
         if kept is not None:
-            return thaw(get_type_hints(function)["return"], kept)  # type: ignore[no-any-return]
+            with suppress(Exception):  # what was damaged is computed again
+                return thaw(get_type_hints(function)["return"], kept)  # type: ignore[no-any-return]
         value = function(*args, **kwargs)
         with suppress(UserError):  # a cache that cannot be written costs time, nothing else
             write_arrays(path, freeze(value))

@@ -7,6 +7,7 @@ import numpy as np
 from abex.datasets.records import Ratings
 from abex.errors import UserError, real_number, whole_number
 from abex.randomness import stream
+from abex.reading import check_size
 
 
 def synthetic_ratings(
@@ -44,13 +45,14 @@ def synthetic_ratings(
     """
     n_users = whole_number("n_users", n_users, least=2, most=100_000)
     n_items = whole_number("n_items", n_items, least=1, most=1_000_000)
-    dimension = whole_number("dimension", dimension, least=1)
+    dimension = whole_number("dimension", dimension, least=1, most=1000)
     per_user = real_number("ratings_per_user", ratings_per_user, above=0.0)
     trust_mean = real_number("trust_per_user", trust_per_user, least=0.0, most=n_users - 1)
-    real_number("homophily", homophily, least=0.0)
-    real_number("noise", noise, least=0.0)
+    real_number("homophily", homophily, least=0.0, most=1e6)
+    real_number("noise", noise, least=0.0, most=1e6)
     if per_user > n_items:
         raise UserError(f"ratings_per_user = {per_user:g} is more than the {n_items} items")
+    check_size(8 * n_users * max(n_items, n_users), f"ratings by {n_users:,} users of {n_items:,} items")
     rng = stream(seed, "synthetic ratings")
     tastes = rng.standard_normal((n_users, dimension)) / np.sqrt(dimension)
     features = rng.standard_normal((n_items, dimension))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tarfile
 import zipfile
-import zlib
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,9 +13,11 @@ import numpy as np
 
 from abex.errors import UserError
 from abex.kernels import compiled, kernel
+from abex.reading import gunzip, named, read_bytes, reading, up_to
 
 PACKINGS = ("", ".gz", ".Z")  # how a single file may be packed
 MOST_BYTES = 2**30  # nothing of ours unpacks to more; a bomb does
+AGAIN = ": delete it and fetch it again"
 
 
 def is_archive(name: str) -> bool:
@@ -30,22 +30,15 @@ def unpack(path: Path, member: str | None = None) -> bytes:
 
     ``member`` may itself be packed in the archive as ``member.gz`` or ``member.Z``.
     """
-    try:
-        if member is not None:
-            return _from_archive(path, member)
-        return plain(path.read_bytes(), path.name, str(path))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    if member is not None:
+        return _from_archive(path, member)
+    return plain(read_bytes(path, packed=False), path.name, named(path))
 
 
 def plain(content: bytes, name: str, where: str) -> bytes:
     """``content`` without the packing that ``name`` ends with."""
     if name.endswith(".gz"):
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-                return _limited(stream.read(MOST_BYTES + 1), where)
-        except (OSError, EOFError, zlib.error) as error:
-            raise UserError(f"{where} is damaged (gzip: {error}): delete it and fetch it again") from None
+        return gunzip(content, where, MOST_BYTES, AGAIN)
     if name.endswith(".Z"):
         return uncompress(content, where)
     return content
@@ -53,23 +46,25 @@ def plain(content: bytes, name: str, where: str) -> bytes:
 
 def _from_archive(path: Path, member: str) -> bytes:
     wanted = [member + packing for packing in PACKINGS]
-    try:
+    with reading(f"unpack {named(path)}", AGAIN):
         if path.name.endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
                 name = _find(archive.namelist(), wanted, path)
+                where = f"{name} in {named(path)}"
                 with archive.open(name) as stream:
-                    content = stream.read(MOST_BYTES + 1)
-        else:
-            with tarfile.open(path) as tar:
+                    content = up_to(stream, MOST_BYTES, where)
+        else:  # unpacked before it is looked into: names and headers inside may be of any size
+            packed = path.name.endswith("gz")
+            inside = read_bytes(path, packed=False)
+            inside = gunzip(inside, named(path), MOST_BYTES, AGAIN) if packed else inside
+            with tarfile.open(fileobj=io.BytesIO(inside), mode="r:") as tar:
                 name = _find([entry.name for entry in tar.getmembers()], wanted, path)
+                where = f"{name} in {named(path)}"
                 opened = tar.extractfile(name)
                 if opened is None:
-                    raise UserError(f"{name} in {path} is not a regular file")
-                content = opened.read(MOST_BYTES + 1)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError, KeyError) as error:
-        raise UserError(f"{path} is damaged ({error}): delete it and fetch it again") from None
-    where = f"{name} in {path}"
-    return plain(_limited(content, where), name, where)
+                    raise UserError(f"{where} is not a regular file")
+                content = opened.read()
+    return plain(content, name, where)
 
 
 def _find(names: list[str], wanted: list[str], path: Path) -> str:
@@ -83,12 +78,6 @@ def _find(names: list[str], wanted: list[str], path: Path) -> str:
         if PurePosixPath(name).name in wanted:
             return name
     raise UserError(f"{path} holds no file called {wanted[0]}")
-
-
-def _limited(content: bytes, where: str) -> bytes:
-    if len(content) > MOST_BYTES:
-        raise UserError(f"{where} unpacks to more than {MOST_BYTES >> 20} MB: it is not the upstream file")
-    return content
 
 
 # -- Unix compress ----------------------------------------------------------------------------------------
@@ -107,7 +96,7 @@ def uncompress(content: bytes, where: str = "the file") -> bytes:
     prefix = np.zeros(1 << widest, dtype=np.int32)
     suffix = np.zeros(1 << widest, dtype=np.uint8)
     stack = np.zeros(1 << widest, dtype=np.uint8)
-    room = 4 * packed.size + 4096
+    room = min(4 * packed.size + 4096, MOST_BYTES)
     while True:
         out = np.empty(room, dtype=np.uint8)
         length = _decoder()(packed, widest, content[2] >= 0x80, out, prefix, suffix, stack)
@@ -115,11 +104,11 @@ def uncompress(content: bytes, where: str = "the file") -> bytes:
             raise UserError(f"{where} is damaged (a code that means nothing): delete it and fetch it again")
         if length != FULL:
             return out[:length].tobytes()
-        room *= 4
-        if room > 4 * MOST_BYTES:
+        if room >= MOST_BYTES:
             raise UserError(
                 f"{where} unpacks to more than {MOST_BYTES >> 20} MB: it is not the upstream file"
             )
+        room = min(4 * room, MOST_BYTES)
 
 
 FULL, DAMAGED = -1, -2

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from abex.parameters import check_parameters
+
 
 class Rules(NamedTuple):
     """The kernels of an environment."""
@@ -31,6 +33,9 @@ class Rules(NamedTuple):
 
 class Environment(ABC):
     """A source of rewards; see the module's text for what it promises."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @property
     @abstractmethod

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from abex.environments.base import Environment
 from abex.environments.stochastic import as_means
-from abex.errors import UserError, real_number, whole_number
+from abex.errors import UserError, shown
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.randomness import uniform_at, unit, word_at
+from abex.reading import named, reading
 
 
 class TableWorld(NamedTuple):
@@ -54,7 +56,7 @@ class Table(Environment):
             rewards = _mapped(Path(rewards))
         rewards = np.asarray(rewards) if not isinstance(rewards, np.memmap) else rewards
         if rewards.ndim != 2 or rewards.size == 0:
-            raise UserError(f"a reward table must have rows and arms, got shape {rewards.shape}")
+            raise UserError(f"a reward table must have rows and arms, got shape {shown(rewards.shape)}")
         if rewards.dtype.kind not in "fiub":
             raise UserError(f"a reward table must hold numbers, got {rewards.dtype}")
         for start in range(0, len(rewards), 65_536):
@@ -127,11 +129,11 @@ class Table(Environment):
 
 
 def _mapped(path: Path) -> NDArray[Any]:
-    try:
+    with reading(f"read the reward table {named(path)}"):  # a header that promises too much cannot be mapped
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"cannot read the reward table {str(path)!r}: {error}") from error
-    return array
+        if not isinstance(array, np.ndarray):
+            raise UserError(f"the reward table {named(path)} must be a .npy file of one array")
+        return array
 
 
 class SwitchWorld(NamedTuple):
@@ -171,11 +173,11 @@ class Switching(Environment):
     """
 
     means: Any
-    period: int = 1000
+    period: int = whole(1000, least=1, most=MOST_STEPS)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-        object.__setattr__(self, "period", whole_number("period", self.period, least=1))
 
     @property
     def n_arms(self) -> int:
@@ -262,13 +264,12 @@ class Drifting(Environment):
     """
 
     means: Any
-    swing: float = 0.2
-    period: float = 10_000.0
+    swing: float = real(0.2, least=0.0, most=1.0)
+    period: float = real(10_000.0, least=1e-6, most=HUGE)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-        real_number("swing", self.swing, least=0.0, most=1.0)
-        real_number("period", self.period, above=0.0)
 
     @property
     def n_arms(self) -> int:

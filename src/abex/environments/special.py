@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from abex.environments.base import Environment, Rules
-from abex.errors import UserError, real_number, whole_number
+from abex.errors import UserError, whole_number
 from abex.kernels import kernel
+from abex.parameters import real, whole
+from abex.policies.base import MOST_ARMS
 from abex.randomness import uniform_at
 
 
@@ -53,15 +55,13 @@ class SpecialArm(Environment):
     333
     """
 
-    K: int
-    best: float = 0.75  # type: ignore[assignment]  # the field's name; the kernel is in `rules`
-    other: float = 0.5
+    K: int = whole(least=1, most=MOST_ARMS)
+    best: float = real(0.75, least=0.0, most=1.0)  # type: ignore[assignment]  # the kernel is in `rules`
+    other: float = real(0.5, least=0.0, most=1.0)
     among: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "K", whole_number("K", self.K, least=1))
-        real_number("best", self.best, least=0.0, most=1.0)
-        real_number("other", self.other, least=0.0, most=1.0)
+        super().__post_init__()
         if self.other > self.best:
             raise UserError(f"other must be at most best = {self.best:g}, got {self.other!r}")
         if self.among is not None:

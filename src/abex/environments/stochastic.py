@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.base import Environment
-from abex.errors import UserError, real_number, shown
+from abex.errors import UserError, shown
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
+
+MOST_DEVIATION = 1e6  # beyond, the means after clipping, all near 1/2, are rounding
 
 
 class MeansWorld(NamedTuple):
@@ -43,7 +46,7 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
     """A read-only array of numbers in [least, most], at least one."""
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(f"{name} must be a list of numbers, got {shown(values)}") from error
     if array.ndim != 1 or array.size == 0:
         raise UserError(f"{name} must be a non-empty list of numbers, got shape {array.shape}")
@@ -136,11 +139,11 @@ class Beta(_Stationary):
     """
 
     means: Sequence[float]
-    strength: float = 2.0
+    strength: float = real(2.0, least=TINY, most=HUGE)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "means", tuple(as_means("means", self.means, 1e-6, 1.0 - 1e-6).tolist()))
-        real_number("strength", self.strength, above=0.0)
 
     @property
     def shape(self) -> float:
@@ -188,11 +191,11 @@ class ClippedGaussian(_Stationary):
     """
 
     means: Sequence[float]
-    deviation: float = 0.25
+    deviation: float = real(0.25, least=TINY, most=MOST_DEVIATION)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-        real_number("deviation", self.deviation, above=0.0)
 
     @property
     def shape(self) -> float:

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from abex.errors import UserError, nearest, one_of
-from abex.experiments.base import Claim, Experiment, Line, policy_text, same_policies
+from abex.errors import UserError, brief, nearest, one_of, shown
+from abex.experiments.base import STRATUM, Claim, Experiment, Line, policy_text, same_policies
 from abex.files import read_text
+from abex.reading import named, reading
+from abex.simulation import LONGEST_HORIZON
 from abex.sweeps.cells import PROTOCOL, load_code
-from abex.sweeps.problems import bandit_problem, with_checksums
+from abex.sweeps.problems import BANDIT, BOOSTING, bandit_problem, check_problem, with_checksums
 
 
 class _Strict(BaseModel):
@@ -24,7 +26,12 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+MOST_TEXT = 10**6  # characters of an experiment's file
+MOST_CHECKPOINTS = 100_000
+Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LONGEST_HORIZON)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=STRATUM)]
+Checkpoints = Annotated[int, BeforeValidator(_whole), Field(ge=2, le=MOST_CHECKPOINTS)]
+Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
 
 
 class _Line(_Strict):
@@ -39,7 +46,7 @@ class _Claim(_Strict):
     rule: str = "better"
     first: str
     second: list[str] = Field(default_factory=list)
-    margin: Annotated[float, Field(ge=0.0)] = 0.0
+    margin: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
     at: Whole | None = None
 
 
@@ -58,10 +65,10 @@ class _File(_Strict):
     own: list[str] = Field(default_factory=list)
     horizon: Whole | None = None
     iterations: Whole | None = None
-    seeds: Whole = 20
-    seed: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 1
-    validation_seeds: Whole = 5
-    checkpoints: Whole = 100
+    seeds: Count = 20
+    seed: Seed = 1
+    validation_seeds: Count = 5
+    checkpoints: Checkpoints = 100
     claims: list[_Claim] = Field(default_factory=list)
 
 
@@ -71,16 +78,23 @@ _TABLES: dict[str, type[BaseModel]] = {"policies": _Line, "claims": _Claim}
 def read_experiment(path: str | Path) -> Experiment:
     """The experiment of a TOML file; an error names the file, the key and the nearest right one."""
     text = read_text(path, "experiment")
+    if len(text) > MOST_TEXT:
+        raise UserError(
+            f"{named(path)} is too long for an experiment: {len(text):,} characters, at most {MOST_TEXT:,}"
+        )
+    with reading(f"read {named(path)} as TOML"):
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{named(path)} is not TOML: {brief(str(error), 90)}") from error
     try:
-        plain = _File.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not TOML: {error}") from error
+        plain = _File.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"{path}: {'; '.join(_sentence(one) for one in error.errors())}") from error
+        raise UserError(f"{named(path)}: {_together([_sentence(one) for one in error.errors()])}") from error
     try:
         return _experiment(plain, Path(path))
     except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise type(error)(f"{named(path)}: {error}") from error
 
 
 def _experiment(plain: _File, path: Path) -> Experiment:
@@ -93,6 +107,11 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         raise UserError(f"{length_key} is missing")
     if getattr(plain, other) is not None:
         raise UserError(f"{other} is not for the kind {plain.kind!r}: write {length_key}")
+    known = BANDIT if plain.kind == "bandit" else BOOSTING
+    for asked in (plain.problem, plain.validation or {}):
+        check_problem(asked, known)
+    if plain.kind == "boosting" and "data" not in plain.problem:
+        raise UserError("the problem of boosting needs data, for example data = 'digits'")
     problem, validation = with_checksums(plain.problem), plain.validation
     lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
     same: dict[str, str] = {}
@@ -129,14 +148,29 @@ def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
     return Line(label, tuple(policy_text(text, code) for text in texts), tuned_at=one.tuned_at)
 
 
+def _together(mistakes: list[str], most: int = 108) -> str:
+    """As many mistakes as fit into a sentence, one at least.
+
+    >>> _together(["a is missing", "b is missing"]), _together(["x" * 99, "y"], most=99)[-12:]
+    ('a is missing; b is missing', '; and 1 more')
+    """
+    told = mistakes[:1]
+    for mistake in mistakes[1:]:
+        if len("; ".join([*told, mistake])) > most:
+            break
+        told.append(mistake)
+    left = len(mistakes) - len(told)
+    return "; ".join([*told, f"and {left} more"] if left else told)
+
+
 def _sentence(error: Any) -> str:
     """One mistake that pydantic found, in words."""
     *above, key = error["loc"]
     where = ".".join(str(part) for part in error["loc"])
     model = _TABLES.get(str(above[0]), _File) if above else _File
     if error["type"] == "extra_forbidden":
-        return f"unknown key {where!r}{nearest(str(key), model.model_fields)}"
+        return f"unknown key {shown(where)}{nearest(brief(str(key)), model.model_fields)}"
     if error["type"] == "missing":
         hint = "" if above else " (the keys of the experiment itself stand above the first [table])"
         return f"the key {where!r} is missing{hint}"
-    return f"{where}: {str(error['msg'])[0].lower()}{str(error['msg'])[1:]}, got {error['input']!r}"
+    return f"{brief(where)}: {str(error['msg'])[0].lower()}{brief(str(error['msg'])[1:], 80)}, got {shown(error['input'])}"

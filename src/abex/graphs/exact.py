@@ -2,7 +2,8 @@ r"""The numbers of a graph that govern regret, each as an interval with what pro
 
 :math:`\alpha` (independence), :math:`\gamma` (domination) and its fractional relaxation :math:`\gamma^*`, the clique-cover
 number :math:`\bar\chi` and the largest acyclic set. Undirected: :math:`\gamma^* \le \gamma \le \alpha \le \bar\chi`;
-directed: :math:`\alpha \le \text{acyclic} \le \bar\chi`. Searches end at their time limit with the interval proven so far.
+directed: :math:`\alpha \le \text{acyclic} \le \bar\chi`. Searches end with their effort and return the interval
+proven so far; effort is work and not time (`abex.graphs.programs`), so that a graph has the same numbers on a busy machine.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from abex.graphs.covers import (
     greedy_independent_set,
 )
 from abex.graphs.graph import Graph
-from abex.graphs.programs import TIME_LIMIT, Cover, solve_covering
+from abex.graphs.programs import EFFORT, Cover, solve_covering
+from abex.graphs.search import HAIR, largest_packing, smallest_cover
 from abex.theory.lower_bounds import bernoulli_kl
 
 LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
+SEARCH_SHARE = (
+    0.5  # of the effort for the search of a smallest cover; the rest bounds what is too large for it
+)
 
 
 class Bounds(NamedTuple):
@@ -43,46 +48,46 @@ class Bounds(NamedTuple):
         return str(self.lower) if self.is_exact else f"{self.lower}..{self.upper}"
 
 
-def independence_number(graph: Graph, time_limit: float = TIME_LIMIT) -> Bounds:
+def independence_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     """Size of the largest set of arms no two of which are joined (in either direction).
 
-    An integer program with one row for each clique of a cover of the edges; ``time_limit=0`` gives the greedy bounds.
+    A largest packing of cliques that together hold every edge; ``effort=0`` gives the greedy bounds.
 
     >>> from abex.graphs import star
     >>> str(independence_number(star(10)))
     '9'
     """
-    time_limit = real_number("time_limit", time_limit, least=0.0)
+    effort = real_number("effort", effort, least=0.0)
     plain = graph.undirected()
     witness = greedy_independent_set(plain)
     lower, upper = witness.size, int(greedy_clique_cover(plain).max()) + 1
-    if lower < upper and time_limit > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
-        found, bound = _search(
-            _clique_rows(plain), -np.ones(graph.n_arms), upper_row=1.0, time_limit=time_limit
-        )
-        if found is not None and found.size > lower:
+    if lower < upper and effort > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
+        found, bound = largest_packing(_clique_rows(plain), lower, effort)
+        if found is not None:
             witness, lower = found, found.size
-        upper = min(upper, math.floor(-bound + 1e-6))
+        upper = int(min(upper, bound))
     return Bounds(lower, max(upper, lower), witness)
 
 
-def domination_number(graph: Graph, time_limit: float = TIME_LIMIT) -> Bounds:
+def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     """Size of the smallest set of arms whose pulls show every arm.
 
     >>> from abex.graphs import cliques
     >>> str(domination_number(cliques(4, 3)))
     '4'
     """
-    time_limit = real_number("time_limit", time_limit, least=0.0)
+    effort = real_number("effort", effort, least=0.0)
     witness = greedy_dominating_set(graph)
     lower, upper = math.ceil(graph.n_arms / graph.widest), witness.size
-    if lower < upper and time_limit > 0.0 and graph.links.out_arms.size <= LARGEST_SEARCH:
-        found, bound = _search(
-            graph.to_scipy().T, np.ones(graph.n_arms), lower_row=1.0, time_limit=time_limit
-        )
-        if found is not None and found.size < upper:
+    if lower < upper and effort > 0.0 and graph.links.out_arms.size <= LARGEST_SEARCH:
+        found, bound = smallest_cover(graph.to_scipy().T, upper, SEARCH_SHARE * effort)
+        if found is not None:
             witness, upper = found, found.size
-        lower = max(lower, math.ceil(bound - 1e-6))
+        if bound == 0.0:  # the graph is too large for a single program of HiGHS
+            ones = np.ones(graph.n_arms)
+            cover = solve_covering(graph.to_scipy().T, ones, ones, (1.0 - SEARCH_SHARE) * effort, math.inf)
+            bound = math.ceil(cover.lower - HAIR)
+        lower = int(max(lower, bound))
     return Bounds(min(lower, upper), upper, witness)
 
 
@@ -95,7 +100,7 @@ def acyclic_number(graph: Graph) -> Bounds:
     return Bounds(witness.size, max(upper, witness.size), witness)
 
 
-def fractional_domination(graph: Graph, time_limit: float = TIME_LIMIT) -> Cover:
+def fractional_domination(graph: Graph, effort: float = EFFORT) -> Cover:
     r"""The least :math:`\sum_k z_k` with :math:`\sum_{l \in in(j)} z_l \ge 1` for every arm j.
 
     Its reciprocal is ELP's value :math:`v = \max_s \min_j \sum_{l \in in(j)} s_l` over distributions s.
@@ -105,10 +110,10 @@ def fractional_domination(graph: Graph, time_limit: float = TIME_LIMIT) -> Cover
     4.0
     """
     ones = np.ones(graph.n_arms)
-    return solve_covering(graph.to_scipy().T, ones, ones, time_limit)
+    return solve_covering(graph.to_scipy().T, ones, ones, effort)
 
 
-def regret_lower_bound(graph: Graph, means: Any, time_limit: float = TIME_LIMIT) -> Cover:
+def regret_lower_bound(graph: Graph, means: Any, effort: float = EFFORT) -> Cover:
     r"""The coefficient of ln T that no uniformly good policy can beat for Bernoulli arms with these means.
 
     :math:`\min \sum_j c_j \Delta_j` subject to :math:`\sum_{j \in in(i)} c_j \ge 1 / \mathrm{kl}(\mu_i, \mu^*)` for every
@@ -127,26 +132,7 @@ def regret_lower_bound(graph: Graph, means: Any, time_limit: float = TIME_LIMIT)
         raise UserError("means must lie in [0, 1]")
     top = float(values.max())
     demand = np.array([0.0 if mean >= top else 1.0 / bernoulli_kl(mean, top) for mean in values.tolist()])
-    return solve_covering(graph.to_scipy().T, demand, top - values, time_limit)
-
-
-def _search(
-    rows: Any, cost: Any, *, lower_row: float = -np.inf, upper_row: float = np.inf, time_limit: float
-) -> tuple[NDArray[np.int64] | None, float]:
-    """Best 0-1 vector HiGHS finds in time (as a set of arms) and the bound on the objective it proves."""
-    from scipy.optimize import Bounds as Box
-    from scipy.optimize import LinearConstraint, milp
-
-    answer = milp(
-        cost,
-        integrality=np.ones(cost.size),
-        bounds=Box(0.0, 1.0),
-        constraints=LinearConstraint(rows, lower_row, upper_row),
-        options={"time_limit": time_limit},
-    )
-    found = None if answer.x is None else np.flatnonzero(answer.x > 0.5)
-    bound = answer.mip_dual_bound
-    return found, -np.inf if bound is None or not np.isfinite(bound) else float(bound)
+    return solve_covering(graph.to_scipy().T, demand, top - values, effort)
 
 
 def _clique_rows(graph: Graph) -> Any:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of
+from abex.errors import UserError, brief, one_of
 from abex.kernels import fast, kernel
+from abex.reading import check_size, named, read_bytes
 
 Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 
@@ -29,26 +28,17 @@ def read_edges(path: Path, ids: str) -> Edges:
     """The distinct ids in order, and both ends of every edge as positions in them."""
     one_of("ids", ids, ["numbers", "words"])
     text = read_bytes(path)
+    most = text.count(b"\n") + 1
+    check_size(16 * most, f"the edges of {named(path)}")
     if ids == "words":
         return _words(path, text)
     content = np.frombuffer(text, dtype=np.uint8)
-    most = text.count(b"\n") + 1
     sources, targets = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     count, line, problem = fast(scan)(content, sources, targets)
     if problem != GOOD:
-        raise UserError(f"{path}, line {line} {COMPLAINTS[int(problem)]}, got {_line(text, int(line))!r}")
+        got = _line(text, int(line))
+        raise UserError(f"{named(path)}, line {line} {COMPLAINTS[int(problem)]}, got {got!r}")
     return _compact(path, np.concatenate([sources[:count], targets[:count]]))
-
-
-def read_bytes(path: Path) -> bytes:
-    """The file's content, unpacked if it is gzip (told by its first bytes, not by its name)."""
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"cannot unpack {path}: the file is damaged or cut off ({error})") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
 
 
 @kernel
@@ -107,14 +97,13 @@ def scan(text: Any, sources: Any, targets: Any) -> Any:
 
 def _line(text: bytes, number: int) -> str:
     """Line ``number`` as a person can read it, cut to 40 characters."""
-    shown = text.split(b"\n", number)[number - 1].decode("utf-8", "replace").strip()
-    return shown if len(shown) <= 40 else shown[:37] + "..."
+    return brief(text.split(b"\n", number)[number - 1][:400].decode("utf-8", "replace").strip(), 40)
 
 
 def _compact(path: Path, ends: NDArray[np.int64]) -> Edges:
     """Ids to positions: by a table where the ids are dense, by sorting otherwise."""
     if ends.size == 0:
-        raise UserError(f"{path} holds no edge")
+        raise UserError(f"{named(path)} holds no edge")
     largest = int(ends.max())
     if largest < 4 * ends.size + 1000:
         there = np.zeros(largest + 1, dtype=bool)
@@ -137,10 +126,12 @@ def _words(path: Path, text: bytes) -> Edges:
         if not fields or fields[0][0] in "#%":
             continue
         if len(fields) != 2:
-            raise UserError(f"{path}, line {number} must hold two ids, got {_line(text, number)!r}")
+            raise UserError(f"{named(path)}, line {number} must hold two ids, got {brief(line, 40)!r}")
         first.append(fields[0])
         second.append(fields[1])
     if not first:
-        raise UserError(f"{path} holds no edge")
-    labels, places = np.unique(np.array(first + second), return_inverse=True)
+        raise UserError(f"{named(path)} holds no edge")
+    words = first + second
+    check_size(4 * len(words) * max(map(len, words)), f"the ids of {named(path)}")
+    labels, places = np.unique(np.array(words), return_inverse=True)
     return labels, places[: len(first)], places[len(first) :]

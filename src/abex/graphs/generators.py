@@ -9,11 +9,20 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, real_number, whole_number
 from abex.graphs.graph import Graph
+from abex.graphs.rows import MOST_ARMS
 from abex.kernels import fast, kernel
 from abex.randomness import below, stream
+from abex.reading import check_size
 
 Numbers = NDArray[np.int64]
 MOST_EDGES = 10**9
+
+
+def _number_of_arms(name: str, n: Any, least: int = 1) -> int:
+    """As many arms as fit into memory."""
+    number = whole_number(name, n, least=least, most=MOST_ARMS)
+    check_size(8 * number, f"a graph of {number:,} arms")
+    return number
 
 
 def bandit(n: int) -> Graph:
@@ -22,19 +31,20 @@ def bandit(n: int) -> Graph:
     >>> bandit(3).out(1).tolist()
     [1]
     """
-    return Graph.from_edges([], whole_number("n", n, least=1))
+    return Graph.from_edges([], _number_of_arms("n", n))
 
 
 def complete(n: int) -> Graph:
     """Every pull shows every arm: full information. Takes memory of order n^2."""
     n = whole_number("n", n, least=1, most=40_000)
+    check_size(8 * n * n, f"the complete graph of {n:,} arms")
     low, high = np.triu_indices(n, 1)
     return Graph.from_edges((low.astype(np.int64), high.astype(np.int64)), n)
 
 
 def star(n: int) -> Graph:
     """Arm 0 in the middle of n - 1 leaves: it shows all, each leaf shows it."""
-    n = whole_number("n", n, least=1)
+    n = _number_of_arms("n", n)
     leaves = np.arange(1, n)
     return Graph.from_edges((np.zeros_like(leaves), leaves), n)
 
@@ -46,6 +56,8 @@ def cliques(count: int, size: int) -> Graph:
     [3, 5, 4]
     """
     count, size = whole_number("count", count, least=1), whole_number("size", size, least=1)
+    _number_of_arms("count * size", count * size)
+    check_size(8 * count * size * size, f"{count:,} cliques of {size:,} arms")
     low, high = (np.asarray(part, dtype=np.int64) for part in np.triu_indices(size, 1))
     shift = size * np.arange(count)[:, None]
     return Graph.from_edges(((low + shift).ravel(), (high + shift).ravel()), count * size)
@@ -57,7 +69,7 @@ def erdos_renyi(n: int, q: float, seed: int = 0, *, directed: bool = False) -> G
     >>> erdos_renyi(1000, 0.01, seed=1)
     <Graph: 1000 arms, 4951 undirected edges>
     """
-    n, q = whole_number("n", n, least=1), real_number("q", q, least=0.0, most=1.0)
+    n, q = _number_of_arms("n", n), real_number("q", q, least=0.0, most=1.0)
     rng = stream(seed, "erdos_renyi")
     if directed:
         cells = successes(n * (n - 1), q, rng)
@@ -71,7 +83,7 @@ def planted_partition(groups: int, size: int, q_in: float, q_out: float, seed: i
     groups, size = whole_number("groups", groups, least=1), whole_number("size", size, least=1)
     q_in, q_out = real_number("q_in", q_in, least=0, most=1), real_number("q_out", q_out, least=0, most=1)
     rng = stream(seed, "planted_partition")
-    n, inner = groups * size, size * (size - 1) // 2
+    n, inner = _number_of_arms("groups * size", groups * size), size * (size - 1) // 2
     group, cell = np.divmod(successes(groups * inner, q_in, rng), max(inner, 1))
     low, high = unordered(cell)
     left, right = unordered(successes(n * (n - 1) // 2, q_out, rng))
@@ -89,7 +101,10 @@ def random_geometric(n: int, radius: float, seed: int = 0) -> Graph:
     """Arms are uniform points of the unit square; those at most ``radius`` apart are joined."""
     from scipy.spatial import cKDTree
 
-    n, radius = whole_number("n", n, least=1), real_number("radius", radius, least=0.0)
+    n, radius = _number_of_arms("n", n), real_number("radius", radius, least=0.0)
+    check_size(
+        16 * int(n * n * min(1.0, 3.2 * radius * radius)), f"the graph of {n:,} arms and radius {radius:g}"
+    )
     points = stream(seed, "random_geometric").random((n, 2))
     pairs = cKDTree(points).query_pairs(radius, output_type="ndarray").astype(np.int64)
     return Graph.from_edges((pairs[:, 0], pairs[:, 1]), n)
@@ -101,11 +116,12 @@ def power_law_cluster(n: int, m: int, triangle: float, seed: int = 0) -> Graph:
     Each new arm joins ``m`` earlier arms: the first in proportion to their degree; each further one closes a triangle
     with probability ``triangle`` (a neighbour of the arm joined before), else it is again drawn by degree.
     """
-    n, m = whole_number("n", n, least=2), whole_number("m", m, least=1)
+    n, m = _number_of_arms("n", n, least=2), whole_number("m", m, least=1)
     triangle = real_number("triangle", triangle, least=0.0, most=1.0)
     if m >= n:
         raise UserError(f"m must be below n = {n}, got {m}")
     edges = m * (n - m)
+    check_size(40 * edges, f"a graph of {edges:,} edges")
     ends = np.empty(2 * edges, dtype=np.int32)
     pool = np.empty(8 * edges + 8 * n, dtype=np.int32)
     sizes, room, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
@@ -120,6 +136,7 @@ def successes(trials: int, q: float, rng: np.random.Generator) -> Numbers:
     expected = trials * q
     if expected > MOST_EDGES:
         raise UserError(f"a graph of about {expected:.1e} edges is too large, at most {MOST_EDGES:.0e}")
+    check_size(int(24 * expected), f"a graph of about {expected:.1e} edges")
     if q >= 1.0:
         return np.arange(trials, dtype=np.int64)
     parts, last = [], -1

@@ -215,11 +215,14 @@ class Graph(FeedbackGraph):
         ones = np.ones(self.links.out_arms.size)
         return csr_array((ones, self.links.out_arms, self.links.out_start), shape=(self.n_arms, self.n_arms))
 
-    def summary(self, time_limit: float = 5.0) -> str:
-        """A page for a person: size, components, degrees, and the quantities that govern regret."""
+    def summary(self, effort: float = 5.0) -> str:
+        """A page for a person: size, components, degrees, and the quantities that govern regret.
+
+        ``effort`` is the work in all, about as many seconds of CPU; the page depends on the graph and on it alone.
+        """
         from abex.graphs.summary import describe
 
-        return describe(self, time_limit)
+        return describe(self, effort)
 
     # -- a value --------------------------------------------------------------------------------------
 

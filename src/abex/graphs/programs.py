@@ -1,14 +1,16 @@
 r"""Covering linear programs, solved with a proof.
 
 :math:`\min \sum_j c_j z_j` subject to :math:`Az \ge b`, :math:`z \ge 0`, with non-negative data. HiGHS solves it where it
-can within the time limit; where it cannot (it is slow on large regular graphs) the primal-dual hybrid gradient with
-restarts (Chambolle and Pock 2011; Applegate et al. 2021) closes the gap to 0.05 %. Either way the answer is scaled
+can within its share of the effort; where it cannot (it is slow on large regular graphs) the primal-dual hybrid gradient
+with restarts (Chambolle and Pock 2011; Applegate et al. 2021) closes the gap to 0.05 %. Either way the answer is scaled
 to be exactly feasible, as is the dual one, so that `lower` and `upper` are bounds whatever the solver did.
+
+Effort is work, not time: it is counted in steps of the solvers, so that the same program has the same answer on a
+busy machine. A unit takes about a second of CPU on a common processor of 2023.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +18,14 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError
 
-TIME_LIMIT = 20.0  # seconds
-HIGHS_SHARE = 0.25  # of the time limit for HiGHS; where it needs more, the gradients are faster
+EFFORT = 20.0  # about seconds of CPU
+UNIT = 2e8  # entries that the steps of a solver look at in a unit of effort
+FILL = (
+    16.0  # shares of a full basis that a step looks at, from measurements on sparse, dense and regular graphs
+)
+HIGHS_SHARE = 0.25  # of the effort for HiGHS; where it needs more, the gradients are faster
 CLOSE = 0.0005  # relative gap at which the gradients stop
-ROUGH = 0.01  # relative gap with which they may run out of time; beyond it they have failed
+ROUGH = 0.01  # relative gap with which they may run out of steps; beyond it they have failed
 LOOK_EVERY = 64  # steps between two looks at the gap
 
 
@@ -33,16 +39,35 @@ class Cover(NamedTuple):
     method: str
 
 
-def solve_covering(matrix: Any, demand: Any, cost: Any, time_limit: float = TIME_LIMIT) -> Cover:
-    """The program with a sparse ``matrix``; a row without entry, or no answer in time, is a `UserError`."""
+def gradient_steps(matrix: Any, effort: float) -> int:
+    """Steps of the gradients on ``matrix`` that ``effort`` pays for; each looks at every entry."""
+    return int(min(effort * UNIT / (matrix.nnz + sum(matrix.shape)), 2**31 - 1))
+
+
+def simplex_steps(matrix: Any, effort: float) -> int:
+    """Steps of the simplex method that ``effort`` pays for; each looks at a factored basis as well, which fills up."""
+    filled = min(matrix.nnz**2 / matrix.shape[0], matrix.shape[0] ** 2) / FILL
+    return int(min(effort * UNIT / (matrix.nnz + sum(matrix.shape) + filled), 2**31 - 1))
+
+
+def solve_covering(
+    matrix: Any, demand: Any, cost: Any, effort: float = EFFORT, rough: float = ROUGH
+) -> Cover:
+    """The program with a sparse ``matrix``; a row without entry, or a relative gap above ``rough``, is a `UserError`."""
     demand, cost = np.asarray(demand, dtype=np.float64), np.asarray(cost, dtype=np.float64)
     matrix = matrix.tocsr()
-    solution = _highs(matrix, demand, cost, HIGHS_SHARE * time_limit)
+    solution = _highs(matrix, demand, cost, simplex_steps(matrix, HIGHS_SHARE * effort))
     method = "HiGHS"
     if solution is None:
-        solution = _gradients(matrix, demand, cost, time_limit)
+        solution = _gradients(matrix, demand, cost, gradient_steps(matrix, effort))
         method = "gradients"
-    return certified(matrix, demand, cost, *solution, method)
+    cover = certified(matrix, demand, cost, *solution, method)
+    if cover.upper > (1.0 + rough) * cover.lower + 1e-9:
+        raise UserError(
+            f"the linear program of the graph could not be solved with effort {effort:g}: its value is known "
+            f"only to lie in [{cover.lower:.4g}, {cover.upper:.4g}]; raise the effort"
+        )
+    return cover
 
 
 def certified(matrix: Any, demand: Any, cost: Any, weights: Any, packing: Any, method: str) -> Cover:
@@ -61,27 +86,29 @@ def certified(matrix: Any, demand: Any, cost: Any, weights: Any, packing: Any, m
     return Cover(float(demand @ packing), float(cost @ weights), weights, packing, method)
 
 
-def _highs(matrix: Any, demand: Any, cost: Any, time_limit: float) -> tuple[Any, Any] | None:
+def _highs(matrix: Any, demand: Any, cost: Any, steps: int) -> tuple[Any, Any] | None:
     from scipy.optimize import linprog
 
+    if steps < 1:
+        return None
     answer = linprog(
-        cost, A_ub=-matrix, b_ub=-demand, bounds=(0, None), method="highs", options={"time_limit": time_limit}
+        cost, A_ub=-matrix, b_ub=-demand, bounds=(0, None), method="highs", options={"maxiter": steps}
     )
     if answer.status == 0:
         return answer.x, -answer.ineqlin.marginals
-    if answer.status in (1, 4):  # out of time, or numerical trouble
+    if answer.status in (1, 4):  # out of steps, or numerical trouble
         return None
     raise UserError(f"the linear program of the graph has no solution: {answer.message}")
 
 
-def _gradients(matrix: Any, demand: Any, cost: Any, time_limit: float) -> tuple[Any, Any]:
+def _gradients(matrix: Any, demand: Any, cost: Any, steps: int) -> tuple[Any, Any]:
     """The program in the variables cost * z and demand * y, without what costs nothing or is covered for nothing."""
     from scipy.sparse import diags_array
 
     free, needed = cost <= 0.0, demand > 0.0
     needed &= ~((matrix @ (free * 1.0)) > 0.0)
     scaled = diags_array(1.0 / demand[needed]) @ matrix[needed][:, ~free] @ diags_array(1.0 / cost[~free])
-    cover, pack = _saddle_point(scaled.tocsr(), time_limit)
+    cover, pack = _saddle_point(scaled.tocsr(), steps)
     weights, packing = np.zeros(cost.size), np.zeros(demand.size)
     weights[~free] = cover / cost[~free]
     packing[needed] = pack / demand[needed]
@@ -89,14 +116,14 @@ def _gradients(matrix: Any, demand: Any, cost: Any, time_limit: float) -> tuple[
     return weights, packing
 
 
-def _saddle_point(matrix: Any, time_limit: float) -> tuple[Any, Any]:
+def _saddle_point(matrix: Any, steps: int) -> tuple[Any, Any]:
     """Least sum of z >= 0 with Az >= 1, largest sum of y >= 0 with A'y <= 1, by gradients that restart at their average."""
     turned = matrix.T.tocsr()
     norm = _largest_singular_value(matrix, turned)
     z, y = np.full(matrix.shape[1], 1.0 / matrix.sum(axis=1).min()), np.zeros(matrix.shape[0])
     best_z, best_y, upper, lower = z, y, float(z.sum()), 0.0
     sum_z, sum_y, count, total, balance = np.zeros_like(z), np.zeros_like(y), 0, 0, 1.0
-    start_z, start_y, start_gap, deadline = z, y, np.inf, time.monotonic() + time_limit
+    start_z, start_y, start_gap = z, y, np.inf
     reached = matrix @ z
     while True:
         z = np.maximum(0.0, z - balance / norm * (1.0 - turned @ y))
@@ -112,15 +139,8 @@ def _saddle_point(matrix: Any, time_limit: float) -> tuple[Any, Any]:
                 upper, best_z = above, one
             if below > lower:
                 lower, best_y = below, other
-        if upper <= (1.0 + CLOSE) * lower:
+        if upper <= (1.0 + CLOSE) * lower or total >= steps:
             return best_z, best_y
-        if time.monotonic() > deadline:
-            if upper <= (1.0 + ROUGH) * lower:
-                return best_z, best_y
-            raise UserError(
-                f"the linear program of the graph could not be solved within {time_limit:g} s: its value is known "
-                f"only to lie in [{lower:.4g}, {upper:.4g}]; raise the time limit"
-            )
         gap = min(now[0] - now[1], mean[0] - mean[1])
         if gap < 0.3 * start_gap or count >= 0.4 * total:  # restart where the gap is smaller
             if mean[0] - mean[1] < now[0] - now[1]:

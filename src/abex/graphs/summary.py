@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from abex.errors import UserError
+from abex.errors import UserError, real_number
 from abex.graphs.covers import greedy_clique_cover
 from abex.graphs.exact import acyclic_number, domination_number, fractional_domination, independence_number
 from abex.graphs.graph import Graph
@@ -12,7 +12,7 @@ from abex.graphs.graph import Graph
 LARGE = 20_000  # arms beyond which only linear-time bounds are shown
 
 
-def describe(graph: Graph, time_limit: float) -> str:
+def describe(graph: Graph, effort: float) -> str:
     """Size, components, degrees and bounds, a line each."""
     from scipy.sparse.csgraph import connected_components
 
@@ -33,18 +33,19 @@ def describe(graph: Graph, time_limit: float) -> str:
     if graph.is_directed:
         lines.append(("arms that show an arm", _spread(np.diff(graph.links.in_start))))
     large = graph.n_arms > LARGE
-    limit = 0.0 if large else time_limit
+    effort = 0.0 if large else real_number("effort", effort, least=0.0)
+    share = effort / 3.0  # for each of three programs
     lines += [
-        ("independence number", str(independence_number(graph, limit))),
-        ("domination number", str(domination_number(graph, limit))),
+        ("independence number", str(independence_number(graph, share))),
+        ("domination number", str(domination_number(graph, share))),
     ]
     if not large:
         try:
-            cover = fractional_domination(graph, limit)
+            cover = fractional_domination(graph, share)
             lines.append(("fractional domination", f"{cover.lower:.4g}" if cover.upper - cover.lower < 1e-6 * cover.upper
                           else f"{cover.lower:.4g}..{cover.upper:.4g}"))  # fmt: skip
         except UserError:
-            lines.append(("fractional domination", f"not found within {limit:g} s"))
+            lines.append(("fractional domination", f"not found with effort {effort:g}"))
         if graph.is_directed:
             lines.append(("largest acyclic set", str(acyclic_number(graph))))
     lines.append(("clique cover", f"at most {int(greedy_clique_cover(graph).max()) + 1:,}"))

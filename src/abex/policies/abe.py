@@ -4,23 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of, real_number
+from abex.errors import UserError
 from abex.graphs.feedback import as_changing, changes
 from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.boltzmann import Boltzmann, boltzmann_sampler, initial_mean
+from abex.policies.boltzmann import (
+    MOST_INITIAL,
+    Boltzmann,
+    boltzmann_sampler,
+    initial_mean,
+    restored_weights,
+)
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
+from abex.policies.schema import (
+    HAIR,
+    MOST_COUNT,
+    Arms,
+    Count,
+    Law,
+    MeanOf,
+    Rebuilt,
+    Scratch,
+    UpToArms,
+    Within,
+    agree,
+    positions,
+)
 from abex.policies.softmax import boltzmann_weights, normalised, pick, root_rate
 from abex.randomness import below
 from abex.theory.schedule import (
+    MOST_POWER,
     ROUNDINGS,
     Schedule,
     arms_due,
@@ -39,28 +61,51 @@ FOUND = 2  # arms of the exploration sequence xi found so far
 MISSING = 3  # arms that no pull of xi has revealed yet; xi is complete when there is none
 NEXT = 4  # position in xi of the next exploration pull
 EXPLORED = 5  # exploration slots used so far
+MOST_EPOCHS = 10_000  # nobody plays the 2^40 K slots of that many
 
 
 class AbeState(NamedTuple):
     """Means, the exploration sequence xi with what is still to be covered, and the clock."""
 
-    pulls: PerArm  # float64 (K,), observations
-    means: PerArm  # float64 (K,)
-    weights: Any  # float64 (K,), scratch; Levels where there are many arms
-    sequence: NDArray[np.int32]  # (K,), xi in its first clock[FOUND] places
-    covers: NDArray[np.int32]  # (K,), arms that the j-th pull of xi was the first to reveal
-    missing: NDArray[np.int32]  # (K,), the arms not yet revealed in its first clock[MISSING] places
-    place: NDArray[np.int32]  # (K,), where an arm stands in `missing`, -1 once revealed
-    clock: NDArray[np.int64]  # (6,)
-    due: NDArray[np.float64]  # (1,), arms still to be covered before Boltzmann slots begin
-    spread: NDArray[np.float64]  # (K,), law of the exploration pulls under cover="lp", else empty
-    covered: float  # arms that such a pull covers on average
+    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    weights: Annotated[Any, Scratch()]  # float64 (K,); Levels where there are many arms
+    sequence: Annotated[NDArray[np.int32], Arms()]  # (K,), xi in its first clock[FOUND] places
+    covers: Annotated[
+        NDArray[np.int32], UpToArms()
+    ]  # (K,), arms that the j-th pull of xi was the first to reveal
+    missing: Annotated[
+        NDArray[np.int32], Arms()
+    ]  # (K,), the arms not yet revealed in its first clock[MISSING] places
+    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in `missing`, -1 once revealed
+    clock: Annotated[NDArray[np.int64], Count()]  # (6,)
+    due: Annotated[
+        NDArray[np.float64], Within()
+    ]  # (1,), arms still to be covered before Boltzmann slots begin
+    spread: Annotated[
+        NDArray[np.float64], Law()
+    ]  # (K,), law of the exploration pulls under cover="lp", else empty
+    covered: Annotated[float, Within(0.0, MOST_COUNT)]  # arms that such a pull covers on average
     afresh: bool  # the graph changes: find a new xi in every sweep
     by_index: bool  # xi goes through the arms by their numbers
     eta: float
     c: float
     alpha: float
     rounding: int
+
+    def restored(self, fresh: AbeState) -> AbeState:
+        """What xi covers and what it misses are all arms; the places follow from the list of those missed."""
+        found, missing, next_ = (int(self.clock[counter]) for counter in (FOUND, MISSING, NEXT))
+        n_arms = self.means.size
+        agree(found <= n_arms and missing <= n_arms, "clock must count arms")
+        agree(next_ < found or (next_ == found and missing > 0), "clock must stand within the sequence")
+        agree(1 <= self.clock[EPOCH] < MOST_EPOCHS and self.clock[SLOTS] >= 1, "clock must name an epoch")
+        agree(bool((self.covers[:found] > 0).all()), "covers must be positive along the sequence")
+        agree(int(self.covers.sum()) == n_arms - missing, "covers must add up to the arms that are covered")
+        agree(int(self.covers[:found].sum()) == n_arms - missing, "covers must be 0 beyond the sequence")
+        agree(self.spread.size == 0 or self.covered >= 1.0 - HAIR, "covered must be at least an arm")
+        place = positions(self.missing, missing, self.place, "missing")
+        return self._replace(place=place, weights=restored_weights(self, fresh))
 
 
 @kernel
@@ -235,17 +280,16 @@ class ABE(Policy[AbeState]):
     {'exploration_slots': 3.0, 'epoch': 1.0, 'cover': 3.0}
     """
 
-    eta: float = 0.4
-    c: float = 0.1
-    alpha: float = 0.7
-    rounding: str = "floor"
-    initial: float | None = 0.0
-    cover: str = "alpha-sample"
-    order: str = "random"
+    eta: float = real(0.4, above=0.0)
+    c: float = real(0.1, least=0.0, most=HUGE)
+    alpha: float = real(0.7, least=0.0, most=MOST_POWER)
+    rounding: str = choice("floor", ROUNDINGS)
+    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
+    cover: str = choice("alpha-sample", COVERS)
+    order: str = choice("random", ORDERS)
 
     def __post_init__(self) -> None:
-        one_of("cover", self.cover, COVERS)
-        one_of("order", self.order, ORDERS)
+        super().__post_init__()
         if self.order == "index":
             if self.cover != "alpha-sample":
                 raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
@@ -254,11 +298,6 @@ class ABE(Policy[AbeState]):
             object.__setattr__(self, "needs_graph", True)
             object.__setattr__(self, "changing_graphs", "none")
             object.__setattr__(self, "names_matter", True)
-        real_number("eta", self.eta, above=0.0)
-        real_number("c", self.c, least=0.0)
-        real_number("alpha", self.alpha, least=0.0)
-        one_of("rounding", self.rounding, ROUNDINGS)
-        initial_mean(self.initial)
 
     def start(self, setting: Setting) -> AbeState:
         """Nothing observed, no sequence found, the first outer iteration open."""

@@ -13,7 +13,8 @@ A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays thro
     UCB1, Thompson, KLUCB and BoltzmannGumbel with more calls.
 
 Both are kernels: Python runs them as they are, the simulator compiles the same source. Per-arm arrays of
-a state record are annotated `PerArm`, so that arms can be added and removed. A policy that weighs rewards
+a state record are annotated `PerArm`, so that arms can be added and removed, and with what they may hold
+(`abex.policies.schema`), so that a saved state can be checked. A policy that weighs rewards
 by the probability of what it did names the fields holding it in `remembers`; a `Player` keeps them with
 each decision whose reward is late.
 """
@@ -32,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, nearest
+from abex.parameters import check_parameters
 
 State = TypeVar("State", bound=tuple[Any, ...])
 PerArm = Annotated[NDArray[Any], "per arm"]
@@ -87,6 +89,9 @@ class Policy(ABC, Generic[State]):
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @property
     def needs_horizon(self) -> bool:
@@ -145,7 +150,7 @@ class Policy(ABC, Generic[State]):
         hints = get_type_hints(type(state), include_extras=True)
         carried: dict[str, Any] = {}
         for name, old, new in zip(hints, state, fresh, strict=True):
-            if hints[name] == PerArm:
+            if "per arm" in getattr(hints[name], "__metadata__", ()):
                 new[: keep.size] = old[keep]
             carried[name] = new
         return type(state)(**carried)

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import one_of, real_number, true_or_false
 from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
-from abex.policies.levels import draw_arm, new_levels, refile_arm
+from abex.policies.levels import Levels, draw_arm, new_levels, refile_arm
 from abex.policies.means import learn_mean
+from abex.policies.schema import Count, MeanOf, Scratch
 from abex.policies.softmax import MOST_RATE, boltzmann_weights, normalised, pick, root_rate
+from abex.policies.sound_levels import sound_levels
 from abex.randomness import argmax
 
 SCHEDULES = ("sqrt", "log", "constant")
+MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart
 
 
 class BoltzmannState(NamedTuple):
     """Means, scratch for the weights, and the rate with the number of its schedule."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    weights: Any  # float64 (K,), scratch; Levels where there are many arms
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    weights: Annotated[Any, Scratch()]  # float64 (K,); Levels where there are many arms
     eta: float
     schedule: int
+
+    def restored(self, fresh: BoltzmannState) -> BoltzmannState:
+        """Levels that do not file these means are made anew."""
+        return self._replace(weights=restored_weights(self, fresh))
 
 
 @kernel
@@ -42,12 +49,19 @@ def boltzmann_rate(eta: float, schedule: int, t: int) -> float:
 
 def initial_mean(initial: float | None) -> float:
     """What an unseen arm counts as; None means: before all others."""
-    return math.inf if initial is None else real_number("initial", initial)
+    return math.inf if initial is None else float(initial)
 
 
 def boltzmann_sampler(pulls: NDArray[np.float64], initial: float) -> Any:
     """What draws need beside the means: scratch for the weights of few arms, `Levels` of many."""
     return new_levels(pulls, initial) if pulls.size > crossover.BOLTZMANN else np.zeros(pulls.size)
+
+
+def restored_weights(state: Any, fresh: Any) -> Any:
+    """The weights of a state from a file; levels, where there are many arms, are those of its means."""
+    if not isinstance(state.weights, Levels):
+        return state.weights
+    return sound_levels(state.weights, state.means, state.pulls > 0.0, float(fresh.means[0]))
 
 
 @kernel
@@ -98,15 +112,10 @@ class Boltzmann(Policy[BoltzmannState]):
     [0.269, 0.731]
     """
 
-    eta: float = 0.4
-    schedule: str = "sqrt"
-    initial: float | None = 0.0
+    eta: float = real(0.4, above=0.0)
+    schedule: str = choice("sqrt", SCHEDULES)
+    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
-
-    def __post_init__(self) -> None:
-        real_number("eta", self.eta, above=0.0)
-        one_of("schedule", self.schedule, SCHEDULES)
-        initial_mean(self.initial)
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Record of means at their initial value."""
@@ -154,9 +163,9 @@ class Boltzmann(Policy[BoltzmannState]):
 class GumbelState(NamedTuple):
     """Means, scratch, the width C, and whether one noise serves all arms."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     scale: float
     shared_noise: bool
 
@@ -195,13 +204,9 @@ class BoltzmannGumbel(Policy[GumbelState]):
     [0, 1, 2]
     """
 
-    scale: float = 0.5
-    shared_noise: bool = False
+    scale: float = real(0.5, least=0.0, most=HUGE)
+    shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
-        true_or_false("shared_noise", self.shared_noise)
 
     def _many(self, setting: Setting) -> bool:
         return setting.n_arms > crossover.GUMBEL and not self.shared_noise and self.scale > 0.0

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
+from abex.policies.schema import Arms, Count, MeanOf, Rebuilt, Within, agree, positions
 from abex.randomness import below
 
 # The counters of `EliminationState.clock`.
@@ -21,18 +22,35 @@ PHASE = 0  # r of the paper
 ACTIVE = 1  # arms still in play
 UNSEEN = 2  # of these, not yet observed in this pass
 PASSES = 3  # passes left in this phase
+MOST_PHASES = 10_000
 
 
 class EliminationState(NamedTuple):
     """Means, the arms still in play, those this pass has not observed yet, and the clock."""
 
-    pulls: PerArm  # float64 (K,), observations
-    means: PerArm  # float64 (K,)
-    active: NDArray[np.int64]  # (K,), the arms in play in its first clock[ACTIVE] places
-    unseen: NDArray[np.int64]  # (K,), those to be observed in its first clock[UNSEEN] places
-    place: NDArray[np.int64]  # (K,), where an arm stands in `unseen`, -1 if it does not
-    clock: NDArray[np.int64]  # (4,)
+    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    active: Annotated[NDArray[np.int64], Arms()]  # (K,), the arms in play in its first clock[ACTIVE] places
+    unseen: Annotated[
+        NDArray[np.int64], Arms()
+    ]  # (K,), those to be observed in its first clock[UNSEEN] places
+    place: Annotated[NDArray[np.int64], Rebuilt()]  # (K,), where an arm stands in `unseen`, -1 if it does not
+    clock: Annotated[NDArray[np.int64], Within(-(2.0**62), 2.0**62)]  # (4,)
     log_level: float  # ln(1 / delta)
+
+    def restored(self, fresh: EliminationState) -> EliminationState:
+        """Arms to be observed are arms in play; the places follow from the list."""
+        phase, active, unseen, passes = (int(counter) for counter in self.clock)
+        agree(
+            1 <= phase < MOST_PHASES and 1 <= active <= self.pulls.size,
+            "clock must name a phase and its arms",
+        )
+        agree(1 <= unseen <= active, "clock must leave arms to observe")
+        agree(passes >= 1 or active == 1, "clock must leave passes")
+        in_play = positions(self.active, active, self.place, "active")
+        place = positions(self.unseen, unseen, self.place, "unseen")
+        agree(bool((in_play[place >= 0] >= 0).all()), "unseen must be arms in play")
+        return self._replace(place=place)
 
 
 @kernel
@@ -100,13 +118,9 @@ class EliminationAlphaSample(Policy[EliminationState]):
     (2, 2)
     """
 
-    delta: float | None = None
+    delta: float | None = real(None, least=TINY, most=0.999, or_none=True)
     resizable = False
     also_known_as = ("AAE-AlphaSample",)
-
-    def __post_init__(self) -> None:
-        if self.delta is not None:
-            real_number("delta", self.delta, above=0.0, most=0.999)
 
     @property
     def needs_horizon(self) -> bool:

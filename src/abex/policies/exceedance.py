@@ -18,7 +18,7 @@ is that one number.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ from abex.policies.levels import (
     try_arm,
 )
 from abex.policies.means import learn_mean
+from abex.policies.schema import Arms, Checked, Count, MeanOf, Rebuilt, Scratch, Within, agree
+from abex.policies.sound_levels import sound_levels
 from abex.randomness import below
 
 NOWHERE = 1e300
@@ -47,15 +49,38 @@ LEADER_SHARE = 0.5  # of a point of another arm
 class GumbelLevels(NamedTuple):
     """Means, the logarithms of what exceeds the level L on average, filed, and L."""
 
-    pulls: NDArray[np.float64]  # (K,)
-    means: NDArray[np.float64]  # (K,), +inf before the first observation
-    steep: NDArray[np.float64]  # (K,), s_k
-    logs: NDArray[np.float64]  # (K,), ln lambda_k
-    levels: Levels
-    cut: NDArray[np.float64]  # (1,), L; NOWHERE before the first decision
-    leader: NDArray[np.int64]  # (1,), the arm kept apart: filed as `APART`; -1 while there is no L
-    unit: NDArray[np.float64]  # (2,), a zero of the levels and points on average for a mass of 1 there
+    pulls: Annotated[NDArray[np.float64], Count()]  # (K,)
+    means: Annotated[NDArray[np.float64], MeanOf("pulls")]  # (K,), +inf before the first observation
+    steep: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), s_k
+    logs: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), ln lambda_k
+    levels: Annotated[Levels, Checked()]
+    cut: Annotated[
+        NDArray[np.float64], Within(-NOWHERE, NOWHERE)
+    ]  # (1,), L; NOWHERE before the first decision
+    leader: Annotated[
+        NDArray[np.int64], Arms(least=-1)
+    ]  # (1,), the arm kept apart: filed as `APART`; -1 while there is no L
+    unit: Annotated[
+        NDArray[np.float64], Scratch()
+    ]  # (2,), a zero of the levels and points on average for a mass of 1 there
     scale: float
+
+    def restored(self, fresh: GumbelLevels) -> GumbelLevels:
+        """The logarithms follow from means, L and leader; levels that do not file them are made anew, and so is L."""
+        seen = self.pulls > 0.0
+        steep = np.sqrt(self.pulls) / self.scale
+        nowhere = self.cut[0] == NOWHERE
+        agree(nowhere == (self.leader[0] < 0), "leader must be an arm where there is a level")
+        if nowhere:
+            logs = np.where(seen, 0.0, math.inf)
+        else:
+            agree(bool(seen.all()), "there must be no level before every arm was observed")
+            logs = steep * (self.means - self.cut[0])
+            logs[self.leader[0]] = APART
+        levels = sound_levels(self.levels, logs, seen, math.inf)
+        if levels is not self.levels:
+            return new_gumbel_levels(self.pulls, self.means, self.scale)
+        return self._replace(steep=steep, logs=logs)
 
 
 def new_gumbel_levels(pulls: NDArray[np.float64], means: NDArray[np.float64], scale: float) -> GumbelLevels:

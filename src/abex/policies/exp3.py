@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, real
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.schema import Chances, Within
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 from abex.policies.sum_tree import (
     Exp3Tree,
@@ -28,8 +29,8 @@ from abex.policies.sum_tree import (
 class WeightState(NamedTuple):
     """Log-weights, the law of the last decision, and three rates whose meaning is the policy's."""
 
-    scores: PerArm  # float64 (K,), log-weights up to the policy's scale
-    chances: PerArm  # float64 (K,), probabilities of the last select
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
+    chances: Annotated[PerArm, Chances(floor="mixing")]  # float64 (K,), probabilities of the last select
     mixing: float
     bonus: float
     step: float
@@ -85,13 +86,9 @@ class Exp3(Policy[Any]):
     [0.5, 0.5]
     """
 
-    gamma: float | None = None
+    gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:
@@ -135,8 +132,8 @@ class Exp3(Policy[Any]):
 class LossState(NamedTuple):
     """Estimated cumulative losses and the law of the last decision; nan rates follow the step."""
 
-    losses: PerArm  # float64 (K,)
-    chances: PerArm  # float64 (K,)
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
     eta: float
 
 
@@ -191,14 +188,10 @@ class Exp3IX(Policy[Any]):
     [0.5, 0.5]
     """
 
-    eta: float | None = None
+    eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("EXP3-IX",)
-
-    def __post_init__(self) -> None:
-        if self.eta is not None:
-            real_number("eta", self.eta, above=0.0)
 
     def start(self, setting: Setting) -> LossState | ImplicitTree:
         """No loss yet."""

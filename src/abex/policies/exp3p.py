@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import Policy, Setting
 from abex.policies.exp3 import WeightState, mixed_chances, mixed_select, weight_state
+
+MOST_STEP = 1e6  # sums of steps over probabilities down to 1e-100 stay finite
 
 
 @kernel
@@ -19,7 +21,7 @@ def biased_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: A
     if seen == arm:
         state.scores[arm] += state.step * reward / state.chances[arm]
         for k in range(state.scores.size):
-            state.scores[k] += state.step * state.bonus / state.chances[k]
+            state.scores[k] += state.step * state.bonus / max(state.chances[k], TINY)
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,12 @@ class Exp3P(Policy[WeightState]):
     [0.25, 0.25, 0.25, 0.25]
     """
 
-    gamma: float | None = None
-    alpha: float | None = None
-    delta: float = 0.05
+    gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
+    alpha: float | None = real(None, least=0.0, most=HUGE, or_none=True)
+    delta: float = real(0.05, least=TINY, most=1.0)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("EXP3.P",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=1.0)
-        if self.alpha is not None:
-            real_number("alpha", self.alpha, least=0.0)
-        real_number("delta", self.delta, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:
@@ -125,21 +120,12 @@ class Exp3PBubeck(Policy[WeightState]):
     [0.25, 0.25, 0.25, 0.25]
     """
 
-    eta: float | None = None
-    beta: float | None = None
-    gamma: float | None = None
-    delta: float = 0.05
+    eta: float | None = real(None, above=0.0, most=MOST_STEP, or_none=True)
+    beta: float | None = real(None, least=0.0, most=MOST_STEP, or_none=True)
+    gamma: float | None = real(None, least=0.0, most=1.0, or_none=True)
+    delta: float = real(0.05, least=TINY, most=1.0)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        if self.eta is not None:
-            real_number("eta", self.eta, above=0.0)
-        if self.beta is not None:
-            real_number("beta", self.beta, least=0.0)
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, least=0.0, most=1.0)
-        real_number("delta", self.delta, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:

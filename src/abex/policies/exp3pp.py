@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
+from abex.policies.schema import Chances, Count, MeanOf, Rebuilt, Scratch, Within
 from abex.policies.softmax import pick
 
 
 class GapState(NamedTuple):
     """Estimated losses, plain means of the losses, the law of the last decision, and the constants."""
 
-    losses: PerArm  # float64 (K,), importance-weighted sums
-    pulls: PerArm  # float64 (K,)
-    mean_losses: PerArm  # float64 (K,), unweighted
-    chances: PerArm  # float64 (K,)
-    floors: PerArm  # float64 (K,), scratch: exploration rate of each arm
-    untried: NDArray[np.int64]  # (1,), arms never pulled
+    losses: Annotated[PerArm, Within()]  # float64 (K,), importance-weighted sums
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    mean_losses: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), unweighted
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    floors: Annotated[PerArm, Scratch()]  # float64 (K,), exploration rate of each arm
+    untried: Annotated[NDArray[np.int64], Rebuilt()]  # (1,), arms never pulled
     first: float
     second: float
+
+    def restored(self, fresh: GapState) -> GapState:
+        """Arms never pulled are counted."""
+        return self._replace(untried=np.array([np.count_nonzero(self.pulls == 0.0)]))
 
 
 def gap_state(n_arms: int, first: float, second: float) -> GapState:
@@ -117,15 +122,11 @@ class Exp3PlusPlus(Policy[GapState]):
     [0.46, 0.54]
     """
 
-    a: float = 3.0
-    b: float = 256.0
+    a: float = real(3.0, least=TINY, most=HUGE)
+    b: float = real(256.0, least=TINY, most=HUGE)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("EXP3++",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=0.0)
-        real_number("b", self.b, above=0.0)
 
     def start(self, setting: Setting) -> GapState:
         """No loss yet."""
@@ -199,12 +200,9 @@ class Exp3PlusPlus2014(Policy[GapState]):
     [0.5, 0.5]
     """
 
-    c: float = 1.0 / 32.0
+    c: float = real(1.0 / 32.0, least=TINY, most=HUGE)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, above=0.0)
 
     def start(self, setting: Setting) -> GapState:
         """No loss yet."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, chance_seen, turn_of
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import (
     best_spread,
@@ -22,6 +22,7 @@ from abex.policies.known_graph import (
     known_graph,
     typical_graphs,
 )
+from abex.policies.schema import Chances, Law, Within
 from abex.policies.softmax import boltzmann_weights, pick
 
 LEAST_CHANCE = (
@@ -32,10 +33,10 @@ LEAST_CHANCE = (
 class CoverState(NamedTuple):
     """Log-weights mixed with an exploration law, one for each of the graphs that take turns."""
 
-    scores: PerArm  # float64 (K,), log-weights
-    chances: PerArm  # float64 (K,), probabilities of the last select
-    spread: NDArray[np.float64]  # (period, K) or (1, K), where to explore
-    mixing: NDArray[np.float64]  # (period,) or (1,), how much
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
+    chances: Annotated[PerArm, Chances()]  # float64 (K,), probabilities of the last select
+    spread: Annotated[NDArray[np.float64], Law()]  # (period, K) or (1, K), where to explore
+    mixing: Annotated[NDArray[np.float64], Within(0.0, 1.0)]  # (period,) or (1,), how much
     step: float
     graph: Changing
 
@@ -115,7 +116,7 @@ class ELP(_GraphWeights):
     Notes
     -----
     Cost O(K) per step and the in-degrees of the observed arms. Before, the program is solved once for each graph: by
-    HiGHS, or up to 0.05 % with a proof where that takes too long. Plays graphs that repeat, not graphs drawn
+    HiGHS, or up to 0.05 % with a proof where that takes too many steps. Plays graphs that repeat, not graphs drawn
     at each step.
 
     Examples
@@ -126,16 +127,10 @@ class ELP(_GraphWeights):
     [0.325, 0.225, 0.225, 0.225]
     """
 
-    beta: float | None = None
-    independence: float | None = None
+    beta: float | None = real(None, above=0.0, most=0.5, or_none=True)
+    independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     changing_graphs = "repeating"
     names_matter = True  # the program may have several solutions
-
-    def __post_init__(self) -> None:
-        if self.beta is not None:
-            real_number("beta", self.beta, above=0.0, most=0.5)
-        if self.independence is not None:
-            real_number("independence", self.independence, above=0.0)
 
     @property
     def needs_horizon(self) -> bool:
@@ -209,15 +204,9 @@ class Exp3SET(_GraphWeights):
     [0.344, 0.311, 0.344]
     """
 
-    eta: float | None = None
-    independence: float | None = None
+    eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
+    independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     also_known_as = ("EXP3-SET",)
-
-    def __post_init__(self) -> None:
-        if self.eta is not None:
-            real_number("eta", self.eta, above=0.0)
-        if self.independence is not None:
-            real_number("independence", self.independence, above=0.0)
 
     @property
     def needs_horizon(self) -> bool:
@@ -273,15 +262,9 @@ class Exp3G(_GraphWeights):
     [0.5, 0.5]
     """
 
-    gamma: float | None = None
-    independence: float | None = None
+    gamma: float | None = real(None, above=0.0, most=0.5, or_none=True)
+    independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     also_known_as = ("EXP3.G",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=0.5)
-        if self.independence is not None:
-            real_number("independence", self.independence, above=0.0)
 
     @property
     def needs_horizon(self) -> bool:

@@ -5,32 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, chance_seen, observers, reveal_changing, turn_of
 from abex.kernels import kernel
+from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
+from abex.policies.schema import Chances, Fixed, Scratch, UpToArms, Within
 from abex.policies.softmax import boltzmann_weights, pick
 
 
 class DominatingState(NamedTuple):
     """Log-weights for each class of dominating sets, the sets, and the law of the last decision."""
 
-    scores: NDArray[np.float64]  # (classes, K), log-weights of the class of sets with 2^b <= size < 2^(b+1)
-    chances: PerArm  # float64 (K,), probabilities of the last select
-    size: NDArray[np.int64]  # (1,), size of the dominating set of the last select
-    sets: NDArray[np.int64]  # (period, K), a dominating set for each graph, or scratch for drawn graphs
-    sizes: NDArray[np.int64]  # (period,)
-    gains: NDArray[np.int64]  # (K,), scratch
-    hidden: NDArray[np.bool_]  # (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
-    others: NDArray[np.int32]  # (K,), scratch
+    scores: Annotated[
+        NDArray[np.float64], Within()
+    ]  # (classes, K), log-weights of the class of sets with 2^b <= size < 2^(b+1)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,), probabilities of the last select
+    size: Annotated[
+        NDArray[np.int64], UpToArms(least=1)
+    ]  # (1,), size of the dominating set of the last select
+    sets: Annotated[
+        NDArray[np.int64], Fixed()
+    ]  # (period, K), a dominating set for each graph, or scratch for drawn graphs
+    sizes: Annotated[NDArray[np.int64], Fixed()]  # (period,)
+    gains: Annotated[NDArray[np.int64], Scratch()]  # (K,)
+    hidden: Annotated[NDArray[np.bool_], Scratch()]  # (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
+    others: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     gamma: float  # nan: tuned to the horizon
     horizon: float
     graph: Changing
@@ -138,16 +145,12 @@ class Exp3DOM(Policy[DominatingState]):
     [0.4, 0.2, 0.2, 0.2]
     """
 
-    gamma: float | None = None
+    gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     needs_graph = True
     resizable = False
     remembers = ("chances", "size")
     names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
-
-    def __post_init__(self) -> None:
-        if self.gamma is not None:
-            real_number("gamma", self.gamma, above=0.0, most=1.0)
 
     @property
     def needs_horizon(self) -> bool:

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, chance_seen, reveal_changing
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import known_graph
+from abex.policies.schema import Chances, Count, MeanOf, Scratch, UpToArms, Within
 from abex.policies.softmax import pick
 
 
 class GapGraphState(NamedTuple):
     """Estimated losses, plain means of the losses, the exploration set, and the law of the last decision."""
 
-    losses: PerArm  # float64 (K,), importance-weighted sums
-    pulls: PerArm  # float64 (K,), observations
-    mean_losses: PerArm  # float64 (K,), unweighted
-    chances: PerArm  # float64 (K,)
-    gaps: NDArray[np.float64]  # (K,), scratch
-    order: NDArray[np.int64]  # (K,), scratch: arms by gap
-    hidden: NDArray[np.bool_]  # (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
-    size: NDArray[np.float64]  # (1,), size of the exploration set of the last select
-    spent: NDArray[np.float64]  # (1,), sum of these sizes
-    unseen: NDArray[np.int64]  # (1,), arms never observed before this step
+    losses: Annotated[PerArm, Within()]  # float64 (K,), importance-weighted sums
+    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
+    mean_losses: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), unweighted
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    gaps: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+    order: Annotated[NDArray[np.int64], Scratch()]  # (K,), arms by gap
+    hidden: Annotated[NDArray[np.bool_], Scratch()]  # (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
+    size: Annotated[NDArray[np.float64], UpToArms()]  # (1,), size of the exploration set of the last select
+    spent: Annotated[NDArray[np.float64], Within(0.0, 1e18)]  # (1,), sum of these sizes
+    unseen: Annotated[NDArray[np.int64], UpToArms()]  # (1,), arms never observed before this step
     a: float
     b: float
     graph: Changing
@@ -135,17 +136,13 @@ class Exp3GPlusPlus(Policy[GapGraphState]):
     [0.625, 0.375]
     """
 
-    a: float = 3.0
-    b: float = 256.0
+    a: float = real(3.0, least=TINY, most=HUGE)
+    b: float = real(256.0, least=TINY, most=HUGE)
     needs_graph = True
     resizable = False
     remembers = ("chances", "size", "unseen")
     names_matter = True  # arms with equal gap estimates are scanned by number
     also_known_as = ("EXP3.G++",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=0.0)
-        real_number("b", self.b, above=0.0)
 
     def start(self, setting: Setting) -> GapGraphState:
         """Nothing observed."""

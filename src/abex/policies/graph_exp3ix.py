@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,16 @@ from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.known_graph import known_graph
+from abex.policies.schema import Chances, Within
 from abex.policies.softmax import pick
 
 
 class ImplicitState(NamedTuple):
     """Estimated losses, the law of the last decision, and the sum that sets the rate."""
 
-    losses: PerArm  # float64 (K,)
-    chances: PerArm  # float64 (K,)
-    spent: NDArray[np.float64]  # (1,), sum of Q_s over the steps so far
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    spent: Annotated[NDArray[np.float64], Within(0.0, 1e18)]  # (1,), sum of Q_s over the steps so far
     graph: Changing
 
 

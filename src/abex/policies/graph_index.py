@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
+from abex.parameters import HUGE, real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.index_policy import learn_width
+from abex.policies.index_policy import learn_width, widths
 from abex.policies.known_graph import known_graph
-from abex.policies.thompson import learn_beta, update_of_many
+from abex.policies.schema import Checked, Count, Grown, MeanOf, Rebuilt, Scratch
+from abex.policies.thompson import MOST_PRIOR, learn_beta, update_of_many
 from abex.policies.thompson_levels import BetaLevels, new_beta_levels, select_beta
 from abex.randomness import argmax, below
 
@@ -25,13 +26,17 @@ from abex.randomness import argmax, below
 class AimedMeans(NamedTuple):
     """Means with their widths, the graph, and room for the arms that show another."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
-    score: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    narrow: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     scale: float
     graph: Changing
+
+    def restored(self, fresh: AimedMeans) -> AimedMeans:
+        """The widths follow from the observations."""
+        return self._replace(narrow=widths(self.pulls))
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,10 @@ class UCBMaxN(Policy[AimedMeans]):
     (True, 1)
     """
 
-    scale: float = 2.0
+    scale: float = real(2.0, least=0.0, most=HUGE)
     needs_graph = True
     resizable = False
     also_known_as = ("UCB-MaxN",)
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
 
     def start(self, setting: Setting) -> AimedMeans:
         """Record of means; unseen arms stand at +inf."""
@@ -109,10 +111,10 @@ class UCBMaxN(Policy[AimedMeans]):
 class AimedBeta(NamedTuple):
     """Beta posteriors, the graph, and room for the arms that show another."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     resample: bool
     graph: Changing
 
@@ -147,16 +149,12 @@ class TSMaxN(Policy[AimedBeta]):
     (True, 1)
     """
 
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     needs_graph = True
     resizable = False
     also_known_as = ("TS-MaxN",)
-
-    def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
 
     def start(self, setting: Setting) -> AimedBeta:
         """The prior, for every arm."""
@@ -200,9 +198,9 @@ class TSMaxN(Policy[AimedBeta]):
 class MixedBeta(NamedTuple):
     """Beta posteriors and the share of uniform pulls (nan: it follows the step)."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     resample: bool
     epsilon: float
 
@@ -210,8 +208,12 @@ class MixedBeta(NamedTuple):
 class MixedLevels(NamedTuple):
     """The same where only arms that can win are drawn."""
 
-    posterior: BetaLevels
+    posterior: Annotated[BetaLevels, Checked()]
     epsilon: float
+
+    def restored(self, fresh: MixedLevels) -> MixedLevels:
+        """What follows from the posteriors is checked, or made anew."""
+        return self._replace(posterior=self.posterior.restored(fresh.posterior))
 
 
 @kernel
@@ -269,17 +271,11 @@ class TSU(Policy[Any]):
     (80, 1)
     """
 
-    epsilon: float | None = None
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     also_known_as = ("TS-U",)
-
-    def __post_init__(self) -> None:
-        if self.epsilon is not None:
-            real_number("epsilon", self.epsilon, least=0.0, most=1.0)
-        real_number("successes", self.successes, above=0.0)
-        real_number("failures", self.failures, above=0.0)
 
     def _many(self, setting: Setting) -> bool:
         # below 1 the density has no tangent above it

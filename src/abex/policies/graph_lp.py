@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import best_cover, known_graph, only_graph
 from abex.policies.leader import share_among_leaders
 from abex.policies.means import learn_mean
+from abex.policies.schema import HAIR, MOST_COUNT, AsStarted, Count, MeanOf, Scratch, Within, agree
 from abex.policies.softmax import pick
 from abex.randomness import argmax
 
@@ -22,11 +23,21 @@ from abex.randomness import argmax
 class CoveredMeans(NamedTuple):
     """Means, the weights of the program, their sum, and the numerator of the exploration rate."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    cover: NDArray[np.float64]  # (K,)
-    total: float
-    rate: float
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    cover: Annotated[NDArray[np.float64], Within(0.0, 1.0 + HAIR)]  # (K,)
+    total: Annotated[float, Within(1.0 - HAIR, MOST_COUNT)]
+    rate: Annotated[float, Within(0.0)]
+
+    def restored(self, fresh: CoveredMeans) -> CoveredMeans:
+        """The weights have their sum."""
+        check_sum(self.cover, self.total)
+        return self
+
+
+def check_sum(cover: NDArray[np.float64], total: float) -> None:
+    """See that a cover from a file has the sum that it says."""
+    agree(abs(float(cover.sum()) - total) <= 1e-6 * total, "cover must have the sum total")
 
 
 @dataclass(frozen=True)
@@ -59,17 +70,13 @@ class EpsilonGreedyLP(Policy[CoveredMeans]):
     0
     """
 
-    c: float = 5.1
-    d: float = 0.25
+    c: float = real(5.1, above=0.0, most=HUGE)
+    d: float = real(0.25, least=TINY, most=1.0)
     needs_graph = True
     resizable = False
     changing_graphs = "none"
     names_matter = True  # the program may have several solutions
     also_known_as = ("eps-greedy-LP",)
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, above=0.0)
-        real_number("d", self.d, above=0.0, most=1.0)
 
     def start(self, setting: Setting) -> CoveredMeans:
         """Nothing observed, the program solved."""
@@ -108,15 +115,33 @@ DONE = 3  # 1 when no phase is left
 class PhaseState(NamedTuple):
     """Means, the arms still in play, own pulls, the weights of the program, and the clock."""
 
-    pulls: PerArm  # float64 (K,), observations
-    means: PerArm  # float64 (K,)
-    active: NDArray[np.bool_]  # (K,)
-    played: NDArray[np.float64]  # (K,), own pulls
-    cover: NDArray[np.float64]  # (K,)
-    score: NDArray[np.float64]  # (K,), scratch
-    clock: NDArray[np.int64]  # (4,)
-    total: float
+    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    active: Annotated[NDArray[np.bool_], AsStarted()]  # (K,)
+    played: Annotated[NDArray[np.float64], Count()]  # (K,), own pulls
+    cover: Annotated[NDArray[np.float64], Within(0.0, 1.0 + HAIR)]  # (K,)
+    score: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+    clock: Annotated[NDArray[np.int64], Count()]  # (4,)
+    total: Annotated[float, Within(1.0 - HAIR, MOST_COUNT)]
     horizon: float
+
+    def restored(self, fresh: PhaseState) -> PhaseState:
+        """Arms in play are counted; while there are phases left, the cursor is at an arm."""
+        left = int(np.count_nonzero(self.active))
+        self.clock[LEFT] = left
+        agree(left >= 1 and self.clock[DONE] <= 1, "clock must leave an arm")
+        if self.clock[DONE] == 0:
+            agree(left > 1 and self.horizon >= math.e, "clock must end with the last arm")
+            agree(self.clock[CURSOR] < self.pulls.size, "clock must stand at an arm")
+            agree(int(self.clock[PHASE]) <= last_phase(self.horizon), "clock must name a phase")
+        check_sum(self.cover, self.total)
+        return self
+
+
+@kernel
+def last_phase(horizon: float) -> int:
+    """The phase after which there is no other."""
+    return math.floor(0.5 * math.log2(horizon / math.e))
 
 
 @kernel
@@ -157,7 +182,7 @@ def next_due(state: Any) -> None:
                 clock[LEFT] -= 1
         clock[PHASE] += 1
         clock[CURSOR] = 0
-        if clock[LEFT] == 1 or clock[PHASE] > math.floor(0.5 * math.log2(state.horizon / math.e)):
+        if clock[LEFT] == 1 or clock[PHASE] > last_phase(state.horizon):
             clock[DONE] = 1
 
 

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, real
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.leader import FEW_ARMS, leader, learn_leader, share_among_leaders
 from abex.policies.means import learn_mean
+from abex.policies.schema import HAIR, Arms, Count, MeanOf, Within
 from abex.randomness import argmax, below
 
 
 class LeaderMeans(NamedTuple):
     """Means with a remembered leader (see `leader`), and the exploration rate with whether it decays."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    lead: NDArray[np.int64]  # (1,)
-    runner_up: NDArray[np.float64]  # (1,)
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    lead: Annotated[NDArray[np.int64], Arms(least=-1)]  # (1,)
+    runner_up: Annotated[NDArray[np.float64], Within(-1.0, 1.0 + HAIR)]  # (1,)
     rate: float
     decays: bool
+
+    def restored(self, fresh: LeaderMeans) -> LeaderMeans:
+        """A leader that does not lead is looked for again."""
+        lead = int(self.lead[0])
+        others = np.delete(self.means, lead) if lead >= 0 else self.means
+        if lead >= 0 and not self.means[lead] > self.runner_up[0] >= others.max(initial=-1.0):
+            self.lead[0] = -1
+        return self
 
 
 def leader_means(n_arms: int, rate: float, decays: bool) -> LeaderMeans:
@@ -155,10 +164,7 @@ class EpsilonGreedy(_EpsilonGreedy):
     [0.1, 0.9]
     """
 
-    epsilon: float = 0.1
-
-    def __post_init__(self) -> None:
-        real_number("epsilon", self.epsilon, least=0.0, most=1.0)
+    epsilon: float = real(0.1, least=0.0, most=1.0)
 
     def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
@@ -194,12 +200,8 @@ class DecayingEpsilonGreedy(_EpsilonGreedy):
     [0.5, 0.5]
     """
 
-    c: float = 5.0
-    d: float = 0.5
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, above=0.0)
-        real_number("d", self.d, above=0.0, most=1.0)
+    c: float = real(5.0, above=0.0, most=HUGE)
+    d: float = real(0.5, least=TINY, most=1.0)
 
     def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, whole_number
+from abex.errors import UserError
 from abex.graphs.feedback import Changing, reveal_changing
 from abex.kernels import kernel
+from abex.parameters import truth, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
+from abex.policies.schema import Fixed, Grown, Rebuilt, Scratch
 from abex.policies.softmax import pick
 from abex.policies.thompson import learn_beta
 from abex.theory.lower_bounds import bernoulli_kl
@@ -26,23 +28,31 @@ UNLIKELY = 1e-60  # arms that are best with less chance tell nothing
 class InformationState(NamedTuple):
     """Beta posteriors, their shapes on a grid, and what a step works out from them."""
 
-    successes: PerArm  # float64 (K,)
-    failures: PerArm  # float64 (K,)
-    density: NDArray[np.float64]  # (K, grid), posterior chance of a cell
-    log_below: NDArray[np.float64]  # (K, grid), log of the chance to be below the middle of a cell
-    mean_below: NDArray[np.float64]  # (K, grid), mean given that
-    logs: NDArray[np.float64]  # (2, grid), ln x and ln(1 - x) in the middle of the cells
-    joint: NDArray[np.float64]  # (grid,), scratch
-    share: NDArray[np.float64]  # (K,), scratch: chance that the arm is best
-    means: NDArray[np.float64]  # (K,), scratch
-    given: NDArray[np.float64]  # (K, K), scratch: mean of arm j given that arm k is best
-    regret: NDArray[np.float64]  # (K,), scratch: expected regret of a pull
-    told: NDArray[np.float64]  # (K,), scratch: information in an arm's reward
-    gain: NDArray[np.float64]  # (K,), scratch: information in a pull
-    chances: PerArm  # float64 (K,), scratch
-    who: NDArray[np.int32]  # (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,)
+    failures: Annotated[PerArm, Grown()]  # float64 (K,)
+    density: Annotated[NDArray[np.float64], Rebuilt()]  # (K, grid), posterior chance of a cell
+    log_below: Annotated[
+        NDArray[np.float64], Rebuilt()
+    ]  # (K, grid), log of the chance to be below the middle of a cell
+    mean_below: Annotated[NDArray[np.float64], Rebuilt()]  # (K, grid), mean given that
+    logs: Annotated[NDArray[np.float64], Fixed()]  # (2, grid), ln x and ln(1 - x) in the middle of the cells
+    joint: Annotated[NDArray[np.float64], Scratch()]  # (grid,)
+    share: Annotated[NDArray[np.float64], Scratch()]  # (K,): chance that the arm is best
+    means: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+    given: Annotated[NDArray[np.float64], Scratch()]  # (K, K): mean of arm j given that arm k is best
+    regret: Annotated[NDArray[np.float64], Scratch()]  # (K,): expected regret of a pull
+    told: Annotated[NDArray[np.float64], Scratch()]  # (K,): information in an arm's reward
+    gain: Annotated[NDArray[np.float64], Scratch()]  # (K,): information in a pull
+    chances: Annotated[PerArm, Scratch()]  # float64 (K,)
+    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     resample: bool
     graph: Changing
+
+    def restored(self, fresh: InformationState) -> InformationState:
+        """The shapes follow from the posteriors."""
+        for arm in np.flatnonzero((self.successes != fresh.successes) | (self.failures != fresh.failures)):
+            shape_on_grid(self, int(arm))
+        return self
 
 
 @kernel
@@ -194,15 +204,12 @@ class IDSN(Policy[InformationState]):
     0
     """
 
-    grid: int = 100
-    resample: bool = True
+    grid: int = whole(100, least=10, most=10_000)
+    resample: bool = truth(True)
     needs_graph = True
     resizable = False
     names_matter = True  # of laws that are as good, the first is taken
     also_known_as = ("IDS-N",)
-
-    def __post_init__(self) -> None:
-        whole_number("grid", self.grid, least=10, most=10_000)
 
     def start(self, setting: Setting) -> InformationState:
         """Uniform priors."""

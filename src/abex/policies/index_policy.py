@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from abex.kernels import kernel
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
 from abex.policies.means import learn_mean
+from abex.policies.schema import MOST_COUNT, Count, MeanOf, Rebuilt, Scratch, Within
 from abex.policies.tournament import (
     VARIANCE,
     IndexState,
@@ -25,14 +26,23 @@ from abex.policies.tournament import (
 _NONE = np.zeros(0)
 
 
+def widths(pulls: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/sqrt(pulls), and 0 where there were none."""
+    return np.where(pulls > 0.0, 1.0 / np.sqrt(np.maximum(pulls, 1.0)), 0.0)
+
+
 class WidthMeans(NamedTuple):
     r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    narrow: PerArm  # float64 (K,), 1/sqrt(pulls)
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    narrow: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     scale: float
+
+    def restored(self, fresh: WidthMeans) -> WidthMeans:
+        """The widths follow from the observations."""
+        return self._replace(narrow=widths(self.pulls))
 
 
 @kernel
@@ -45,10 +55,10 @@ def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any
 class VarianceMeans(NamedTuple):
     """Means and sums of squared deviations (Welford)."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    spread: PerArm  # float64 (K,), sum of (x - mean)^2
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    spread: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,), sum of (x - mean)^2
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     zeta: float
     c: float
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, real
 from abex.policies import crossover
 from abex.policies.base import Setting
 from abex.policies.index_policy import IndexPolicy
@@ -46,11 +46,8 @@ class KLUCB(IndexPolicy):
     (18, 1)
     """
 
-    c: float = 0.0
+    c: float = real(0.0, least=0.0, most=HUGE)
     also_known_as = ("KL-UCB", "KL-UCB-N")
-
-    def __post_init__(self) -> None:
-        real_number("c", self.c, least=0.0)
 
     def _plain(self, setting: Setting) -> Means:
         """Record of means; unseen arms stand at +inf."""

@@ -26,12 +26,13 @@ numbers that are set, never accumulated as fractions: nothing drifts, however lo
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, rare_kernel
+from abex.policies.schema import Checked
 from abex.randomness import below
 
 LEVELS = 256
@@ -45,6 +46,9 @@ WINDOW = 1.0 + 1.0 / 32.0  # rates for which a table of bounds holds
 PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the levels may have to wait for it
 DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
 MOST_ABOVE = 64  # arms that wait
+MOST_TRIALS = (
+    1000  # a draw needs about 1.2; where bounds are useless, as beside values of 1000, all arms are looked at
+)
 UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
 
 # The places of `Levels.clock`: first level in use (or one before it), end of the used pool, whether all arms
@@ -56,20 +60,28 @@ ANCHOR, SCALE, FILED, LOW, HIGH, ZERO, ONE, TOTAL = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class Levels(NamedTuple):
-    """Arms filed by value, and bounds on their weights."""
+    """Arms filed by value, and bounds on their weights; `sound_levels` checks what a file holds of them."""
 
-    level: NDArray[np.int32]  # (K,), the level of an arm, TAIL or FRESH
-    place: NDArray[np.int32]  # (K,), where it stands in the list of its level
-    order: NDArray[np.int32]  # (K,), first the arms never observed, then the others
-    pool: NDArray[np.int32]  # the lists of the levels
-    start: NDArray[np.int64]  # (LEVELS,), where a level's list begins in the pool
-    room: NDArray[np.int64]  # (LEVELS,), how long it may get there
-    arms: NDArray[np.int64]  # (LEVELS + 2,), arms of each level, of the tail, and never observed
-    upper: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is larger (in units of mass)
-    lower: NDArray[np.float64]  # (LEVELS + 2,), no weight of the level is smaller
-    mass: NDArray[np.float64]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
-    clock: NDArray[np.int64]  # (6,)
-    grid: NDArray[np.float64]  # (7,): value at the top, levels per unit, rates, value of weight 1, unit
+    level: Annotated[NDArray[np.int32], Checked()]  # (K,), the level of an arm, TAIL or FRESH
+    place: Annotated[NDArray[np.int32], Checked()]  # (K,), where it stands in the list of its level
+    order: Annotated[NDArray[np.int32], Checked()]  # (K,), first the arms never observed, then the others
+    pool: Annotated[NDArray[np.int32], Checked()]  # the lists of the levels
+    start: Annotated[NDArray[np.int64], Checked()]  # (LEVELS,), where a level's list begins in the pool
+    room: Annotated[NDArray[np.int64], Checked()]  # (LEVELS,), how long it may get there
+    arms: Annotated[
+        NDArray[np.int64], Checked()
+    ]  # (LEVELS + 2,), arms of each level, of the tail, and never observed
+    upper: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (LEVELS + 2,), no weight of the level is larger (in units of mass)
+    lower: Annotated[NDArray[np.float64], Checked()]  # (LEVELS + 2,), no weight of the level is smaller
+    mass: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (LEVELS + 2,), what a level weighs in a trial, whole numbers
+    clock: Annotated[NDArray[np.int64], Checked()]  # (6,)
+    grid: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (7,): value at the top, levels per unit, rates, value of weight 1, unit
 
 
 def new_levels(observations: NDArray[np.float64], initial: float) -> Levels:
@@ -358,6 +370,27 @@ def try_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     return -1
 
 
+@rare_kernel
+def scan_arms(values: Any, rate: float, rng: Any) -> int:
+    """A draw of the same law that looks at every arm."""
+    top = values[0]
+    for k in range(1, values.size):
+        top = max(top, values[k])
+    total = 0.0
+    for k in range(values.size):
+        total += math.exp(rate * (values[k] - top))
+    rest = rng.random() * total
+    last = 0
+    for k in range(values.size):
+        weight = math.exp(rate * (values[k] - top))
+        if weight > 0.0:
+            last = k
+        rest -= weight
+        if rest < 0.0:
+            break
+    return last
+
+
 @kernel
 def draw_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     """An arm with probability proportional to ``exp(rate * values[arm])``."""
@@ -365,7 +398,8 @@ def draw_arm(levels: Any, values: Any, rate: float, rng: Any) -> int:
     if fresh > 0 and values[levels.order[0]] == math.inf:  # before all others
         return int(levels.order[below(fresh, rng)])
     make_fit(levels, values, rate)
-    arm = -1
-    while arm < 0:
+    for _ in range(MOST_TRIALS):
         arm = try_arm(levels, values, rate, rng)
-    return arm
+        if arm >= 0:
+            return arm
+    return scan_arms(values, rate, rng)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from abex.kernels import kernel
 from abex.policies.base import PerArm
+from abex.policies.schema import Count, MeanOf, Scratch
 
 
 class Means(NamedTuple):
     """Observations and mean reward of each arm. An unobserved arm's mean is the policy's initial value."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     scale: float
 
 

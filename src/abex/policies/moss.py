@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import real_number, whole_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies import crossover
 from abex.policies.base import PerArm, Setting
 from abex.policies.index_policy import IndexPolicy
 from abex.policies.indices import moss_bound
 from abex.policies.means import learn_mean
+from abex.policies.schema import Count, MeanOf, Scratch
 from abex.policies.tournament import MINIMAX
 from abex.randomness import argmax
 
@@ -22,9 +23,9 @@ from abex.randomness import argmax
 class MossState(NamedTuple):
     """Means, and what the logarithm of MOSS compares the observations with."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,), +inf before the first observation
-    score: PerArm  # float64 (K,), scratch
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     horizon: float  # nan: the current step
     factor: float
 
@@ -48,7 +49,8 @@ class MOSS(IndexPolicy):
     Parameters
     ----------
     horizon : int or None
-        The number of steps H to tune for; None takes the horizon of the run.
+        The number of steps H to tune for; None takes the horizon of the run. Beyond H the bounds keep vanishing at
+        H / K observations: a run that is longer is warned about, and `report` counts the observations past H.
 
     References
     ----------
@@ -66,11 +68,7 @@ class MOSS(IndexPolicy):
     (18, 1)
     """
 
-    horizon: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.horizon is not None:
-            whole_number("horizon", self.horizon, least=1)
+    horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
 
     @property
     def needs_horizon(self) -> bool:
@@ -88,6 +86,12 @@ class MOSS(IndexPolicy):
 
     def _many(self, setting: Setting) -> bool:
         return setting.n_arms > crossover.MINIMAX
+
+    def report(self, state: Any) -> dict[str, float]:
+        """How many observations came after the horizon that the policy names, if it names one."""
+        if self.horizon is None:
+            return {}
+        return {"observations past horizon": max(0.0, float(state.pulls.sum()) - self.horizon)}
 
     select = staticmethod(moss_select)
     update = staticmethod(learn_mean)
@@ -120,11 +124,8 @@ class AnytimeMOSS(IndexPolicy):
     (18, 1)
     """
 
-    a: float = 1.35
+    a: float = real(1.35, above=-1.0, most=HUGE)
     also_known_as = ("MOSS-anytime",)
-
-    def __post_init__(self) -> None:
-        real_number("a", self.a, above=-1.0)
 
     def _plain(self, setting: Setting) -> MossState:
         """Record of means; unseen arms stand at +inf."""

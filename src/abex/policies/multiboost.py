@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number, whole_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.schema import Chances, Count, Rebuilt, Within, agree
 from abex.policies.softmax import boltzmann_weights, normalised, pick
 
 
 class MultiBoostState(NamedTuple):
     """Log-weights, unnormalised chances, which arms the first sweep has tried, and the constants."""
 
-    scores: PerArm  # float64 (K,)
-    chances: PerArm  # float64 (K,), not normalised
-    untried: PerArm  # float64 (K,), 1 before the arm's first pull
-    left: NDArray[np.int64]  # (1,), arms not yet tried
+    scores: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,), not normalised
+    untried: Annotated[PerArm, Count()]  # float64 (K,), 1 before the arm's first pull
+    left: Annotated[NDArray[np.int64], Rebuilt()]  # (1,), arms not yet tried
     gamma: float
     alpha: float
     horizon: float
+
+    def restored(self, fresh: MultiBoostState) -> MultiBoostState:
+        """Arms not yet tried are counted."""
+        agree(bool((self.untried <= 1.0).all()), "untried must be 0 or 1")
+        return self._replace(left=np.array([np.count_nonzero(self.untried)]))
 
 
 @kernel
@@ -74,16 +80,11 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     [0.333, 0.333, 0.333]
     """
 
-    gamma: float = 0.1
-    alpha: float = 0.4
-    horizon: int = 100
+    gamma: float = real(0.1, least=0.0, most=1.0)
+    alpha: float = real(0.4, least=0.0, most=HUGE)
+    horizon: int = whole(100, least=1, most=MOST_STEPS)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        real_number("gamma", self.gamma, least=0.0, most=1.0)
-        real_number("alpha", self.alpha, least=0.0)
-        whole_number("horizon", self.horizon, least=1)
 
     def start(self, setting: Setting) -> MultiBoostState:
         """Nothing tried yet."""

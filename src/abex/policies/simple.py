@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import whole_number
 from abex.kernels import kernel
+from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
+from abex.policies.schema import Count, Fixed, MeanOf, Scratch, UpToArms, agree
 from abex.randomness import argmax, below
 
 
 class ArmCount(NamedTuple):
     """All that uniform choice knows."""
 
-    n_arms: int
+    n_arms: Annotated[int, Fixed()]
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,19 @@ class Uniform(Policy[ArmCount]):
 class Commitment(NamedTuple):
     """Means, the observations due per arm, and ``progress`` = [arms still short of them, committed arm]."""
 
-    pulls: PerArm  # float64 (K,)
-    means: PerArm  # float64 (K,)
-    score: PerArm  # float64 (K,), scratch
-    progress: NDArray[np.int64]  # (2,)
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    progress: Annotated[NDArray[np.int64], UpToArms(least=-1)]  # (2,)
     due: float
+
+    def restored(self, fresh: Commitment) -> Commitment:
+        """Arms short of their observations are counted; an arm is committed when there is none."""
+        short = int(np.count_nonzero(self.pulls < self.due))
+        agree((self.progress[1] >= 0) == (short == 0), "an arm must be committed when none is short")
+        agree(self.progress[1] < self.pulls.size, "progress must name an arm")
+        self.progress[0] = short
+        return self
 
 
 @dataclass(frozen=True)
@@ -108,13 +117,9 @@ class ExploreThenCommit(Policy[Commitment]):
     1
     """
 
-    observations: int | None = None
+    observations: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     resizable = False
     also_known_as = ("ETC",)
-
-    def __post_init__(self) -> None:
-        if self.observations is not None:
-            whole_number("observations", self.observations, least=1)
 
     @property
     def needs_horizon(self) -> bool:

@@ -10,13 +10,14 @@ steps of one arm.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, rare_kernel
 from abex.policies.base import PerArm
+from abex.policies.schema import Chances, Rebuilt, Within, agree
 from abex.randomness import below
 
 FARTHEST = 200.0  # log-weights that far from the reference move it
@@ -25,22 +26,48 @@ FARTHEST = 200.0  # log-weights that far from the reference move it
 class Exp3Tree(NamedTuple):
     """Log-weights with their tree, and the probability of the last decision."""
 
-    scores: PerArm  # float64 (K,)
-    chances: NDArray[np.float64]  # (1,), of the chosen arm
-    tree: NDArray[np.float64]  # (2 size,), root at 1, leaf of arm k at size + k
-    reference: NDArray[np.float64]  # (1,)
+    scores: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
+    tree: Annotated[NDArray[np.float64], Rebuilt()]  # (2 size,), root at 1, leaf of arm k at size + k
+    reference: Annotated[NDArray[np.float64], Within()]  # (1,)
     mixing: float
     step: float
+
+    def restored(self, fresh: Exp3Tree) -> Exp3Tree:
+        """The weights follow from their logarithms."""
+        above = float(self.scores.max() - self.reference[0])
+        agree(0.0 <= above <= FARTHEST, "reference must be near the largest score")
+        return self._replace(tree=tree_of(self.scores - self.reference[0], fresh.tree))
 
 
 class ImplicitTree(NamedTuple):
     """Estimated losses with the tree of their weights, and the probability of the last decision."""
 
-    losses: PerArm  # float64 (K,)
-    chances: NDArray[np.float64]  # (1,), of the chosen arm
-    tree: NDArray[np.float64]  # (2 size,)
-    reference: NDArray[np.float64]  # (1,)
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
+    tree: Annotated[NDArray[np.float64], Rebuilt()]  # (2 size,)
+    reference: Annotated[NDArray[np.float64], Within()]  # (1,)
     eta: float
+
+    def restored(self, fresh: ImplicitTree) -> ImplicitTree:
+        """The weights follow from the losses."""
+        least = float(self.losses.min() - self.reference[0])
+        agree(least >= 0.0, "reference must not be above a loss")
+        tree = tree_of(-self.eta * (self.losses - self.reference[0]), fresh.tree)
+        agree(bool(tree[1] >= math.exp(-FARTHEST - 1.0)), "reference must be near the smallest loss")
+        return self._replace(tree=tree)
+
+
+def tree_of(logs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The tree of the weights with these logarithms, in the size of another one."""
+    tree = np.zeros_like(like)
+    size = tree.size >> 1
+    different, which = np.unique(logs, return_inverse=True)
+    tree[size : size + logs.size] = np.array([math.exp(log) for log in different])[which]
+    while size > 1:  # all sums, as `add_up` writes them
+        tree[size >> 1 : size] = tree[size : 2 * size : 2] + tree[size + 1 : 2 * size : 2]
+        size >>= 1
+    return tree
 
 
 def even_tree(n_arms: int) -> NDArray[np.float64]:

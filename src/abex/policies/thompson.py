@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number, true_or_false
 from abex.kernels import kernel
+from abex.parameters import real, truth
 from abex.policies import crossover
 from abex.policies.base import Kernels, PerArm, Policy, Setting
+from abex.policies.schema import Grown, Scratch
 from abex.policies.thompson_levels import learn_levels, new_beta_levels, select_beta
 from abex.randomness import argmax
 
@@ -21,9 +22,9 @@ MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier
 class BetaState(NamedTuple):
     """Parameters of each arm's Beta posterior, scratch, and whether fractions are resampled."""
 
-    successes: PerArm  # float64 (K,), prior included
-    failures: PerArm  # float64 (K,), prior included
-    score: PerArm  # float64 (K,), scratch
+    successes: Annotated[PerArm, Grown()]  # float64 (K,), prior included
+    failures: Annotated[PerArm, Grown()]  # float64 (K,), prior included
+    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     resample: bool
 
 
@@ -75,15 +76,10 @@ class Thompson(Policy[BetaState]):
     1
     """
 
-    successes: float = 1.0
-    failures: float = 1.0
-    resample: bool = True
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
-
-    def __post_init__(self) -> None:
-        real_number("successes", self.successes, above=0.0, most=MOST_PRIOR)
-        real_number("failures", self.failures, above=0.0, most=MOST_PRIOR)
-        true_or_false("resample", self.resample)
 
     def _many(self, setting: Setting) -> bool:
         # below 1 the density has no tangent above it

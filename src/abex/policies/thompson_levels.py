@@ -14,7 +14,7 @@ is none, the other arms are drawn given that they are below L. L is chosen such 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from abex.kernels import kernel, rare_kernel
 from abex.policies.exceedance import APART, NOWHERE, average_exceeding
 from abex.policies.levels import STALE, Levels, make_fit, new_levels, refile_arm, try_arm
+from abex.policies.schema import Arms, Checked, Count, Grown, Rebuilt, Scratch, Within, positions
+from abex.policies.sound_levels import sound_levels
 
 MOST_HOT = 64
 LOG_HALF = math.log(0.5)
@@ -34,22 +36,68 @@ CUT, LOG, REST, LOG_REST, DRIFT = 0, 1, 2, 3, 4
 class BetaLevels(NamedTuple):
     """Posteriors, the logarithms of their call rates, filed, the hot arms, and L."""
 
-    successes: NDArray[np.float64]  # (K,), prior included
-    failures: NDArray[np.float64]  # (K,), prior included
-    norm: NDArray[np.float64]  # (K,), logarithm of the density's constant
-    logs: NDArray[np.float64]  # (K,), ln lambda_k
-    called: NDArray[np.int64]  # (K,), the last decision that called the arm
-    place: NDArray[np.int32]  # (K,), where it stands among the hot arms, -1 elsewhere
-    hot: NDArray[np.int64]  # (MOST_HOT,)
-    levels: Levels
-    clock: NDArray[np.int64]  # (2,)
-    cut: NDArray[np.float64]  # (5,)
-    unit: NDArray[np.float64]  # (2,), see `average_exceeding`
+    successes: Annotated[NDArray[np.float64], Grown()]  # (K,), prior included
+    failures: Annotated[NDArray[np.float64], Grown()]  # (K,), prior included
+    norm: Annotated[NDArray[np.float64], Within()]  # (K,), logarithm of the density's constant
+    logs: Annotated[NDArray[np.float64], Within()]  # (K,), ln lambda_k
+    called: Annotated[NDArray[np.int64], Scratch()]  # (K,), the last decision that called the arm
+    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where it stands among the hot arms, -1 elsewhere
+    hot: Annotated[NDArray[np.int64], Arms()]  # (MOST_HOT,)
+    levels: Annotated[Levels, Checked()]
+    clock: Annotated[NDArray[np.int64], Count()]  # (2,)
+    cut: Annotated[NDArray[np.float64], Within(-NOWHERE, NOWHERE)]  # (5,)
+    unit: Annotated[NDArray[np.float64], Scratch()]  # (2,), see `average_exceeding`
     resample: bool
+
+    def restored(self, fresh: BetaLevels) -> BetaLevels:
+        """What does not follow from the posteriors and L is made anew, and so is L."""
+        seen = self.successes + self.failures > fresh.successes + fresh.failures
+        known = self._replace(clock=np.array([self.clock[HOTS], 0]))  # no arm was called by decision 1
+        if rates_hold(known) and sound_levels(known.levels, known.logs, seen, 0.0) is known.levels:
+            place = positions(known.hot, int(known.clock[HOTS]), known.place, "hot")
+            return known._replace(place=place)
+        return new_beta_levels(self.successes, self.failures, seen, self.resample)
+
+
+def rates_hold(state: BetaLevels) -> bool:
+    """Whether the stored rates and the hot arms are those of the posteriors at the level, up to rounding."""
+    a, b = state.successes, state.failures
+    cut, log, rest, log_rest, drift = (float(number) for number in state.cut)
+    hots = int(state.clock[HOTS])
+    if hots > MOST_HOT or np.unique(state.hot[:hots]).size < hots or drift < 0.0:
+        return False
+    from scipy.special import gammaln
+
+    loose = 1e-6 + 1e-12 * (a + b)  # of logarithms
+    if (np.abs(gammaln(a + b) - gammaln(a) - gammaln(b) - state.norm) > loose).any():
+        return False
+    if cut == NOWHERE:
+        return True  # the next decision chooses a level and works out all else
+    if not (0.0 < cut < 1.0 and rest > 0.0 and abs(cut + rest - 1.0) < 1e-12):
+        return False
+    if abs(math.log(cut) - log) > 1e-9 or abs(math.log(rest) - log_rest) > 1e-9:
+        return False
+    with np.errstate(all="ignore"):
+        slope = (b - 1.0) / rest - (a - 1.0) / cut
+        fall = slope * rest
+        envelope = np.log(np.where(np.abs(fall) > 1e-9, -np.expm1(-fall) / slope, rest))
+        envelope = np.where(fall < -50.0, -fall - np.log(-slope), envelope)
+        chance = np.minimum(state.norm + (a - 1.0) * log + (b - 1.0) * log_rest + envelope, 0.0)
+        rate = np.log(np.maximum(-np.log1p(-np.exp(chance)), 1e-300))
+    loose = loose + 1e-9 * np.abs(chance)
+    hot = np.zeros(a.size, bool)
+    hot[state.hot[:hots]] = True
+    certain = np.abs(chance - LOG_HALF) > loose  # whether it is hot
+    if ((chance > LOG_HALF) != hot)[certain].any() or (state.logs[hot] != APART).any():
+        return False
+    return not (np.abs(rate - state.logs) > 4.0 * loose)[~hot].any()
 
 
 def new_beta_levels(
-    successes: NDArray[np.float64], failures: NDArray[np.float64], seen: NDArray[np.bool_], resample: bool
+    successes: Annotated[NDArray[np.float64], Grown()],
+    failures: NDArray[np.float64],
+    seen: NDArray[np.bool_],
+    resample: bool,
 ) -> BetaLevels:
     """The record of arms with these posteriors."""
     n = successes.size

@@ -19,13 +19,25 @@ Arms never observed come first, in random order; the tree is first looked at whe
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, rare_kernel
 from abex.policies.indices import divergence, kl_upper_bound, moss_bound, ucb1_bound, variance_bound
+from abex.policies.schema import (
+    MOST_COUNT,
+    Count,
+    Fixed,
+    MeanOf,
+    Permutation,
+    Rebuilt,
+    Scratch,
+    Within,
+    agree,
+    positions,
+)
 from abex.randomness import below
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
@@ -43,20 +55,35 @@ SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
 class IndexState(NamedTuple):
     """What was observed, the tree of bounds, the arms never observed, and the rule with its two parameters."""
 
-    pulls: NDArray[np.float64]  # (K,)
-    means: NDArray[np.float64]  # (K,), +inf before the first observation
-    narrow: NDArray[np.float64]  # (K,), 1/sqrt(pulls)
-    spread: NDArray[np.float64]  # (K,) for UCB-V: sum of (x - mean)^2
-    nodes: NDArray[np.float64]  # (2P, 3), P a power of two; 1 is the root, P + k // together the leaf of k
-    order: NDArray[np.int32]  # (K,), first the arms never observed
-    place: NDArray[np.int32]  # (K,), where an arm stands in it
-    fresh: NDArray[np.int64]  # (1,), how many were never observed
-    now: NDArray[np.float64]  # (1,), the level of the last decision that looked at the tree
-    stack: NDArray[np.int64]  # scratch
-    rule: tuple[float, ...]  # its length is the rule: known when compiling, so that the other rules drop out
+    pulls: Annotated[NDArray[np.float64], Count()]  # (K,)
+    means: Annotated[NDArray[np.float64], MeanOf("pulls")]  # (K,), +inf before the first observation
+    narrow: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), 1/sqrt(pulls)
+    spread: Annotated[NDArray[np.float64], Within(0.0, MOST_COUNT)]  # (K,) for UCB-V: sum of (x - mean)^2
+    nodes: Annotated[
+        NDArray[np.float64], Rebuilt()
+    ]  # (2P, 3), P a power of two; 1 is the root, P + k // together the leaf of k
+    order: Annotated[NDArray[np.int32], Permutation()]  # (K,), first the arms never observed
+    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in it
+    fresh: Annotated[NDArray[np.int64], Rebuilt()]  # (1,), how many were never observed
+    now: Annotated[
+        NDArray[np.float64], Rebuilt()
+    ]  # (1,), the level of the last decision that looked at the tree
+    stack: Annotated[NDArray[np.int64], Scratch()]
+    rule: Annotated[
+        tuple[float, ...], Fixed()
+    ]  # its length is the rule: known when compiling, so that the other rules drop out
     first: float
     second: float
     together: int  # arms of a leaf
+
+    def restored(self, fresh: IndexState) -> IndexState:
+        """The first decision plays all matches: the largest index, and who shares it, is the same in any tree."""
+        unseen = self.pulls == 0.0
+        count = int(np.count_nonzero(unseen))
+        agree(bool(unseen[self.order[:count]].all()), "order must begin with the arms never observed")
+        place = positions(self.order, self.order.size, self.place, "order")
+        narrow = 1.0 / np.sqrt(np.maximum(self.pulls, 1.0))
+        return self._replace(narrow=narrow, place=place, fresh=np.array([count]))
 
 
 def new_index_state(n_arms: int, rule: int, first: float, second: float = 0.0) -> IndexState:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import one_of, real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.schema import Chances, Within, agree
 from abex.policies.softmax import normalised, pick
 
 ESTIMATORS = ("RV", "IW")
@@ -20,11 +21,17 @@ ESTIMATORS = ("RV", "IW")
 class TsallisState(NamedTuple):
     """Estimated losses, the law of the last decision, and the learning rate (over sqrt(t) if it decays)."""
 
-    losses: PerArm  # float64 (K,)
-    chances: PerArm  # float64 (K,)
+    losses: Annotated[PerArm, Within()]  # float64 (K,)
+    chances: Annotated[PerArm, Chances()]  # float64 (K,)
     rate: float
     decays: bool
     reduced: bool
+
+    def restored(self, fresh: TsallisState) -> TsallisState:
+        """The smallest loss must not drown what is subtracted from it before the first step of Newton's method."""
+        most = 2.0**50 * 2.0 / self.rate
+        agree(bool(abs(self.losses.min()) <= most), f"losses must begin below {most:g}")
+        return self
 
 
 @kernel
@@ -38,26 +45,27 @@ def tsallis_chances(state: Any, t: int, out: Any) -> None:
     """Weights 4 / (eta (L_k - x))^2 with x such that they sum to 1, by Newton's method.
 
     At x = min L - 2/eta one weight is 1, so the sum is at least 1: from there Newton's iterates fall
-    monotonically to the root of this convex function and never cross the pole.
+    monotonically to the root of this convex function and never cross the pole. What is sought is how far
+    x lies below min L: beside large losses it may be too little to be seen in x itself.
     """
     eta = tsallis_rate(state, t)
     least = state.losses[0]
     for k in range(1, out.size):
         least = min(least, state.losses[k])
-    x = least - 2.0 / eta
+    depth = 2.0 / eta
     total = 0.0
     for _ in range(100):
         total = 0.0
         slope = 0.0
         for k in range(out.size):
-            root = 2.0 / (eta * (state.losses[k] - x))
+            root = 2.0 / (eta * (state.losses[k] - least + depth))
             weight = root * root
             out[k] = weight
             total += weight
             slope += weight * root
         if total - 1.0 < 1e-12:
             break
-        x -= (total - 1.0) / (eta * slope)
+        depth += (total - 1.0) / (eta * slope)
     normalised(out, total)
 
 
@@ -123,13 +131,10 @@ class TsallisINF(Policy[TsallisState]):
     [0.04, 0.96]
     """
 
-    estimator: str = "RV"
+    estimator: str = choice("RV", ESTIMATORS)
     resizable = False
     remembers = ("chances",)
     also_known_as = ("Tsallis-INF",)
-
-    def __post_init__(self) -> None:
-        one_of("estimator", self.estimator, ESTIMATORS)
 
     def start(self, setting: Setting) -> TsallisState:
         """No loss yet."""
@@ -174,13 +179,9 @@ class INF(Policy[TsallisState]):
     [0.5, 0.5]
     """
 
-    eta: float | None = None
+    eta: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     resizable = False
     remembers = ("chances",)
-
-    def __post_init__(self) -> None:
-        if self.eta is not None:
-            real_number("eta", self.eta, above=0.0)
 
     @property
     def needs_horizon(self) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import real_number
 from abex.kernels import kernel
+from abex.parameters import HUGE, real
 from abex.policies import crossover
 from abex.policies.base import Setting
 from abex.policies.index_policy import IndexPolicy, VarianceMeans, WidthMeans, learn_spread, learn_width
@@ -50,11 +50,8 @@ class UCB1(IndexPolicy):
     1
     """
 
-    scale: float = 2.0
+    scale: float = real(2.0, least=0.0, most=HUGE)
     also_known_as = ("UCB", "UCB-N")
-
-    def __post_init__(self) -> None:
-        real_number("scale", self.scale, least=0.0)
 
     def _plain(self, setting: Setting) -> WidthMeans:
         """Record of means; unseen arms stand at +inf."""
@@ -111,13 +108,9 @@ class UCBV(IndexPolicy):
     (198, 1)
     """
 
-    zeta: float = 1.2
-    c: float = 1.0
+    zeta: float = real(1.2, above=0.0, most=HUGE)
+    c: float = real(1.0, least=0.0, most=HUGE)
     also_known_as = ("UCB-V",)
-
-    def __post_init__(self) -> None:
-        real_number("zeta", self.zeta, above=0.0)
-        real_number("c", self.c, least=0.0)
 
     def _plain(self, setting: Setting) -> VarianceMeans:
         """Record of means and spreads; unseen arms stand at +inf."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import platform
+import re
 import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +25,7 @@ from abex.files import write_atomically
 from abex.intervals import mean_of
 from abex.results import Store
 
+PLACE = re.compile(r"<!--([a-z]+)-->|/\*([a-z]+)\*/")
 MARKS = {HOLDS: "yes", FAILS: "no", OPEN: "open"}
 LAST_COLUMNS = ("exploration slots", "CPU s", "runs", "which")
 GROUPS = {"paper": "in the paper", "authors": "its authors' code", "baseline": "baseline", "own": "ours"}
@@ -49,7 +51,7 @@ def make_page(outcomes: list[Outcome], refresh: int | None = None) -> str:
         "style": _resource("style.css"),
         "script": _resource("script.js"),
         "bundle": _bundle(),
-        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/"),
+        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
         "summary": _summary(judged),
         "contents": "".join(
             f'<li><a href="#{o.experiment.id}">{_e(o.experiment.title)}</a></li>' for o, _ in judged
@@ -59,10 +61,8 @@ def make_page(outcomes: list[Outcome], refresh: int | None = None) -> str:
         "rules": "".join(f"<dt>{_e(rule)}</dt><dd>{_e(text)}</dd>" for rule, text in RULES_IN_WORDS.items()),
         "environment": _environment(),
     }
-    page = _resource("page.html")
-    for name, text in parts.items():
-        page = page.replace(f"<!--{name}-->", text).replace(f"/*{name}*/", text)
-    return page
+    # in one pass: what a part says is text, even where it looks like a place of the template
+    return PLACE.sub(lambda place: parts[place[1] or place[2]], _resource("page.html"))
 
 
 def _order(outcome: Outcome) -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""Where cells are computed: threads, processes, or the workers of a Dask cluster. Same code, same numbers.
+"""Where cells are computed: threads or processes of this machine (or a Dask cluster, `cluster`). Same code, same numbers.
 
 An executor takes batches of cells and yields, as they come, the outcomes of all that are ready; whoever consumes them is
 the only one who writes. Abandoning the generator stops the work.
@@ -6,7 +6,10 @@ the only one who writes. Abandoning the generator stops the work.
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,9 +23,10 @@ from abex.sweeps.cells import Failure, run_batch
 
 Outcome = tuple[Cell, "Payload | Failure"]
 Executor = Callable[[Iterable[list[Cell]]], Iterator[list[Outcome]]]
-LONE_DEATHS = 2  # a cell that kills its worker so often, alone in the pool, is given up
-LOST_WORKERS = 5  # a batch whose workers died so often is given up
-CONNECT_SECONDS = 10
+#: a cell whose worker dies so often with nothing else running, after two deaths in company, is given up
+LONE_DEATHS = 8
+STARTS = 50  # tries to get a worker process to begin
+ORPHAN_SECONDS = 0.5  # between two looks of a worker whether its parent is still there
 
 
 def in_threads(workers: int) -> Executor:
@@ -40,7 +44,9 @@ def in_threads(workers: int) -> Executor:
                     if not running:
                         return
                     done = wait(running, return_when=FIRST_COMPLETED).done
-                    yield [one for future in done for one in _outcomes(running.pop(future), future.result())]
+                    yield [
+                        one for future in done for one in outcomes_of(running.pop(future), future.result())
+                    ]
             finally:
                 stop.set()
                 for future in running:
@@ -50,134 +56,99 @@ def in_threads(workers: int) -> Executor:
 
 
 def in_processes(workers: int) -> Executor:
-    """Processes of this machine; a pool that a killed worker has broken is restarted.
+    """Processes of this machine, each a pool of its own: one that is killed takes nothing but its own batch along.
 
-    What was in flight when a pool broke is suspect and is tried again one batch at a time, then cell by
-    cell: a cell that kills its worker again and again is given up, and nothing else with it.
+    The cells of that batch are suspect. They are tried again, each by itself; one whose worker dies again is tried
+    at the end, with nothing else running: the machine is its own then. Only a cell whose worker dies `LONE_DEATHS` times
+    even so is given up.
     """
 
     def run(batches: Iterable[list[Cell]]) -> Iterator[list[Outcome]]:
-        from joblib.externals.loky import get_reusable_executor
+        from joblib.externals.loky import ProcessPoolExecutor
 
         waiting = iter(batches)
-        suspects: deque[tuple[list[Cell], int]] = deque()
-        running: dict[Future[Any], tuple[list[Cell], int]] = {}
-        pool = get_reusable_executor(max_workers=workers, reuse=False)
-        try:
-            while True:
-                if suspects:
-                    if not running:
-                        batch, deaths = suspects.popleft()
-                        running[pool.submit(run_batch, batch)] = (batch, deaths)
-                else:
-                    while len(running) < 2 * workers and (new := next(waiting, None)) is not None:
-                        running[pool.submit(run_batch, new)] = (new, 0)
-                if not running:
+        suspects: deque[Cell] = deque()  # their worker died once
+        lonely: deque[tuple[Cell, int]] = deque()  # again, and so often with nothing else running
+        running: dict[Future[Any], tuple[Any, list[Cell], int | None]] = {}
+        idle: list[Any] = []
+
+        def new_pool() -> Any:
+            return idle.pop() if idle else ProcessPoolExecutor(1, initializer=begin, initargs=(os.getpid(),))
+
+        def start(batch: list[Cell], deaths: int | None) -> None:
+            pool = new_pool()
+            for _ in range(STARTS):
+                try:
+                    if deaths:  # what kills a worker before it has begun is not the cell
+                        pool.submit(run_batch, []).result()
+                    running[pool.submit(run_batch, batch)] = (pool, batch, deaths)
                     return
-                ready: list[Outcome] = []
-                broken = False
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    batch, deaths = running.pop(future)
-                    try:
-                        ready += _outcomes(batch, future.result())
-                    except BrokenProcessPool:
-                        broken = True
-                        alone = not running and len(batch) == 1
-                        if alone and deaths + 1 > LONE_DEATHS:
-                            ready.append(
-                                (batch[0], Failure("its worker process died each time it was tried"))
-                            )
-                        else:
-                            suspects.extend(([cell], deaths + 1) for cell in batch)
-                if broken:
-                    for future, (batch, deaths) in list(running.items()):
-                        if future.done() and future.exception() is None:
-                            ready += _outcomes(batch, future.result())
-                        else:
-                            suspects.extend(([cell], deaths + 1) for cell in batch)
-                    running.clear()
-                    pool = get_reusable_executor(max_workers=workers, reuse=False, kill_workers=True)
-                yield ready
-        finally:
-            pool.shutdown(wait=True, kill_workers=bool(running))
-
-    return run
-
-
-def on_cluster(address: str) -> Executor:
-    """The workers of the Dask scheduler at ``address`` (``tcp://host:port``); they compute, the client stores.
-
-    Results are released as they arrive, so a worker that dies takes only its unfinished batches along, and the
-    scheduler gives those to another.
-    """
-
-    def run(batches: Iterable[list[Cell]]) -> Iterator[list[Outcome]]:
-        client, distributed = _connect(address)
-        waiting = iter(batches)
-        running: dict[Any, tuple[list[Cell], int]] = {}
-        numbers = iter(range(10**12))
-
-        def submit(batch: list[Cell], losses: int) -> Any:
-            future = client.submit(run_batch, batch, pure=False, key=f"abex-{id(running):x}-{next(numbers)}")
-            running[future] = (batch, losses)
-            return future
-
-        finished = distributed.as_completed(loop=client.loop)
-        try:
-            while True:
-                room = 2 * max(1, sum(client.nthreads().values()))
-                while len(running) < room and (batch := next(waiting, None)) is not None:
-                    finished.add(submit(batch, 0))
-                if not running:
-                    return
-                ready: list[Outcome] = []
-                for future in finished.next_batch():
-                    batch, losses = running.pop(future)
-                    try:
-                        ready += _outcomes(batch, future.result())
-                    except distributed.KilledWorker as error:
-                        if losses + 1 >= LOST_WORKERS:
-                            ready += [(cell, Failure(f"its workers died: {error}")) for cell in batch]
-                        else:
-                            finished.add(submit(batch, losses + 1))
-                    except (ImportError, AttributeError) as error:
-                        raise UserError(
-                            f"the workers of {address} cannot run abex ({error}): install the same version there"
-                        ) from error
-                    future.release()
-                yield ready
-        except (distributed.CancelledError, OSError, TimeoutError) as error:
+                except BrokenProcessPool:
+                    pool.shutdown(wait=True, kill_workers=True)
+                    pool = new_pool()
             raise UserError(
-                f"lost the scheduler at {address}: what was finished is stored, run again to go on"
-            ) from error
+                "worker processes die before they begin to work: what was finished is stored, use --executor threads"
+            )
+
+        def start_all() -> None:
+            while len(running) < workers:
+                if suspects:
+                    start([suspects.popleft()], 0)
+                elif (batch := next(waiting, None)) is not None:
+                    start(batch, None)
+                else:
+                    break
+            if lonely and not running:
+                cell, deaths = lonely.popleft()
+                start([cell], deaths)
+
+        def settled(future: Future[Any]) -> list[Outcome]:
+            pool, batch, deaths = running.pop(future)
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                pool.shutdown(wait=True, kill_workers=True)
+                if deaths is None:
+                    suspects.extend(batch)
+                elif deaths < LONE_DEATHS:
+                    lonely.append((batch[0], deaths + 1))
+                else:
+                    return [(batch[0], Failure("its worker process died each time it was tried, also alone"))]
+                return []
+            idle.append(pool)
+            return outcomes_of(batch, result)
+
+        try:
+            ready: list[Outcome] = []
+            while True:
+                start_all()  # before the consumer writes: workers do not wait for the disk
+                if ready:
+                    yield ready
+                if not running:
+                    return
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                ready = [one for future in done for one in settled(future)]
         finally:
-            for future in running:
-                future.release()
-            client.close(timeout=2)
+            for pool in (*idle, *(pool for pool, _, _ in running.values())):
+                pool.shutdown(wait=False, kill_workers=True)
 
     return run
 
 
-def _connect(address: str) -> tuple[Any, Any]:
-    try:
-        import distributed
-    except ImportError as error:
-        raise UserError("--cluster needs Dask: pip install 'abex[cluster]'") from error
-    import logging
-
-    logging.getLogger("distributed").setLevel(
-        logging.CRITICAL
-    )  # it reports lost connections at length; we do in a line
-    try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise UserError(
-            f"no Dask scheduler answers at {address!r}: start one with `dask scheduler`, its address is tcp://HOST:8786"
-        ) from error
-    return client, distributed
+def begin(parent: int) -> None:
+    """The first thing a worker process does: leave Ctrl-C to its parent, and promise to go when the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_go_with, args=(parent,), daemon=True).start()
 
 
-def _outcomes(batch: list[Cell], result: tuple[str, list[Payload | Failure]]) -> list[Outcome]:
+def _go_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(ORPHAN_SECONDS)
+    os._exit(1)
+
+
+def outcomes_of(batch: list[Cell], result: tuple[str, list[Payload | Failure]]) -> list[Outcome]:
+    """What became of each cell of a batch; a worker with other sources is refused."""
     stamp, outcomes = result
     if stamp != source_stamp():
         raise UserError(

@@ -54,13 +54,17 @@ class Forecast:
         return guessed * (self._taken / self._guessed if self._guessed else 1.0)
 
     def learn(self, cell: Cell, seconds: float) -> None:
-        """The cell has been computed, or given up, after so many seconds."""
+        """The cell has been computed in so many seconds."""
         kin = kin_of(cell)
         self._measured[kin].append(seconds)
         self._left[kin] -= 1
         self.done += seconds
         self._guessed += self._guess.get(kin, UNKNOWN)
         self._taken += median_low(self._measured[kin])
+
+    def drop(self, cell: Cell) -> None:
+        """The cell will not be computed here."""
+        self._left[kin_of(cell)] -= 1
 
     @property
     def left(self) -> float:

@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from functools import lru_cache
 from typing import Any
 
-from abex.errors import UserError, nearest, one_of
+from abex.errors import UserError, brief, nearest, one_of, shown
+from abex.reading import check_size
 from abex.results import canonical
 
 Spec = dict[str, Any]
+BANDIT: dict[str, type] = {"environment": dict, "graph": dict, "recommendation": dict}
+BOOSTING: dict[str, type] = {"data": str, "part": str, "checksum": str}
+MOST_DEPTH = 8  # of lists within tables within lists
 
 
 class MissingData(UserError):  # noqa: N818 - said to a person, in a sentence
@@ -33,18 +38,56 @@ def bandit_problem(problem: Spec) -> tuple[Any, Any]:
     >>> environment.n_arms, graph
     (2, None)
     """
-    unknown = set(problem) - {"environment", "graph", "recommendation"}
-    if unknown:
-        word = sorted(unknown)[0]
-        known = ("environment", "graph", "recommendation")
-        raise UserError(f"a problem has no key {word!r}{nearest(word, known)}")
+    check_problem(problem, BANDIT)
     if "recommendation" in problem:
         return _recommendation(problem["recommendation"])
     if "environment" not in problem:
         raise UserError(
             "a problem needs an environment, for example {name = 'Bernoulli', means = [0.9, 0.1]}"
         )
-    return environment_of(problem["environment"]), graph_of(problem.get("graph"))
+    environment = environment_of(problem["environment"])
+    check_size(8 * environment.n_arms, f"an environment of {environment.n_arms:,} arms")
+    return environment, graph_of(problem.get("graph"))
+
+
+def check_problem(problem: Spec, known: dict[str, type]) -> None:
+    """Refuse keys that mean nothing, values of the wrong kind, and what JSON cannot hold.
+
+    >>> check_problem({"data": [1]}, BOOSTING)
+    Traceback (most recent call last):
+    ...
+    abex.errors.UserError: data must be a text, got [1]
+    """
+    for word, value in problem.items():
+        if word not in known:
+            raise UserError(
+                f"a problem has no key {shown(word)}{nearest(brief(word), known)}; it has: {', '.join(known)}"
+            )
+        if value is None:
+            continue
+        if not isinstance(value, known[word]):
+            wanted = "a text" if known[word] is str else "a table such as {name = '...'}"
+            raise UserError(f"{word} must be {wanted}, got {shown(value)}")
+        if isinstance(value, dict) and not isinstance(value.get("name", ""), str):
+            raise UserError(f"{word}.name must be a text, got {shown(value['name'])}")
+        _check_plain(word, value, MOST_DEPTH)
+
+
+def _check_plain(name: str, value: Any, depth: int) -> None:
+    if depth == 0:
+        raise UserError(f"{name} has too many lists or tables within each other")
+    if isinstance(value, dict):
+        for word, inner in value.items():
+            _check_plain(
+                f"{name}.{brief(str(word), 20)}" if depth > MOST_DEPTH - 3 else name, inner, depth - 1
+            )
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_plain(name, inner, depth - 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{name} must be finite, got {value}")
+    elif not (value is None or isinstance(value, str | bool | int | float)):
+        raise UserError(f"{name} must be a number, a text, a list or a table, got {shown(value)}")
 
 
 def environment_of(spec: Spec) -> Any:
@@ -101,7 +144,9 @@ def _completed(text: str) -> Any:
     name, seed = spec.pop("name", None), spec.pop("seed", 0)
     more_than = spec.pop("more_than", 30)
     if name == "synthetic":
-        source: Any = datasets.synthetic_ratings(**spec, seed=seed)
+        source: Any = _made(
+            "ratings", {**spec, "name": name, "seed": seed}, {name: datasets.synthetic_ratings}
+        )
     else:
         source = one_of("ratings", name, ("epinions", "synthetic"))
         if spec:
@@ -120,6 +165,7 @@ def with_checksums(problem: Spec) -> Spec:
 
 
 def _with_checksums(problem: Spec) -> Spec:
+    check_problem(problem, BOOSTING if "data" in problem else BANDIT)
     if "recommendation" in problem:
         spec = dict(problem["recommendation"])
         plain = {k: v for k, v in spec.items() if k not in ("part", "direction", "checksum")}
@@ -139,6 +185,10 @@ def _with_checksums(problem: Spec) -> Spec:
 
 def data_of(problem: Spec) -> str | None:
     """The name of the data set a problem needs, None if it needs none."""
+    try:
+        check_problem(problem, {**BANDIT, **BOOSTING})
+    except UserError:
+        return None
     name = problem.get("data") or (problem.get("recommendation") or {}).get("name")
     name = name or (problem.get("graph") or {}).get("name", "")
     return name if name == "epinions" or name.startswith("facebook") or "data" in problem else None
@@ -161,9 +211,9 @@ def _made(what: str, spec: Spec, choices: dict[str, Any]) -> Any:
     for word in parameters:
         if word not in known:
             raise UserError(
-                f"{name} has no parameter {word!r}{nearest(word, known)}; it has: {', '.join(known)}"
+                f"{name} has no parameter {shown(word)}{nearest(brief(word), known)}; it has: {brief(', '.join(known))}"
             )
     try:
         return choices[name](**parameters)
     except TypeError as error:
-        raise UserError(f"cannot make the {what} {name}: {error}") from error
+        raise UserError(f"cannot make the {what} {name}: {brief(str(error), 120)}") from error

@@ -1,19 +1,26 @@
-"""A sweep: compute the cells that the store does not hold yet, and store each as soon as it is finished."""
+"""A sweep: compute the cells that the store does not hold yet, and store each as soon as it is finished.
+
+Several sweeps on one store share the work (`abex.results.claims`): what another one has claimed is left to it, and
+waited for at the end.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from abex.errors import UserError, one_of
-from abex.results import Cell, Payload, Store, key_of
+from abex.results import Cell, Claims, Payload, Store, key_of
 from abex.sweeps.cells import Failure, name_of
-from abex.sweeps.executors import Executor, in_processes, in_threads, on_cluster
+from abex.sweeps.executors import Executor, Outcome, in_processes, in_threads
 from abex.sweeps.forecast import Forecast
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
 LONGEST_BATCH = 32
 EXECUTORS = ("threads", "processes")
+LOOK = 0.3  # seconds between two looks at what another run is computing
 
 
 @dataclass
@@ -23,6 +30,8 @@ class Progressed:
     total: int
     stored: int = 0  # were there before
     computed: int = 0
+    shared: int = 0  # another run has computed them meanwhile
+    waiting: int = 0  # another run is computing them, and nothing else is left
     seconds: float = 0.0  # of CPU, measured
     seconds_left: float = 0.0  # of CPU, estimated
     damaged: list[str] = field(default_factory=list)  # names of entries computed again
@@ -31,7 +40,7 @@ class Progressed:
     @property
     def left(self) -> int:
         """Cells not yet there."""
-        return self.total - self.stored - self.computed - len(self.failed)
+        return self.total - self.stored - self.computed - self.shared - len(self.failed)
 
 
 def executor_of(kind: str = "threads", workers: int | None = None, cluster: str | None = None) -> Executor:
@@ -39,6 +48,8 @@ def executor_of(kind: str = "threads", workers: int | None = None, cluster: str 
     from abex.simulation import workers_or_all
 
     if cluster is not None:
+        from abex.sweeps.cluster import on_cluster
+
         return on_cluster(cluster)
     count = workers_or_all(workers)
     return in_processes(count) if one_of("executor", kind, EXECUTORS) == "processes" else in_threads(count)
@@ -53,7 +64,7 @@ def sweep(
     """Compute what is missing of ``cells``; returns what was done.
 
     Cells that fail do not stop the others. A mistake of the person (`UserError` inside a cell) does: it
-    would hit the rest as well.
+    would hit the rest as well. Several sweeps on one store, of this process or others, share the work.
 
     Examples
     --------
@@ -76,24 +87,76 @@ def sweep(
     forecast = Forecast(missing, store if missing else None)
     state.seconds_left = forecast.left
     tell(state)
-    if not missing:
-        return state
-    run = executor_of() if executor is None else executor
-    for outcomes in run(batched(missing, forecast.seconds)):
-        finished = [(cell, outcome) for cell, outcome in outcomes if isinstance(outcome, Payload)]
-        store.put(finished)
+    if missing:
+        run = executor_of() if executor is None else executor
+        with Claims(store.path) as claims:
+            _Work(store, claims, run, state, forecast, tell).finish(missing)
+    return state
+
+
+@dataclass
+class _Work:
+    """What `sweep` does with the cells that are missing."""
+
+    store: Store
+    claims: Claims
+    run: Executor
+    state: Progressed
+    forecast: Forecast
+    tell: Callable[[Progressed], None]
+
+    def finish(self, missing: list[Cell]) -> None:
+        """Compute them, but for those that another run computes; wait for these, or take them over."""
+        while missing:
+            elsewhere: list[Cell] = []
+            offers = self._offered(missing, elsewhere)
+            first = next(offers, None)
+            if first is not None:
+                for outcomes in self.run(chain([first], offers)):
+                    self._keep(outcomes)
+            missing = self._without_stored(elsewhere)
+            if missing and first is None:
+                self.state.waiting = len(missing)
+                self.tell(self.state)
+                time.sleep(LOOK)
+        self.state.waiting = 0
+
+    def _offered(self, missing: list[Cell], elsewhere: list[Cell]) -> Iterator[list[Cell]]:
+        """Batches that are ours to compute; the rest is another run's."""
+        for batch in batched(missing, self.forecast.seconds):
+            ours = self.claims.take(key_of(cell) for cell in batch)
+            elsewhere += [cell for cell in batch if key_of(cell) not in ours]
+            todo = self._without_stored([cell for cell in batch if key_of(cell) in ours])
+            self.claims.release(ours - {key_of(cell) for cell in todo})
+            if todo:
+                yield todo
+
+    def _without_stored(self, cells: list[Cell]) -> list[Cell]:
+        """Those of the cells that are still missing; the others another run has stored since the last look."""
+        there = self.store.read(key_of(cell) for cell in cells)
+        for cell in cells:
+            if key_of(cell) in there:
+                self.state.shared += 1
+                self.forecast.drop(cell)
+        if there:
+            self.state.seconds_left = self.forecast.left
+            self.tell(self.state)
+        return [cell for cell in cells if key_of(cell) not in there]
+
+    def _keep(self, outcomes: list[Outcome]) -> None:
+        self.store.put((cell, outcome) for cell, outcome in outcomes if isinstance(outcome, Payload))
+        self.claims.release(key_of(cell) for cell, _ in outcomes)
         for cell, outcome in outcomes:
             if isinstance(outcome, Failure):
                 if outcome.mistake:
                     raise UserError(f"{name_of(cell)}: {outcome.why}")
-                state.failed.append((name_of(cell), outcome))
-                forecast.learn(cell, 0.0)
+                self.state.failed.append((name_of(cell), outcome))
+                self.forecast.drop(cell)
             else:
-                state.computed += 1
-                forecast.learn(cell, float(outcome.measured.get("seconds", 0.0)))
-        state.seconds, state.seconds_left = forecast.done, forecast.left
-        tell(state)
-    return state
+                self.state.computed += 1
+                self.forecast.learn(cell, float(outcome.measured.get("seconds", 0.0)))
+        self.state.seconds, self.state.seconds_left = self.forecast.done, self.forecast.left
+        self.tell(self.state)
 
 
 def complain(state: Progressed) -> None:

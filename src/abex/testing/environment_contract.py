@@ -10,7 +10,7 @@ import numpy as np
 from abex.environments.base import Environment
 from abex.policies import Uniform
 from abex.randomness import counter_key
-from abex.simulation import as_checkpoints, play_replication, simulate
+from abex.simulation import as_checkpoints, play_replication
 
 STEPS = 2_000
 
@@ -92,5 +92,3 @@ def check_replications_differ(environment: Environment) -> None:
         return
     rewards = [table_of(environment, world_of(environment, r), environment.draw)[:200] for r in (0, 1)]
     assert not np.array_equal(rewards[0], rewards[1])
-    curves = simulate(Uniform(), environment, horizon=200, replications=3, seed=0, progress=False)
-    assert curves.regret.shape[1] == 3

@@ -81,7 +81,7 @@ def corollary_1(gap: float, n_arms: int, c: float, alpha: float, eta: float) -> 
         return Bound(0.0, log10_start, 1.0)
     start = 10.0**log10_start
     leak = float(leak_integral(eta * gap / 2.0, start - 1.0))
-    return Bound(0.0, log10_start, 1.0 + scale**2 / start + leak)
+    return Bound(0.0, log10_start, 1.0 + scale / start * scale + leak)
 
 
 def theorem_1_as_printed(

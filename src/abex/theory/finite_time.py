@@ -14,6 +14,8 @@ from abex.theory.schedule import Schedule
 
 SHARES = np.linspace(0.05, 0.95, 19)  # how the gap may be split in `lemma_4_sharp`; each is valid
 
+LONGEST = 10**308  # steps that a float can count
+
 
 def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, eta: float) -> float:
     r"""A regret bound of ours for any rounding and any horizon: the exact schedule with `lemma_4_sharp`.
@@ -33,7 +35,7 @@ def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, e
     gaps = check_gaps(gaps)
     if gaps.size + 1 != schedule.n_arms:
         raise UserError(f"gaps must be those of {schedule.n_arms - 1} sub-optimal arms, got {gaps.size}")
-    horizon = whole_number("horizon", horizon, least=1)
+    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
     eta = real_number("eta", eta, above=0.0)
     values, counts = np.unique(gaps, return_counts=True)
     weights, largest = values * counts, float(values[-1])
@@ -46,9 +48,7 @@ def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, e
             first = float(epoch.last_exploration)  # t - 1 for the first Boltzmann slot t
             observations = (epoch.explored_before + epoch.exploration) // schedule.sweep
             exponent = values[:, None] * (1.0 - SHARES) * eta
-            leak = np.exp(-exponent * math.sqrt(first)) + (
-                leak_integral(exponent, first) - leak_integral(exponent, first + slots - 1.0)
-            )
+            leak = np.exp(-exponent * math.sqrt(first)) + leak_integral(exponent, first, first + slots - 1.0)
             misjudged = 2.0 * slots * np.exp(-observations * (values[:, None] * SHARES) ** 2 / 2.0)
             regret += min(slots * largest, float(weights @ np.min(leak + misjudged, axis=1)))
     explored = schedule.exploration_slots(horizon)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from abex.errors import real_number
-from abex.theory.lemmas import bounded_power
+from abex.theory.lemmas import bounded_exp
 
 
 def gamma_exponent(gap: float, c: float, alpha: float) -> float:
@@ -23,7 +23,8 @@ def gamma_exponent(gap: float, c: float, alpha: float) -> float:
     """
     gap = real_number("gap", gap, above=0.0, most=1.0)
     c, alpha = real_number("c", c, above=0.0), real_number("alpha", alpha, above=0.0)
-    return bounded_power(16.0 * math.log(2.0) / gap**2 * 2.0 * (alpha + 1.0) / c, 1.0 / alpha)
+    log = math.log(16.0 * math.log(2.0)) - 2.0 * math.log(gap) + math.log(2.0 * (alpha + 1.0)) - math.log(c)
+    return bounded_exp(log / alpha)
 
 
 def log2_burn_in(gap: float, n_arms: int, c: float, alpha: float) -> float:
@@ -106,7 +107,36 @@ def lemma_4_sharp(t: int, gap: float, observations: int, eta: float, share: floa
     return min(1.0, boltzmann_leak(t - 1, (1.0 - share) * gap, eta) + wrong)
 
 
-def leak_integral(a: Any, start: Any) -> Any:
-    r""":math:`\int_s^\infty e^{-a\sqrt x}dx = (2/a^2)(1+a\sqrt s)e^{-a\sqrt s}`."""
-    x = a * np.sqrt(start)
-    return 2.0 / a**2 * (1.0 + x) * np.exp(-x)
+def leak_integral(a: Any, start: Any, end: Any = None) -> Any:
+    r""":math:`\int_s^e e^{-a\sqrt x}dx`, up to infinity if ``end`` is None.
+
+    With :math:`p=\sqrt s` and :math:`d=\sqrt e-\sqrt s` it is
+    :math:`2e^{-ap}\big[p\,d\,\phi_0(ad)+d^2\phi_1(ad)\big]`, :math:`\phi_j(x)=\int_0^1 w^je^{-xw}dw`: terms that are positive
+    and of the size of the result, where the difference of two integrals up to infinity,
+    :math:`(2/a^2)(1+ap)e^{-ap}` each, loses every digit once a is small.
+
+    >>> float(leak_integral(1e-9, 0.0, 100.0))
+    99.99999...
+    """
+    root = np.sqrt(start)
+    x = a * root
+    with np.errstate(over="ignore", divide="ignore"):
+        if end is None:
+            return 2.0 * np.exp(-x) * (1.0 + x) / np.float64(a) / a
+        width = (end - start) / (np.sqrt(end) + np.maximum(root, np.finfo(float).tiny))
+        return 2.0 * np.exp(-x) * width * (root * _phi_0(a * width) + width * _phi_1(a * width))
+
+
+def _phi_0(x: Any) -> Any:
+    r""":math:`\int_0^1 e^{-xw}dw = (1-e^{-x})/x`."""
+    small = x < 1e-8
+    return np.where(small, 1.0 - x / 2.0, -np.expm1(-x) / np.where(small, 1.0, x))
+
+
+def _phi_1(x: Any) -> Any:
+    r""":math:`\int_0^1 we^{-xw}dw = (1-(1+x)e^{-x})/x^2`; below 1/2 by its series :math:`\sum_j(-x)^j/(j!\,(j+2))`."""
+    small = x < 0.5
+    y = np.where(small, x, 0.0)
+    series = sum((-y) ** j / (math.factorial(j) * (j + 2)) for j in range(14))
+    z = np.where(small, 1.0, x)
+    return np.where(small, series, (-np.expm1(-z) - z * np.exp(-z)) / z / z)

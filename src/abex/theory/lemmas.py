@@ -101,7 +101,7 @@ def lemma_2_threshold(c: float, alpha: float) -> float:
     2.0
     """
     c, alpha = real_number("c", c, above=0.0), real_number("alpha", alpha, above=0.0)
-    return bounded_power(2.0 * (alpha + 1.0) / c, 1.0 / alpha)
+    return bounded_exp((math.log(2.0 * (alpha + 1.0)) - math.log(c)) / alpha)
 
 
 def lemma_2(t: int, n_arms: int, c: float, alpha: float) -> float | None:
@@ -171,7 +171,6 @@ def lemma_3_sharp(horizon: int, n_arms: int, c: float, alpha: float) -> float:
     return c * math.fsum(float(j) ** alpha for j in range(1, last + 1))
 
 
-def bounded_power(base: float, exponent: float) -> float:
-    """``base ** exponent``, inf where it exceeds 1e308."""
-    log = math.log(base) * exponent
+def bounded_exp(log: float) -> float:
+    """``exp(log)``, inf where it exceeds 1e308."""
     return math.exp(log) if log < 709.0 else math.inf

@@ -18,9 +18,12 @@ from typing import NamedTuple
 
 from abex.errors import UserError, one_of, real_number, whole_number
 from abex.kernels import kernel
+from abex.parameters import HUGE
 
 LAST_DOUBLING = 40  # K * 2^40 slots outlast every horizon we can play; a larger shift would overflow
 ROUNDINGS = ("floor", "carry", "ceil")  # their positions are the kernels' codes
+MOST_POWER = 100.0  # of alpha
+MOST_DUE = 2.0**53  # arms to cover: more outlast every horizon, and whole floats end here
 HAIR = 1e-9  # 0.29 * 100 is a hair below 29 in floating point, and counts as 29
 EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms only
 
@@ -40,6 +43,7 @@ def whole_sweeps(rate: float) -> int:
 @kernel
 def arms_due(rounding: int, rate: float, n_arms: int, left: float) -> float:
     """Arms that an epoch has to cover: whole sweeps, or with ``carry`` its exact due and what was ``left``."""
+    rate = min(rate, MOST_DUE / n_arms)
     if rounding == 0:
         return float(n_arms * whole_sweeps(rate))
     if rounding == 1:
@@ -129,8 +133,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         whole_number("n_arms", self.n_arms, least=1)
-        real_number("c", self.c, least=0.0)
-        real_number("alpha", self.alpha, least=0.0)
+        real_number("c", self.c, least=0.0, most=HUGE)
+        real_number("alpha", self.alpha, least=0.0, most=MOST_POWER)
         one_of("rounding", self.rounding, ROUNDINGS)
         if self.covers is not None and (min(self.covers, default=0) < 1 or sum(self.covers) != self.n_arms):
             raise UserError(f"covers must be positive and add up to {self.n_arms} arms, got {self.covers!r}")

@@ -26,7 +26,7 @@ from abex.errors import real_number, whole_number
 from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
-from abex.theory.words import number
+from abex.theory.words import LEAST_GAP, LONGEST, MOST_ARMS, amount, number
 
 FORCED = 0.5  # share of the need that the sweeps provide; Boltzmann sampling provides the rest
 
@@ -78,16 +78,16 @@ def recommend(
     >>> advice.policy
     "ABE(eta=0.797, c=1.9, alpha=0.1, rounding='carry')"
     """
-    n_arms = whole_number("n_arms", n_arms, least=2)
-    horizon = whole_number("horizon", horizon, least=1)
-    sigma = real_number("sigma", sigma, above=0.0)
+    n_arms = whole_number("n_arms", n_arms, least=2, most=MOST_ARMS)
+    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
+    sigma = real_number("sigma", sigma, least=LEAST_GAP, most=1.0 / LEAST_GAP)
     pulls = whole_number("sweep", n_arms if sweep is None else sweep, least=1, most=n_arms)
     snr = horizon / (2.0 * sigma**2 * pulls)  # times gap^2: how well the horizon resolves a gap
     if gap is None:
         logarithm, alpha = math.log1p(snr), 1.0
         sweeps = sigma**2 * math.sqrt(snr)
     else:
-        gap, alpha = real_number("gap", gap, above=0.0, most=1.0), 0.1
+        gap, alpha = real_number("gap", gap, least=LEAST_GAP, most=1.0), 0.1
         logarithm = math.log1p(snr * gap**2)
         sweeps = FORCED * 2.0 * sigma**2 * logarithm / gap**2
     leak = leak_constant(n_arms) * n_arms / pulls
@@ -162,5 +162,5 @@ def _what_is_proved(
         return ()
     bound, lost = finite_time_bound([gap] * (n_arms - 1), horizon, schedule, eta), horizon * gap
     if bound < 0.99 * lost:
-        return (f"proved: regret at most {bound:,.0f}, where {lost:,.0f} would be every step lost",)
+        return (f"proved: regret at most {amount(bound)}, where {amount(lost)} would be every step lost",)
     return ("proved: nothing at so little exploration, since the bound credits the forced sweeps alone",)

@@ -17,6 +17,9 @@ from abex.theory.lower_bounds import lai_robbins
 from abex.theory.published import bge_bound, ucb1_bound
 from abex.theory.schedule import Schedule
 
+LEAST_GAP = 1e-12  # two means around 1/2 that are closer have no gap to speak of in floating point
+LONGEST, MOST_ARMS = 10**100, 10**18  # what logarithms and floats are asked about
+
 
 def explain(
     n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float = 0.4, rounding: str = "floor"
@@ -26,9 +29,9 @@ def explain(
     >>> print(explain(333, 10**6, gap=0.25, c=0.1, alpha=0.7).split(". ")[0])
     Pure exploration first happens at step 44,694,502,759 (4.5e10), in outer iteration 27
     """
-    horizon = whole_number("horizon", horizon, least=1)
-    schedule = Schedule(whole_number("n_arms", n_arms, least=2), c, alpha, rounding)
-    real_number("gap", gap, above=0.0, most=1.0)
+    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
+    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MOST_ARMS), c, alpha, rounding)
+    real_number("gap", gap, least=LEAST_GAP, most=1.0)
     paragraphs = [schedule_in_words(schedule, horizon)]
     if c > 0.0 and alpha > 0.0:
         paragraphs.append(theorem_in_words(n_arms, horizon, gap, c, alpha, eta, rounding))
@@ -79,7 +82,7 @@ def theorem_in_words(
         f"Theorem 1 begins to speak at step {number(start)} (gamma = {number(math.log10(gamma))}), and says more "
         f'than "every step is lost" from a horizon of {number(useful)} steps on. At {horizon:,} steps its bound is '
         f"{number(corrected.log10)} with all constants (as printed, without its O-term, {number(printed.log10)}); "
-        f"losing every step would cost {lost:,.0f}: {verdict(corrected, lost)}."
+        f"losing every step would cost {amount(lost)}: {verdict(corrected, lost)}."
     )
     return (
         words
@@ -92,17 +95,34 @@ def neighbours_in_words(schedule: Schedule, horizon: int, gap: float, eta: float
     """Our finite-time bound, other policies' bounds, and the lower bound."""
     gaps = [gap] * (schedule.n_arms - 1)
     top = 0.5 + gap if gap < 0.5 else 0.5 + gap / 2.0
-    lower = lai_robbins([top] + [top - gap] * len(gaps))
-    ours = finite_time_bound(gaps, horizon, schedule, eta)
-    said = (
-        "no better than losing every step" if ours >= 0.999 * horizon * gap else f"regret at most {ours:,.0f}"
+    lost = horizon * gap
+    slope = lai_robbins([top] + [top - gap] * len(gaps))
+
+    def said(bound: float) -> str:
+        return "no better than losing every step" if bound >= 0.999 * lost else amount(bound)
+
+    ours = said(finite_time_bound(gaps, horizon, schedule, eta))
+    floor = slope * math.log(horizon)
+    here = (
+        f"{amount(floor)} here"
+        if floor < lost
+        else f"which says nothing yet: by {horizon:,} steps losing every one costs {amount(lost)}"
     )
     return (
-        f"Our finite-time bound for this very schedule (eta = {eta:g}): {said}. For comparison, published bounds: UCB1 "
-        f"{ucb1_bound(gaps, horizon):,.0f}, Boltzmann-Gumbel {bge_bound(gaps, horizon):,.0f}; as the horizon grows no "
-        f"consistent policy does better than {lower:,.3g} ln T (Bernoulli {top:g} against {top - gap:g}), "
-        f"{lower * math.log(horizon):,.0f} here."
+        f"Our finite-time bound for this very schedule (eta = {eta:g}): "
+        f"{ours if ours.startswith('no') else f'regret at most {ours}'}. For comparison, published bounds: UCB1 "
+        f"{said(ucb1_bound(gaps, horizon))}, Boltzmann-Gumbel {said(bge_bound(gaps, horizon))}. As the horizon grows no "
+        f"consistent policy does better than {slope:,.3g} ln T (Bernoulli {top:g} against {top - gap:g}), {here}."
     )
+
+
+def amount(regret: float) -> str:
+    """A regret in words: whole steps, below ten three digits.
+
+    >>> amount(1234.5), amount(0.1234), amount(0.0)
+    ('1,234', '0.123', '0')
+    """
+    return f"{regret:,.0f}" if regret >= 10.0 else f"{regret:.3g}"
 
 
 def verdict(bound: Bound, lost: float) -> str:

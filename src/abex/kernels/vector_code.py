@@ -1,4 +1,4 @@
-"""How a function becomes vector instructions for Numba: the words in which `lanes_code` is written."""
+"""Functions written as vector instructions: a builder of loops over vectors, and their registration with Numba."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types, typing
 from numba.extending import lower_builtin, type_callable
 
-from abex.boosting.lanes import VECTOR_BYTES
-
-WIDTHS = 2  # rows of up to so many vectors have a loop of their own, without a loop over vectors in it
+from abex.kernels.vectors import VECTOR_BYTES
 
 
-class Machine:
+class VectorBuilder:
     """One function under construction: its arguments by name, and vectors to load, compute and store."""
 
     def __init__(self, builder: Any, number: Any, values: dict[str, Any]) -> None:
@@ -27,6 +25,17 @@ class Machine:
         self.lanes = VECTOR_BYTES // self.size
         self.vector = ir.VectorType(number, self.lanes)
         self.word = ir.VectorType(ir.IntType(8 * self.size), self.lanes)
+        self.index_type = next(
+            value.type for value in values.values() if not isinstance(value.type, ir.PointerType)
+        )
+
+    def index(self, value: int) -> Any:
+        """A whole number, as an index."""
+        return ir.Constant(self.index_type, value)
+
+    def register(self) -> Any:
+        """Room for a vector that the compiler keeps in a register."""
+        return cgutils.alloca_once(self.builder, self.vector)
 
     def place(self, name: str, index: Any) -> Any:
         """Where vector ``index`` of an array is."""
@@ -108,17 +117,17 @@ class Machine:
         """The first vector of row ``index``."""
         return self.builder.mul(index, self.values["n"])
 
-    def columns(self, emit: Callable[[list[Any]], None]) -> None:
+    def columns(self, emit: Callable[[list[Any]], None], few: int) -> None:
         """Emit code for all vectors of a row together where they are few, else for one in a loop over them."""
         n = self.values["n"]
-        for width in range(1, WIDTHS + 1):
+        for width in range(1, few + 1):
             known = ir.Constant(n.type, width)
             with self.builder.if_then(self.builder.icmp_signed("==", n, known)):
                 self.values["n"] = known
                 emit([ir.Constant(n.type, c) for c in range(width)])
                 self.values["n"] = n
         with (
-            self.builder.if_then(self.builder.icmp_signed(">", n, ir.Constant(n.type, WIDTHS))),
+            self.builder.if_then(self.builder.icmp_signed(">", n, ir.Constant(n.type, few))),
             cgutils.for_range(self.builder, n) as loop,
         ):
             emit([loop.index])
@@ -137,7 +146,7 @@ class Machine:
             yield index
 
 
-def operation(function: Any, emit: Callable[[Machine], None], *, apart: bool = False) -> None:
+def lower(function: Any, emit: Callable[[VectorBuilder], None], *, apart: bool = False) -> None:
     """Let Numba lower ``function`` by ``emit``. Arrays and None are taken as they are, all else is an index.
 
     What has a loop stands ``apart``, as a function of its own whose arrays do not overlap: a loop inlined into a long
@@ -159,7 +168,7 @@ def operation(function: Any, emit: Callable[[Machine], None], *, apart: bool = F
             loop = written_apart(builder.module, function.__name__, emit, number, values)
             builder.call(loop, values.values())
         else:
-            emit(Machine(builder, number, values))
+            emit(VectorBuilder(builder, number, values))
         return context.get_dummy_value()
 
     @type_callable(function)  # type: ignore[untyped-decorator]
@@ -175,7 +184,7 @@ def operation(function: Any, emit: Callable[[Machine], None], *, apart: bool = F
 
 
 def written_apart(
-    module: Any, name: str, emit: Callable[[Machine], None], number: Any, values: dict[str, Any]
+    module: Any, name: str, emit: Callable[[VectorBuilder], None], number: Any, values: dict[str, Any]
 ) -> Any:
     """The operation as a function of the module, written when it is first called."""
     types_of = "".join(str(value.type) for value in values.values())
@@ -190,6 +199,6 @@ def written_apart(
         if isinstance(argument.type, ir.PointerType):
             argument.add_attribute("noalias")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    emit(Machine(builder, number, dict(zip(values, function.args, strict=True))))
+    emit(VectorBuilder(builder, number, dict(zip(values, function.args, strict=True))))
     builder.ret_void()
     return function

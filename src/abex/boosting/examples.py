@@ -1,0 +1,152 @@
+"""What a fit or a prediction is given: rows, labels, weights; what cannot be read is named before anything reads it."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, shown
+
+MOST_FEATURES = 1 << 24
+
+
+class Examples(NamedTuple):
+    """Features, labels as signs (n, L), and the weight of each example."""
+
+    X: Any
+    signs: NDArray[np.int8]
+    weight: NDArray[np.float64]
+
+    def rows(self, chosen: NDArray[np.int64]) -> Examples:
+        """Some of them."""
+        return Examples(self.X[chosen], self.signs[chosen], self.weight[chosen])
+
+
+def check_readable(X: Any, y: Any) -> None:
+    """Name what scikit-learn would not: damaged matrices, labels that are missing or mixed, columns of words."""
+    check_sparse("X", X)
+    check_sparse("y", y)
+    check_labels(y)
+    for name in X.columns if hasattr(X, "dtypes") and hasattr(X, "columns") else ():
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise UserError(
+                f"column {name!r} holds words: code it as numbers, best as one column of 0 and 1 for each category"
+            ) from None
+    shape: Any = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] > MOST_FEATURES:
+        raise UserError(f"X must have at most {MOST_FEATURES:,} columns, got {shape[1]:,}")
+
+
+def check_sparse(name: str, X: Any) -> None:
+    """Refuse a sparse matrix whose indices lead outside of it: SciPy follows them without looking.
+
+    Indices in any order and several entries for one place, which SciPy adds up, are no damage.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> X = csr_matrix([[0.0, 1.0]])
+    >>> X.indices[0] = 7
+    >>> check_sparse("X", X)
+    Traceback (most recent call last):
+    ...
+    abex.errors.UserError: X is a damaged sparse matrix: its indices lead outside of its shape (1, 2)
+    """
+    from scipy.sparse import issparse
+
+    if not issparse(X) or len(X.shape) != 2:
+        return
+    try:
+        sound = _compressed_is_sound(X) if X.format in ("csr", "csc", "bsr") else _entries_are_inside(X)
+    except Exception as error:
+        raise UserError(f"{name} is a damaged sparse matrix: {str(error)[:100]}") from error
+    if not sound:
+        raise UserError(f"{name} is a damaged sparse matrix: its indices lead outside of its shape {X.shape}")
+
+
+def _compressed_is_sound(X: Any) -> bool:
+    block = X.blocksize if X.format == "bsr" else (1, 1)
+    shape = tuple(size // step for size, step in zip(X.shape, block, strict=True))
+    major, minor = shape if X.format != "csc" else shape[::-1]
+    start, place = np.asarray(X.indptr), np.asarray(X.indices)
+    if start.dtype.kind != "i" or place.dtype.kind != "i" or start.shape != (major + 1,) or place.ndim != 1:
+        return False
+    steps_up = start[0] == 0 and (start[1:] >= start[:-1]).all()
+    within = start[-1] <= min(place.size, X.data.shape[0])
+    inside = place.size == 0 or (place.min() >= 0 and place.max() < minor)
+    return bool(steps_up and within and inside)
+
+
+def _entries_are_inside(X: Any) -> bool:
+    if X.format != "coo":
+        X = X.tocoo()  # looks at every index itself
+    if not X.row.shape == X.col.shape == X.data.shape:
+        return False
+    return all(
+        place.dtype.kind == "i" and (place.size == 0 or (place.min() >= 0 and place.max() < size))
+        for place, size in zip((X.row, X.col), X.shape, strict=True)
+    )
+
+
+def check_labels(y: Any) -> None:
+    """Refuse labels that are missing, and numbers mixed with words, of which NumPy would make words."""
+    if hasattr(y, "isna") and np.any(y.isna()):
+        raise UserError("y has missing values: leave those rows out")
+    if not isinstance(y, list | tuple) and getattr(y, "dtype", None) is not np.dtype(object):
+        return
+    try:
+        flat = np.array(y, dtype=object).ravel()
+    except ValueError:
+        return  # rows of different lengths: scikit-learn has a sentence for them
+    kinds = set()
+    for value in flat:
+        if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+            raise UserError("y has missing values: leave those rows out")
+        if isinstance(value, Number | np.number | np.bool_):
+            kinds.add("numbers")
+        elif isinstance(value, str):
+            kinds.add("words")
+        else:
+            raise UserError(f"y must have numbers or words for classes, got {shown(value)[:80]}")
+    if len(kinds) > 1:
+        raise UserError("y has numbers and words for classes: make all of them numbers, or all of them words")
+
+
+def read_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.int8], bool]:
+    """The labels, their signs (n, L), and whether an example may have several."""
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import column_or_1d
+
+    if getattr(y, "dtype", None) is np.dtype(object) and not isinstance(y.flat[0], str):
+        y = np.array(y.tolist())  # numbers
+    check_classification_targets(y)
+    multilabel = type_of_target(y) == "multilabel-indicator"
+    if multilabel:
+        y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+        strange = y[(y != 0) & (y != 1)]
+        if strange.size:
+            raise UserError(
+                f"y is a matrix of labels, whose values must be 0 and 1, got {shown(strange[0].item())}"
+            )
+        classes = np.arange(y.shape[1])
+        positive = y > 0
+    else:
+        classes, place = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+        positive = place[:, None] == np.arange(classes.size)
+    return classes, np.where(positive, 1, -1).astype(np.int8), multilabel
+
+
+def read_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
+    """The weight of each row: none negative, some positive, their sum a number."""
+    from sklearn.utils.validation import _check_sample_weight
+
+    if sample_weight is not None and not np.any(sample_weight):
+        raise UserError("sample_weight must not be zero everywhere")
+    given: NDArray[np.float64] = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(given.sum()):
+            raise UserError("sample_weight must have a finite sum: divide the weights by their largest")
+    return given

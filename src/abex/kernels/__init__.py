@@ -1,0 +1,43 @@
+"""The boundary to the compiler: the only package that knows Numba and llvmlite.
+
+A *kernel* is an ordinary Python function in the subset that Numba understands. Python runs it as it is (a `Player`, a
+debugger, a test); a function decorated with `compiled` may close over kernels and is compiled together with them. One
+source, two faces.
+
+==============  ====================================================================================
+`compiling`     kernels and compiled functions
+`calls`         calls of a compiled function by its address
+`vectors`       arrays of vectors of 64 bytes; `vector_code` writes loops over them as vector instructions
+`interfaces`    which interfaces of Numba that are not public may be used; each is tried before
+`cache`         compiled code on disk
+`sources`       when it is stale
+`watching`      who wants to know that something is being compiled, or wants it to stop
+==============  ====================================================================================
+
+Importing this package imports neither Numba nor llvmlite: they come when something is compiled.
+"""
+
+from __future__ import annotations
+
+from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
+from abex.kernels.calls import address_of, call_at
+from abex.kernels.compiling import compiled, fast, foreign, kernel, rare_kernel
+from abex.kernels.sources import source_stamp
+from abex.kernels.watching import compile_as, on_compiling
+
+__all__ = [
+    "CompilerWarning",
+    "address_of",
+    "cache_folder",
+    "call_at",
+    "compile_as",
+    "compiled",
+    "fast",
+    "foreign",
+    "kernel",
+    "on_compiling",
+    "prune",
+    "rare_kernel",
+    "source_stamp",
+    "user_cache",
+]

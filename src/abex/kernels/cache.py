@@ -1,0 +1,312 @@
+"""Compiled code on disk: whose it is, whether it is whole, and what it was made from.
+
+Loading machine code is running it, and what Numba writes is unpickled, which runs it too. So nothing is unpickled unless
+it lies in a file of the user who runs us, in a folder of theirs that nobody else may enter (0700), and carries the checksum of
+what was written. An entry that is damaged is deleted and compiled anew. Where nothing can be kept, all works as well,
+compiled once in each process; one warning says why.
+
+An entry is one file, so nothing can disagree with an index. Its name is a hash of all that the code depends on: the
+function and what it closes over, the types of its arguments, the sources (`sources.stamp_of`), the versions of Python, Numba,
+llvmlite and NumPy, the processor, and the options of the compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from abex.kernels.sources import NAME, stamp_of
+
+UNUSED_DAYS = 14  # what nobody has used for so long is deleted
+HEADER = b"abex kernel 1\n"
+DIGEST = hashlib.sha256().digest_size
+IRRELEVANT = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}  # settings of Numba that change no code
+
+
+class CompilerWarning(UserWarning):
+    """Compiling takes a slower way than it could; results are the same."""
+
+
+def user_cache() -> Path:
+    """The user's cache folder: ``$ABEX_CACHE``, else the platform's."""
+    import platformdirs
+
+    return Path(os.environ.get("ABEX_CACHE") or platformdirs.user_cache_dir("abex"))
+
+
+@cache
+def cache_folder() -> Path | None:
+    """The folder of compiled code, 0700 and the user's own; None, with a warning, where there cannot be one."""
+    folder = user_cache() / "kernels"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not (is_mine(os.lstat(folder)) and is_mine(os.stat(folder))):
+            _not_kept(
+                f"{folder} belongs to another user: delete it, or name a folder of your own in ABEX_CACHE"
+            )
+            return None
+        if os.name == "posix" and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+            folder.chmod(0o700)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied", str(folder))
+    except OSError as error:
+        _not_kept(f"{folder} cannot be used ({error.strerror}): name a folder of your own in ABEX_CACHE")
+        return None
+    return folder
+
+
+def is_mine(about: os.stat_result) -> bool:
+    """Whether a file belongs to the user who runs us (where files have owners)."""
+    return not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
+
+
+def read_entry(path: Path, key: bytes) -> bytes | None:
+    """What was written under this key, or None: absent, not ours, or damaged (then it is deleted)."""
+    flags = os.O_RDONLY | sum(
+        getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    )
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            about = os.fstat(file.fileno())  # of what is open, whatever the name means by now
+            if not (stat.S_ISREG(about.st_mode) and is_mine(about)):
+                return None
+            content = file.read()
+    except OSError:
+        return None
+    start = len(HEADER) + DIGEST
+    payload = content[start:]
+    if content[:start] != HEADER + _checksum(key, payload):
+        drop(path)
+        return None
+    if time.time() - about.st_mtime > 86_400:
+        _ignoring_errors(os.utime, path)
+    return payload
+
+
+def write_entry(path: Path, key: bytes, payload: bytes) -> None:
+    """Write an entry, whole or not at all, whoever else is writing it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        with open(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb"
+        ) as file:
+            file.write(HEADER + _checksum(key, payload) + payload)
+        os.replace(temporary, path)
+    except BaseException:
+        drop(temporary)
+        raise
+
+
+def drop(path: Path) -> None:
+    """Delete a file if that is possible."""
+    _ignoring_errors(os.unlink, path)
+
+
+def prune(parent: Path, keep: Path | None = None, days: float = UNUSED_DAYS) -> None:
+    """Delete what lies in ``parent`` and has not been used for ``days``, except ``keep``."""
+    limit = time.time() - days * 86_400
+    try:
+        stale = [path for path in parent.iterdir() if path != keep and path.lstat().st_mtime < limit]
+    except OSError:
+        return
+    import shutil
+
+    for path in stale:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            drop(path)
+
+
+class KernelCache:
+    """The compiled versions of one function on disk, in the place of Numba's own cache.
+
+    Parameters
+    ----------
+    folder : Path
+        From `cache_folder`.
+    function : function
+        What is compiled.
+    kernels : functions
+        What it is compiled with, beside what it closes over.
+    options : str
+        How it is compiled.
+    """
+
+    _works = True  # until an entry could not be written: then no other is tried
+
+    def __init__(self, folder: Path, function: FunctionType, kernels: Iterable[Any], options: str) -> None:
+        self.folder = folder
+        name = f"{function.__module__}.{function.__qualname__}"
+        self.name = re.sub(r"[^\w.]", "", name.removeprefix(f"{NAME}."))[-100:]
+        together = [function, *kernels]
+        stamp = stamp_of({one.__module__ for one in functions_in(together)})
+        described = "\n".join(
+            [repr([description(one) for one in together]), str(stamp), environment(), options]
+        )
+        self.described = None if stamp is None else described
+
+    @property
+    def cache_path(self) -> str:
+        """Numba asks for it in its statistics."""
+        return str(self.folder)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled function for arguments of these types, None if it has to be compiled."""
+        place = self._place(signature, target.codegen())
+        if place is None:
+            return None
+        path, key = place
+        payload = read_entry(path, key)
+        if payload is None:
+            return None
+        from numba.core.compiler import CompileResult
+
+        target.refresh()
+        try:
+            written, reduced = pickle.loads(payload)
+            if written == signature:
+                return CompileResult._rebuild(target, *reduced)
+        except Exception:  # it was whole, but this Numba cannot make anything of it
+            pass
+        drop(path)
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep what was compiled."""
+        if not KernelCache._works or result.lifted or result.library.has_dynamic_globals:
+            return
+        place = self._place(signature, result.library.codegen)
+        if place is None:
+            return
+        from numba.core.serialize import dumps
+
+        try:
+            write_entry(*place, dumps((signature, result._reduce())))
+        except OSError as error:
+            KernelCache._works = False
+            _not_kept(f"writing to {self.folder} failed ({error.strerror})")
+        except Exception as error:
+            KernelCache._works = False
+            _not_kept(f"this version of Numba does not let us ({type(error).__name__}: {error})")
+        else:
+            _prune_once(self.folder)
+
+    def flush(self) -> None:
+        """Numba calls it before it compiles everything anew: entries are overwritten anyway."""
+
+    def _place(self, signature: Any, codegen: Any) -> tuple[Path, bytes] | None:
+        """File and key of the version for these types; None if it would not be recognised in another process."""
+        kinds = kinds_described(signature)
+        if self.described is None or kinds is None:
+            return None
+        text = f"{self.described}\n{kinds}\n{codegen.magic_tuple()}"
+        key = hashlib.sha256(text.encode()).digest()
+        return self.folder / f"{self.name}-{key.hex()[:32]}.kernel", key
+
+
+@cache
+def environment() -> str:
+    """What else decides the code: versions, processor, settings of Numba."""
+    import llvmlite
+    import numba
+    import numpy as np
+    from llvmlite import binding
+    from numba.core import config
+
+    settings = sorted(
+        f"{name}={value}" for name, value in os.environ.items()
+        if name.startswith("NUMBA_") and name not in IRRELEVANT
+    )  # fmt: skip
+    parts = [
+        sys.implementation.cache_tag, getattr(sys, "abiflags", ""), sys.platform, numba.__version__, llvmlite.__version__,
+        np.__version__, binding.get_host_cpu_name(), f"svml={getattr(config, 'USING_SVML', None)}", *settings,
+    ]  # fmt: skip
+    return " ".join(str(part) for part in parts)
+
+
+def functions_in(values: Iterable[Any]) -> Iterator[FunctionType]:
+    """The Python functions among ``values``, in their closures, and in tuples of either."""
+    for value in values:
+        function = getattr(value, "py_func", value)  # of a compiled function
+        if isinstance(function, FunctionType):
+            yield function
+            yield from functions_in(cell.cell_contents for cell in function.__closure__ or ())
+        elif isinstance(value, tuple | list):
+            yield from functions_in(value)
+
+
+def description(value: Any) -> Any:
+    """A function and what it closes over, in words that are the same in every process."""
+    function = getattr(value, "py_func", value)
+    if isinstance(function, FunctionType):
+        code = function.__code__
+        body = hashlib.sha256(
+            code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()
+        )
+        inside = [description(cell.cell_contents) for cell in function.__closure__ or ()]
+        return (function.__module__, function.__qualname__, code.co_firstlineno, body.hexdigest(), inside)
+    if isinstance(value, tuple | list):
+        return [description(one) for one in value]
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    from numba.core.serialize import dumps
+
+    return hashlib.sha256(dumps(value)).hexdigest()
+
+
+def kinds_described(signature: Any) -> str | None:
+    """The types of arguments in words; None for types that mean something else in another process.
+
+    Numba's names of named tuples do not say of which class they are.
+    """
+    from numba.core import types
+
+    def words(kind: Any) -> Iterator[str]:
+        if isinstance(kind, types.Dispatcher | types.Function):
+            yield ""
+            return
+        if isinstance(kind, types.BaseNamedTuple):  # type: ignore[attr-defined]
+            module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
+            yield f"{module}.{name}{kind.fields}" if module.split(".")[0] == NAME else ""
+        if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
+            for inner in kind.types:
+                yield from words(inner)
+        yield str(kind)
+
+    kinds = getattr(signature, "args", signature)
+    found = [word for kind in kinds for word in words(kind)]
+    result = getattr(signature, "return_type", None)
+    return None if "" in found else f"{found} -> {result}"
+
+
+@cache
+def _prune_once(folder: Path) -> None:
+    prune(folder)
+
+
+def _checksum(key: bytes, payload: bytes) -> bytes:
+    return hashlib.sha256(key + payload).digest()
+
+
+def _ignoring_errors(action: Any, path: Path) -> None:
+    try:
+        action(path)
+    except OSError:
+        return
+
+
+def _not_kept(reason: str) -> None:
+    warnings.warn(f"compiled code is not kept: {reason}", CompilerWarning, stacklevel=2)

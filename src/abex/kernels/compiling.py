@@ -1,0 +1,166 @@
+"""Kernels and the functions that are compiled with them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+from abex.kernels.cache import KernelCache, cache_folder, functions_in
+from abex.kernels.interfaces import bounds_checked, usable
+from abex.kernels.sources import NAME
+from abex.kernels.watching import watch
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_waiting: dict[Callable[..., Any], bool] = {}  # kernel -> whether it becomes part of its callers
+_registered: set[Callable[..., Any]] = set()
+_lowerings: list[Callable[[], None]] = []  # run once, before anything is compiled
+_lock = threading.RLock()
+_kernels_allocate = False  # even ours, for want of vector instructions
+
+
+def kernel(function: Function) -> Function:
+    """Mark ``function`` as usable inside compiled code. It stays a plain Python function."""
+    _waiting[function] = True
+    return function
+
+
+def rare_kernel(function: Function) -> Function:
+    """A kernel that few steps call: compiled as a function of its own, where a `kernel` becomes part of its callers.
+
+    A call hands over every array of a record, which costs more than a short kernel does; but what is
+    part of its callers is compiled once for each of them.
+    """
+    _waiting[function] = False
+    return function
+
+
+def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
+    """Run ``register`` once before the first compilation: it may register lowerings with Numba."""
+    _lowerings.append(register)
+    return register
+
+
+def let_kernels_allocate() -> None:
+    """From now on, compile our kernels too with reference counting (which is slow in what becomes part of its callers)."""
+    global _kernels_allocate
+    _kernels_allocate = True
+
+
+def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[[Function], Function]:
+    """Compile a function that closes over ``kernels``, to run without the interpreter lock.
+
+    Kernels do not allocate, so they are compiled without Numba's reference counting: a state record of many arrays
+    would otherwise be counted up and down at every call (140 of the 220 ns that a step of ABE took at ten arms).
+    ``allocates=True`` is for functions that make arrays; kernels of other packages that do are noticed.
+
+    Our kernels divide as IEEE 754 says; those of other packages raise ZeroDivisionError, as Python does.
+
+    The result is kept on disk when the function and all kernels belong to this package; code of other packages
+    and notebooks is compiled once in each process, since no stamp would tell that it has changed.
+    """
+
+    def decorate(function: Function) -> Function:
+        import numba
+
+        watch()
+        with _lock:
+            _register(kernels)
+            result: Any
+            counted = numba.njit(**_options([function], lean=False))
+            lean = numba.njit(**_options([function], lean=not allocates))
+            if foreign(kernels):
+                result = _OtherPackages(lean(function), counted(function))
+            else:
+                result = lean(function)
+                _keep(result, kernels, lean=not allocates)
+        return result  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def fast(function: Function) -> Function:
+    """A kernel compiled on its own, for work outside the simulator's loop."""
+    result: Function = _alone(function)
+    return result
+
+
+@cache
+def _alone(function: Any) -> Any:
+    return compiled(function, allocates=True)(function)
+
+
+def foreign(kernels: Iterable[Callable[..., Any]]) -> bool:
+    """Whether one of them belongs to another package."""
+    return any(function.__module__.split(".")[0] != NAME for function in kernels)
+
+
+class _OtherPackages:
+    """A function over kernels of other packages: compiled lean, or with reference counting if they allocate.
+
+    Which of the two is found by compiling, before anything runs, for the types of the first call: later calls have the same.
+    """
+
+    def __init__(self, lean: Any, counted: Any) -> None:
+        self.lean, self.counted = lean, counted
+        self.chosen: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.chosen is None:
+            self.chosen = self._compiled_for(arguments)
+        return self.chosen(*arguments)
+
+    def _compiled_for(self, arguments: tuple[Any, ...]) -> Any:
+        import numba
+
+        kinds = tuple(numba.typeof(argument) for argument in arguments)
+        try:
+            self.lean.compile(kinds)
+        except Exception:  # the compiler's: nothing has run yet
+            self.counted.compile(kinds)
+            return self.counted
+        return self.lean
+
+
+def _register(kernels: Iterable[Callable[..., Any]]) -> None:
+    """Make all kernels known to Numba that it does not know yet."""
+    from numba.extending import register_jitable
+
+    while _lowerings:
+        _lowerings.pop()()
+    for unknown, inline in {**dict.fromkeys(kernels, True), **_waiting}.items():
+        if unknown not in _registered:
+            options = _options([unknown], lean=False)
+            if "no_cfunc_wrapper" in options:
+                options["forceinline"] = inline
+            options.pop("nogil")
+            register_jitable(**options)(unknown)
+            _registered.add(unknown)
+    _waiting.clear()
+
+
+def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str, Any]:
+    """How the compiler is called."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "python" if foreign(functions) else "numpy"}
+    if bounds_checked():
+        options["boundscheck"] = True
+    if usable("options") and not _kernels_allocate:
+        options["no_cfunc_wrapper"] = (
+            True  # nobody calls through C: the wrapper would be a second copy to compile
+        )
+        if lean:
+            options["_nrt"] = False
+    return options
+
+
+def _keep(function: Any, kernels: Iterable[Callable[..., Any]], *, lean: bool) -> None:
+    """Let a compiled function of this package be kept on disk."""
+    together = [function.py_func, *kernels]
+    if foreign(functions_in(together)) or not hasattr(function, "_cache"):
+        return
+    folder = cache_folder()
+    if folder is not None:
+        options = f"{_options([], lean=lean)} {_kernels_allocate}"
+        function._cache = KernelCache(folder, function.py_func, kernels, options)

@@ -1,0 +1,183 @@
+"""Which interfaces of Numba that are not public may be used.
+
+Speed comes from three of them: compiler options that are not documented (``options``: no reference counting, kernels that
+become part of their callers), calls of compiled functions by their addresses (``addresses``), and loops written as vector
+instructions (``vectors``). Each is tried on a tiny case with a known answer before it is used for the first time; the outcome is
+remembered on disk for these versions and this processor. If the answer is wrong, or this version of Numba is not one that our
+tests run on, the public way is taken, with one warning: slower, and as right.
+
+``ABEX_PLAIN=1`` takes the public way everywhere, ``ABEX_PLAIN=vectors,addresses`` for those named. ``ABEX_BOUNDS=1`` compiles
+everything with checks of array bounds; vector instructions have none, so it goes without them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from abex.kernels.cache import CompilerWarning, cache_folder, environment, read_entry, write_entry
+from abex.kernels.sources import stamp_of
+
+OLDEST, BEYOND = (0, 61), (0, 69)  # versions of Numba that the tests run on, as in pyproject.toml
+
+
+@cache
+def bounds_checked() -> bool:
+    """Whether compiled code checks the bounds of arrays."""
+    return os.environ.get("ABEX_BOUNDS", "") not in ("", "0")
+
+
+@cache
+def usable(name: str) -> bool:
+    """Whether ``options``, ``addresses`` or ``vectors`` may be used here."""
+    if name == "vectors" and bounds_checked():
+        return False
+    plain = os.environ.get("ABEX_PLAIN", "")
+    if plain == "1" or name in plain.split(","):
+        return False
+    if not version_is_tested():
+        return False
+    if _remembered(name):
+        return True
+    try:
+        works = TRIALS[name]()
+    except Exception:
+        works = False
+    if works:
+        _remember(name)
+    else:
+        import numba
+
+        _slower(f"its interface for {name} does not work here (Numba {numba.__version__})")
+    return works
+
+
+@cache
+def version_is_tested() -> bool:
+    """Whether our tests run on this version of Numba; a warning if they do not."""
+    import numba
+
+    version = tuple(int(part) for part in numba.__version__.split(".")[:2])
+    if OLDEST <= version < BEYOND:
+        return True
+    oldest, beyond = (".".join(map(str, bound)) for bound in (OLDEST, BEYOND))
+    _slower(f"version {numba.__version__} is untested (install numba>={oldest},<{beyond})")
+    return False
+
+
+def _slower(reason: str) -> None:
+    warnings.warn(
+        f"only the public interfaces of Numba are used: {reason}; this is slower",
+        CompilerWarning,
+        stacklevel=3,
+    )
+
+
+def _remembered(name: str) -> bool:
+    folder = cache_folder()
+    return folder is not None and read_entry(folder / f"tried-{name}-{_key().hex()[:32]}", _key()) is not None
+
+
+def _remember(name: str) -> None:
+    folder = cache_folder()
+    if folder is None:
+        return
+    try:
+        write_entry(folder / f"tried-{name}-{_key().hex()[:32]}", _key(), b"")
+    except OSError:
+        return  # it will be tried again
+
+
+@cache
+def _key() -> bytes:
+    return hashlib.sha256(f"{environment()} {stamp_of([])}".encode()).digest()
+
+
+class _Record(NamedTuple):
+    values: Any
+    factor: float
+
+
+def _try_options() -> bool:
+    """A record in and out of a function without reference counting, through a kernel that becomes part of it."""
+    import numba
+    import numpy as np
+    from numba.extending import register_jitable
+
+    @register_jitable(error_model="numpy", forceinline=True, no_cfunc_wrapper=True)  # type: ignore[untyped-decorator]
+    def scale(record: Any, at: int) -> None:
+        record.values[at] *= record.factor
+
+    @numba.njit(_nrt=False, nogil=True, error_model="numpy", no_cfunc_wrapper=True)  # type: ignore[untyped-decorator]
+    def scaled(record: Any, at: int) -> float:
+        scale(record, at)
+        return float(record.values[at] / 0.0)
+
+    record = _Record(np.arange(3.0), 2.0)
+    return bool(scaled(record, 1) == np.inf and record.values.tolist() == [0.0, 2.0, 2.0])
+
+
+def _try_addresses() -> bool:
+    """A function called by its address gets its arguments, returns a double, and passes its exception on."""
+    import numba
+    import numpy as np
+
+    from abex.kernels.calls import address, call_at
+
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+    @numba.njit(**options)  # type: ignore[untyped-decorator]
+    def item(record: Any, at: int) -> float:
+        if at >= record.values.size:
+            raise IndexError("beyond")
+        return record.values[at] * record.factor  # type: ignore[no-any-return]
+
+    @numba.njit(**options)  # type: ignore[untyped-decorator]
+    def through(address: int, record: Any, at: int) -> Any:
+        return call_at(address, (record, at))
+
+    record = _Record(np.arange(3.0), 0.25)
+    place = address(item, record, 0)
+    try:
+        through(place, record, 3)
+    except IndexError as error:
+        return bool(through(place, record, 2) == 0.5 and str(error) == "beyond")
+    return False
+
+
+def _try_vectors() -> bool:
+    """A loop over vectors, written as instructions, gives the sum that its Python does."""
+    import numba
+    import numpy as np
+
+    from abex.kernels.vector_code import VectorBuilder, lower
+    from abex.kernels.vectors import vectors
+
+    def add(out: Any, a: Any, count: int) -> None:
+        out[:count] += a[:count]
+
+    def emit(m: VectorBuilder) -> None:
+        with m.loop(m.index(0), m.values["count"]) as at:
+            m.add_to("out", at, m.load("a", at))
+
+    lower(add, emit, apart=True)
+
+    @numba.njit(nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+    def run(out: Any, a: Any, count: int) -> None:
+        add(out, a, count)
+
+    out, a = vectors(3, np.float32), vectors(3, np.float32)
+    a += np.arange(a.size, dtype=np.float32).reshape(a.shape)
+    run(out, a, 2)
+    return bool((out[:2] == a[:2]).all() and not out[2].any())
+
+
+TRIALS: dict[str, Callable[[], bool]] = {
+    "options": _try_options,
+    "addresses": _try_addresses,
+    "vectors": _try_vectors,
+}

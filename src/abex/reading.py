@@ -1,0 +1,192 @@
+"""Files that others wrote: the one place where foreign readers are called, and what a file may grow to.
+
+A reader of another library may fail with any exception; `reading` turns each into one sentence that names the file.
+A few bytes may stand for gigabytes (packed zeros, a header that promises an array, one huge index): whatever is unpacked or
+laid out is measured first and may take `most_bytes`, an eighth of the machine's memory unless ``ABEX_MAX_BYTES`` says more.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import stat
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, brief, shown, whole_number
+
+LIMIT = "ABEX_MAX_BYTES"
+SHARE = 8  # of the memory: a table is held several times while it is laid out
+UNKNOWN_MEMORY = 2**33
+CHUNK = 2**20
+MOST_COLUMNS = 10**6  # of a table, or the largest index of a sparse one
+PLAIN_KINDS = "biufUS"  # what a NumPy file may hold: numbers and words, never objects
+
+
+def most_bytes() -> int:
+    """What a file may grow to: ``$ABEX_MAX_BYTES``, else an eighth of the machine's memory."""
+    given = os.environ.get(LIMIT)
+    if given:
+        try:
+            number: Any = float(given)
+        except ValueError:
+            number = given
+        return whole_number(LIMIT, number, least=1)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE
+    except (AttributeError, ValueError, OSError):
+        return UNKNOWN_MEMORY // SHARE
+
+
+def check_size(n_bytes: int, what: str) -> None:
+    """Refuse what would take more than `most_bytes`."""
+    limit = most_bytes()
+    if n_bytes > limit:
+        raise UserError(
+            f"{what} would take {_size(n_bytes)}, more than {_size(limit)}: {LIMIT} may allow more"
+        )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes < 10**15 else "over a petabyte"
+
+
+def named(path: str | Path) -> str:
+    """A path in a message: its end, where it is long.
+
+    >>> named("/home/" + "very/" * 30 + "long.csv")[:20]
+    '...ery/very/very/ver'
+    """
+    text = brief(str(path), 4096)
+    return text if len(text) <= 80 else f"...{text[-77:]}"
+
+
+@contextmanager
+def reading(task: str, advice: str = "") -> Iterator[None]:
+    """Turn every exception of a foreign reader into one sentence: cannot ``task``, and why.
+
+    >>> with reading("read stars.csv as a table"):
+    ...     raise StopIteration
+    Traceback (most recent call last):
+    ...
+    abex.errors.UserError: cannot read stars.csv as a table: StopIteration
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a reader's doubts are answered by what is checked afterwards
+            yield
+    except UserError:
+        raise
+    except MemoryError:
+        raise UserError(f"cannot {task}: there is not enough memory for it") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise UserError(f"cannot {task}: it is damaged or cut off ({_reason(error)}){advice}") from None
+    except OSError as error:
+        raise UserError(f"cannot {task}: {error.strerror or _reason(error)}{advice}") from None
+    except Exception as error:  # foreign errors have no common base
+        raise UserError(f"cannot {task}: {_reason(error)}{advice}") from None
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return brief(lines[0] if lines else type(error).__name__, 70).rstrip(". ")
+
+
+# -- bytes ----------------------------------------------------------------------------------------------------
+
+
+def read_bytes(path: Path, packed: bool | None = None) -> bytes:
+    """The content of a file, unpacked where it is gzip; None: told by its first bytes, not by its name."""
+    with reading(f"read {named(path)}"), open(path, "rb") as file:
+        about = os.fstat(file.fileno())
+        if stat.S_ISREG(about.st_mode):
+            check_size(about.st_size, named(path))
+        content = up_to(file, most_bytes(), named(path))
+    if packed or (packed is None and content[:2] == b"\x1f\x8b"):
+        return gunzip(content, named(path))
+    return content
+
+
+def gunzip(content: bytes, where: str, most: int | None = None, advice: str = "") -> bytes:
+    """What gzip packed, up to `most_bytes` of it."""
+    with reading(f"unpack {where}", advice), gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        return up_to(file, most_bytes() if most is None else most, where)
+
+
+def up_to(file: IO[bytes] | gzip.GzipFile, most: int, where: str) -> bytes:
+    """All bytes of a stream, which must not be more than ``most``."""
+    parts, size = [], 0
+    while part := file.read(CHUNK):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise UserError(f"{where} grows beyond {_size(most)} when it is read: {LIMIT} may allow more")
+    return b"".join(parts)
+
+
+# -- NumPy ----------------------------------------------------------------------------------------------------
+
+
+def array_of(content: bytes, where: str) -> NDArray[Any]:
+    """The array of an .npy file: plain numbers or words, as many as follow its header; nothing is unpickled."""
+    with reading(f"read {where} as NumPy data"):
+        stream = io.BytesIO(content)
+        version = np.lib.format.read_magic(stream)
+        if version not in ((1, 0), (2, 0)):
+            raise UserError(f"cannot read {where} as NumPy data: it is of version {version[0]}.{version[1]}")
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read(stream)
+        if dtype.kind not in PLAIN_KINDS or dtype.itemsize == 0 or dtype.subdtype is not None:
+            raise UserError(
+                f"cannot read {where} as NumPy data: it has {brief(str(dtype), 40)}, not plain numbers or words"
+            )
+        count, start = math.prod(shape), stream.tell()
+        if min(shape, default=0) < 0 or count * dtype.itemsize > len(content) - start:
+            promised = shown(tuple(shape))
+            raise UserError(f"{where} is damaged: its shape {promised} needs more than the bytes that follow")
+        if count == 0:
+            return np.empty(shape, dtype)
+        flat = np.frombuffer(content, dtype, count, start).astype(dtype.newbyteorder("="))
+        return _words(flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape), where)
+
+
+def _words(array: NDArray[Any], where: str) -> NDArray[Any]:
+    """Words as Python has them; numbers as they are."""
+    if array.dtype.kind == "S":
+        check_size(4 * array.nbytes, where)
+        return np.char.decode(array, "utf-8")
+    if array.dtype.kind == "U" and np.ascontiguousarray(array).reshape(-1).view(np.uint32).max() > 0x10FFFF:
+        raise UserError(f"{where} is damaged: it has words of characters that do not exist")
+    return array
+
+
+def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by name."""
+    where, room = named(path), most_bytes()
+    arrays = {}
+    with reading(f"read {where} as NumPy data"), zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            name, dot, _ = entry.filename.rpartition(".npy")
+            if not dot:
+                continue
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise UserError(
+                    f"cannot read {where} as NumPy data: it is packed in a way NumPy does not write"
+                )
+            with archive.open(entry) as file:
+                content = up_to(file, room, where)
+            room -= len(content)
+            arrays[name] = array_of(content, where)
+    return arrays

@@ -1,0 +1,1 @@
+"""Structure-aware fuzzing: generators of cases, and what may come of them."""

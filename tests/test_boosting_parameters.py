@@ -1,0 +1,351 @@
+"""Every parameter of the classifier does what it says: each test fails when its parameter is ignored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_multilabel_classification
+
+from abex.boosting import AdaBoostMHClassifier, calibration, estimator, learning, stopping
+from abex.errors import UserError
+from abex.policies import UCB1
+
+X, Y = load_digits(return_X_y=True)
+X, Y = X[:400], Y[:400]
+
+
+def classifier(**parameters):
+    return AdaBoostMHClassifier(
+        **{"n_estimators": 12, "base": "stump", "random_state": 1, "calibrate": False, **parameters}
+    )
+
+
+def fitted(**parameters):
+    return classifier(**parameters).fit(X, Y)
+
+
+def check_n_estimators(monkeypatch):
+    assert fitted(n_estimators=7).model_.size == 7
+
+
+def check_policy(monkeypatch):
+    ours = fitted(policy="UCB1", arms_per_round=1, n_estimators=100)
+    arms = len(ours.arm_features_)
+    assert sorted(ours.pulled_arms_[:arms]) == list(range(arms))  # UCB1 plays every arm once
+    assert fitted(policy=None).arm_features_[0] == [j for arm in ours.arm_features_ for j in arm]
+
+
+def check_base(monkeypatch):
+    assert [fitted(base=base).model_.kind for base in ("stump", "product", "tree")] == [0, 1, 2]
+
+
+def check_n_leaves(monkeypatch):
+    assert [(fitted(base="tree", n_leaves=n).model_.feature >= 0).sum(axis=1).max() for n in (3, 9)] == [2, 8]
+
+
+def check_n_terms(monkeypatch):
+    pulls = [fitted(base="product", n_terms=n, arms_per_round=1).pulled_arms_.size for n in (2, 4)]
+    assert pulls == [2 * 12, 4 * 12]
+
+
+def check_n_cycles(monkeypatch):
+    pulls = [
+        fitted(base="product", n_terms=2, n_cycles=n, arms_per_round=1).pulled_arms_.size for n in (1, 3)
+    ]
+    assert pulls == [2 * 12, 3 * 2 * 12]
+
+
+def check_arms(monkeypatch):
+    assert fitted(arms=[[3, 4], [20]]).arm_features_ == [[3, 4], [20]]
+    assert set(fitted(arms=[[3, 4], [20]]).model_.feature.ravel()) <= {3, 4, 20}
+
+
+def check_arms_per_round(monkeypatch):
+    assert fitted(arms_per_round=5).pulled_arms_.size == 5 * 12
+
+
+def check_precision(monkeypatch):
+    kinds = []
+    fits = learning.start_fit
+
+    def noted(*arguments, **options):
+        fit = fits(*arguments, **options)
+        kinds.append(fit.weights.values.dtype)
+        return fit
+
+    monkeypatch.setattr(learning, "start_fit", noted)
+    for precision in ("single", "double", "auto"):
+        fitted(precision=precision)
+    assert kinds == [np.float32, np.float64, np.float64]
+
+
+def check_faithful(monkeypatch):
+    constant = np.column_stack([X, np.ones(len(X))])
+    arms = classifier(faithful="multiboost").fit(constant, Y).arm_features_
+    assert [64] in arms
+    assert [64] not in classifier().fit(constant, Y).arm_features_
+
+
+def check_early_stopping(monkeypatch):
+    stopped = fitted(early_stopping=True, n_estimators=400, base="tree")
+    assert stopped.validation_errors_.size < 100
+    assert stopped.n_iter_ < 400
+    assert fitted(n_estimators=40).validation_errors_.size == 0
+
+
+def check_validation_fraction(monkeypatch):
+    errors = fitted(early_stopping=True, validation_fraction=0.02).validation_errors_  # of eight rows
+    np.testing.assert_array_equal(errors * 8, np.rint(errors * 8))
+    assert (fitted(early_stopping=True, validation_fraction=0.3).validation_errors_ * 8 % 1 > 0).any()
+
+
+def check_n_iter_no_change(monkeypatch):
+    """The fit ends as soon as the best is so many iterations ago: not sooner, not later."""
+    for patience in (10, 30):
+        stopped = fitted(early_stopping=True, n_iter_no_change=patience, base="tree", n_estimators=500)
+        iterations = 5 * stopped.validation_errors_.size
+        assert iterations == stopped.n_iter_ + patience
+        assert stopped.validation_errors_[stopped.n_iter_ // 5 - 1] == stopped.validation_errors_.min()
+
+
+def check_max_seconds(monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr(stopping.time, "monotonic", lambda: float(next(clock)))
+    assert fitted(n_estimators=500, max_seconds=30.0).n_iter_ < 60
+
+
+def check_calibrate(monkeypatch):
+    assert fitted().temperature_ == 1.0
+    assert fitted(early_stopping=True).temperature_ == 1.0
+    for early in (False, True):
+        sure = fitted(calibrate=True, early_stopping=early)
+        assert sure.temperature_ != 1.0
+        assert sure.calibration_rows_ == 400
+
+
+def check_warm_start(monkeypatch):
+    first = fitted(warm_start=True)
+    begun = first.model_.coefficient
+    assert (
+        first.set_params(n_estimators=20, random_state=5).fit(X, Y).model_.coefficient[:12] == begun
+    ).all()
+    assert (fitted(n_estimators=20, random_state=5).model_.coefficient[:12] != begun).any()
+
+
+def check_n_jobs(monkeypatch):
+    counts = []
+    pool = estimator.ThreadPoolExecutor
+    monkeypatch.setattr(estimator, "ThreadPoolExecutor", lambda n: counts.append(n) or pool(n))
+    fitted(n_jobs=3).set_params(n_jobs=2).predict(X)
+    assert counts == [3, 2]
+
+
+def check_random_state(monkeypatch):
+    one, other = (fitted(random_state=seed).pulled_arms_.tolist() for seed in (1, 2))
+    assert one == fitted(random_state=1).pulled_arms_.tolist() != other
+
+
+def check_callbacks(monkeypatch):
+    assert fitted(callbacks=[lambda done, fit: done >= 4]).n_iter_ == 4
+
+
+def check_verbose(monkeypatch):
+    shows = []
+    bar = stopping.Progress
+    monkeypatch.setattr(
+        stopping, "Progress", lambda *words, show: shows.append(show) or bar(*words, show=False)
+    )
+    fitted(verbose=0)
+    fitted(verbose=1)
+    assert shows == [False, None]
+
+
+@pytest.mark.parametrize("name", sorted(AdaBoostMHClassifier().get_params()))
+def test_the_parameter_does_what_it_says(name, monkeypatch):
+    globals()[f"check_{name}"](monkeypatch)
+
+
+# -- bounds ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"n_estimators": 10**9}, "n_estimators must be at most 1e"),
+        ({"n_estimators": 10**40}, "n_estimators must be at most 1e"),
+        ({"arms_per_round": 10**9}, "arms_per_round must be at most 1e"),
+        ({"arms_per_round": 10**5, "base": "tree", "n_leaves": 4096}, "arms_per_round must be at most 1220"),
+        ({"base": "product", "n_cycles": 10**9}, "n_cycles must be at most 1000"),
+        ({"policy": "x" * 5000}, "policy"),
+        ({"policy": ["x" * 5000]}, "policy must be"),
+        ({"arms": "x" * 5000}, "arms must be"),
+        ({"callbacks": ["x" * 5000]}, "callbacks must be"),
+    ],
+)
+def test_numbers_without_end_are_refused_in_a_sentence(parameters, said):
+    with pytest.raises(UserError, match=said) as refused:
+        fitted(**parameters)
+    assert len(str(refused.value)) < 250 or parameters.get("policy") == "x" * 5000
+
+
+def test_as_many_arms_as_are_allowed_can_be_pulled():
+    many = classifier(n_estimators=1, arms_per_round=10**5, arms=[[3], [4]]).fit(X[:20], Y[:20])
+    assert many.pulled_arms_.size == 10**5
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([1, "a"] * 200, "numbers and words"),
+        (np.array([1, "a"] * 200, dtype=object), "numbers and words"),
+        ([None, "a"] * 200, "missing"),
+        (np.array([None, 1] * 200, dtype=object), "missing"),
+        (np.array([np.nan, "a"] * 200, dtype=object), "missing"),
+        ([b"x", b"y"] * 200, "numbers or words"),
+        (np.array([{1}, {2}] * 200, dtype=object), "numbers or words"),
+        (np.array([[1, 2], [2, 1]] * 200), "must be 0 and 1, got 2"),
+        (np.array([[1, -1], [-1, 1]] * 200), "must be 0 and 1, got -1"),
+        (np.array([[2, 2], [2, 2]] * 200), "must be 0 and 1, got 2"),
+    ],
+    ids=str,
+)
+def test_labels_that_cannot_be_meant_are_refused_in_a_sentence(labels, said):
+    with pytest.raises(UserError, match=said) as refused:
+        classifier().fit(X, labels)
+    assert len(str(refused.value)) < 200
+
+
+def test_sparse_indicators_of_one_and_two_are_refused_too():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(UserError, match="must be 0 and 1, got 2"):
+        classifier().fit(X, sparse.csr_matrix(np.array([[0, 2], [2, 0]] * 200)))
+
+
+def test_labels_of_every_sound_kind_are_read():
+    for labels in (
+        Y,
+        Y.tolist(),
+        Y.astype(str),
+        Y.astype(str).astype(object),
+        Y > 4,
+        Y.astype(object),
+        Y - 5,
+    ):
+        assert classifier().fit(X, labels).predict(X).shape == (400,)
+    for labels in (np.eye(10)[Y], np.eye(10, dtype=bool)[Y], np.eye(10, dtype=int)[Y].tolist()):
+        assert classifier().fit(X, labels).predict(X).shape == (400, 10)
+
+
+def test_weights_beyond_all_sums_are_refused():
+    with pytest.raises(UserError, match="finite sum"):
+        classifier().fit(X, Y, np.full(400, 1e308))
+
+
+# -- probabilities --------------------------------------------------------------------------------------
+
+
+def test_growth_is_carried_on():
+    """Half as long a fit says what the power was, and how fast it grew; the rest is carried on."""
+    assert calibration.carried_power(6.0, 5.0, 1.0) == pytest.approx(6.0 * 1.2**0.8)
+    assert calibration.carried_power(6.0, 5.0, 2.0) == pytest.approx(6.0 * 1.2**1.6)
+    assert calibration.carried_power(6.0, 5.0, 0.0) == 6.0
+    assert calibration.carried_power(6.0, 0.1, 1.0) == pytest.approx(6.0 * 2.0**0.8)
+
+
+def test_a_calibrated_model_uses_the_growth(monkeypatch):
+    plain = fitted(calibrate=True, n_estimators=200, base="tree").temperature_
+    monkeypatch.setattr(calibration, "GROWTH", 0.0)
+    assert fitted(calibrate=True, n_estimators=200, base="tree").temperature_ != plain
+    asked = []
+    carried = calibration.carried_power
+    monkeypatch.setattr(calibration, "carried_power", lambda *a: asked.append(a) or carried(*a))
+    fitted(calibrate=True, n_estimators=200)
+    fitted(calibrate=True, n_estimators=30)
+    assert [doublings for _, _, doublings in asked] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_no_probability_is_more_certain_than_the_rows_allow(early):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(90, 3))
+    classes = np.digitize(rows[:, 0], [-0.4, 0.4])  # a single split away from being always right
+    sure = classifier(calibrate=True, early_stopping=early, n_estimators=100).fit(rows, classes)
+    chances = sure.predict_proba(rows)
+    assert sure.calibration_rows_ == 90
+    assert chances.min() >= 1 / (3 * 91) - 1e-12
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    features, labels = make_multilabel_classification(90, n_classes=3, random_state=0)
+    chances = classifier(calibrate=True, n_estimators=100).fit(features, labels).predict_proba(features)
+    assert chances.min() >= 1 / (2 * 91) - 1e-12
+    assert chances.max() <= 1 - 1 / (2 * 91) + 1e-12
+
+
+def test_probabilities_decide_as_scores_do():
+    for base in ("stump", "tree"):
+        sure = fitted(calibrate=True, base=base, n_estimators=60)
+        assert (sure.classes_[sure.predict_proba(X).argmax(axis=1)] == sure.predict(X)).all()
+
+
+def test_a_thousand_validation_rows_serve_as_they_are():
+    digits, classes = load_digits(return_X_y=True)
+    enough = classifier(calibrate=True, early_stopping=True, validation_fraction=0.7, n_estimators=30)
+    assert enough.fit(digits, classes).calibration_rows_ == round(0.7 * len(classes))
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("name", ["wine", "breast_cancer"])
+def test_the_logarithmic_loss_is_below_that_of_a_random_forest(name, early):
+    """`benchmarks/boosting_probabilities.py` has more data sets, folds and classifiers."""
+    from sklearn import datasets, ensemble
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    data, classes = getattr(datasets, f"load_{name}")(return_X_y=True)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    ours = AdaBoostMHClassifier(1000 if early else 200, early_stopping=early, random_state=0)
+    theirs = ensemble.RandomForestClassifier(random_state=0)
+    loss = [
+        -cross_val_score(c, data, classes, cv=folds, scoring="neg_log_loss").mean() for c in (ours, theirs)
+    ]
+    assert loss[0] <= loss[1]
+
+
+# -- importances ----------------------------------------------------------------------------------------
+
+
+def informative(seed=0):
+    """Five features that tell the classes, then twenty of noise."""
+    from sklearn.datasets import make_classification
+
+    return make_classification(
+        1600, 25, n_informative=5, n_redundant=0, n_classes=3, n_clusters_per_class=1, shuffle=False,
+        random_state=seed,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "size"), [("tree", 150), ("stump", 500), ("product", 200)])
+def test_importances_agree_with_those_of_permutation(base, size):
+    from sklearn.inspection import permutation_importance
+
+    data, classes = informative()
+    boosted = classifier(base=base, n_leaves=20, n_estimators=size).fit(data[::2], classes[::2])
+    importance = boosted.feature_importances_
+    assert importance.sum() == pytest.approx(1.0)
+    assert (importance >= 0).all()
+    assert importance[5:].sum() < 0.5  # 0.55 to 0.7 when splits of a tree shared alike
+    permuted = permutation_importance(boosted, data[1::2], classes[1::2], n_repeats=3, random_state=0)
+    assert np.corrcoef(importance, permuted.importances_mean)[0, 1] > 0.8
+
+
+def test_gains_of_splits_add_up_to_edges():
+    data, classes = informative()
+    signs = np.where(classes[:, None] == np.arange(3), 1, -1)
+    start = abs((signs * np.where(signs > 0, 0.5, 0.25) / len(classes)).sum(axis=0)).sum()
+    for base in ("stump", "product", "tree"):
+        model = classifier(base=base, n_cycles=2, policy=UCB1()).fit(data, classes).model_
+        gained = model.gain.sum(axis=1)
+        assert (model.gain[model.feature < 0] == 0).all()
+        if base == "tree":
+            assert gained[0] == pytest.approx(model.edge[0] - start, abs=1e-5)
+            assert (gained <= model.edge + 1e-5).all()
+        else:
+            np.testing.assert_allclose(gained, model.edge, atol=1e-5)

@@ -1,0 +1,70 @@
+"""Parts of boosting one by one, by hand: none of these needs a compiled loop."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from abex.boosting.encoding import encode
+from abex.boosting.evaluation import goes_right
+from abex.boosting.fitting import Recipe, first_weights, make_arms
+from abex.boosting.learning import hold_out
+from abex.boosting.stages import coefficient_of, normaliser, reward_of
+from abex.policies import Uniform
+
+
+@pytest.mark.parametrize("edge", [0.0, 0.05, 0.4, 0.9])
+def test_reward_coefficient_and_normaliser_are_those_of_the_exponential_loss(edge):
+    assert reward_of(edge) == pytest.approx(-math.log(math.sqrt(1 - edge**2)))
+    best = coefficient_of(edge, 0.0)
+    assert best == pytest.approx(0.5 * math.log((1 + edge) / (1 - edge)))
+    assert normaliser(edge, best) == pytest.approx(math.sqrt(1 - edge**2))
+    assert normaliser(edge, best) <= min(normaliser(edge, best + 0.01), normaliser(edge, best - 0.01))
+    smooth = coefficient_of(edge, 0.1)
+    assert smooth == pytest.approx(0.5 * math.log((0.6 + edge / 2) / (0.6 - edge / 2)))
+
+
+def test_the_reward_is_at_most_one():
+    assert reward_of(0.9298) == pytest.approx(1.0, abs=1e-3)
+    assert reward_of(0.93) == reward_of(0.97) == reward_of(1.0) == 1.0
+
+
+def test_first_weights_are_half_on_the_labels_and_follow_the_examples_own():
+    signs = np.array([[1, -1, -1], [1, 1, -1], [-1, -1, -1]], np.int8)
+    weights = first_weights(signs, np.array([1.0, 2.0, 1.0]))
+    rows = [[1 / 2, 1 / 4, 1 / 4], [1 / 4, 1 / 4, 1 / 2], [1 / 3, 1 / 3, 1 / 3]]
+    assert weights == pytest.approx(np.array(rows) * np.array([[1], [2], [1]]) / 4)
+
+
+def test_arms_hold_the_features_that_vary():
+    X = np.column_stack([np.ones(8), np.arange(8), np.zeros(8), np.arange(8) % 2])
+    codes = encode(X, np.arange(8), np.array([8]))
+    for groups, wanted in ((None, [[1], [3]]), ([[0, 1], [2, 3]], [[1], [3]]), ([[1, 3]], [[1, 3]])):
+        arms = make_arms(codes, Recipe(policy=Uniform()), groups)
+        split = np.split(arms.features, arms.start[1:-1])
+        assert [part.tolist() for part in split] == wanted
+    assert make_arms(codes, Recipe(), None).features.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("x", "missing_right", "right"),
+    [
+        (1.0, False, False),
+        (1.0 + 1e-12, False, True),
+        (0.5, True, False),
+        (math.nan, True, True),
+        (math.nan, False, False),
+    ],
+)
+def test_the_side_of_a_value(x, missing_right, right):
+    assert goes_right(x, 1.0, missing_right) == right
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.1, 20), (0.25, 50), (0.9, 180)])
+def test_as_many_rows_are_held_out_as_told(share, count):
+    rows = hold_out(SimpleNamespace(early_stopping=True, validation_fraction=share), 3, 200)
+    assert rows.size == count
+    assert (np.diff(rows) > 0).all()
+    assert rows.max() < 200
+    assert hold_out(SimpleNamespace(early_stopping=False, validation_fraction=share), 3, 200).size == 0

@@ -1,0 +1,402 @@
+"""Every policy, step by step: the law of each decision is the formula applied to the whole history.
+
+Graph policies play graphs that are fixed, directed, changing and drawn at random. Every parameter of every policy is
+then given a second value: the law must follow it, and must be told apart from the law of the first value.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.special import chdtrc
+
+import abex
+from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_policies
+from abex.policies.base import Setting
+from abex.randomness import counter_key, stream
+from tests.naive.graph_policies import (
+    GRAPH_LAWS,
+    information,
+    information_ratio,
+    least_ratio,
+    ucb_lp_step,
+)
+from tests.naive.policies import LAWS
+
+K = 7
+HORIZON = 150
+DRAWS = 2000
+DENSE = (
+    25  # steps that are all looked at; a weight that went wrong stays wrong, so later on every ninth will do
+)
+
+
+def matrix(edges, directed=False):
+    table = np.eye(K)
+    for source, target in edges:
+        table[source, target] = 1.0
+        if not directed:
+            table[target, source] = 1.0
+    return table
+
+
+def graph_of(table):
+    return Graph.from_edges(np.nonzero(table - np.eye(K)), K, directed=True)
+
+
+#: two hubs of different size: one best cover, one greedy dominating set
+HUBS = matrix([(0, 1), (0, 2), (0, 3), (3, 4), (4, 5), (4, 6)])
+#: a directed one, for which the same holds
+ARROWS = matrix(
+    [(0, 1), (0, 2), (0, 3), (1, 0), (2, 4), (3, 5), (5, 3), (5, 6), (5, 4), (6, 2)], directed=True
+)
+RING = matrix([(k, (k + 1) % K) for k in range(K)])  # its best cover is a third of every arm
+STAR = matrix([(2, k) for k in range(K) if k != 2])
+APART = np.eye(K)
+
+
+class Shows:
+    """The graph of each step as a matrix, and what a policy may know of it beforehand."""
+
+    def __init__(self, name):
+        tables = {
+            "hubs": [HUBS],
+            "arrows": [ARROWS],
+            "ring": [RING],
+            "turns": [HUBS, STAR, ARROWS, APART],
+        }.get(name)
+        self.drawn, self.tables = tables is None, tables
+        if tables is None:
+            self.graph = {
+                "dropped": DropOut(graph_of(ARROWS), keep=0.6),
+                "random": ErdosRenyiEachStep(K, q=0.3, directed=True),
+                "paired": ErdosRenyiEachStep(K, q=0.3),
+            }[name]
+        else:
+            self.graph = (
+                graph_of(tables[0]) if len(tables) == 1 else GraphSequence([graph_of(x) for x in tables])
+            )
+        self.varies = self.drawn or len(tables) > 1
+        self.typical = 3 if self.drawn else len(tables)
+        self.feedback = self.graph.feedback(counter_key(1, 0, "graph"))
+        self.known = {}
+
+    def __call__(self, t):
+        if not self.drawn:
+            return self.tables[(t - 1) % len(self.tables)]
+        if t not in self.known:
+            table, seen = np.zeros((K, K)), np.zeros(K, np.int32)
+            with np.errstate(over="ignore"):
+                for arm in range(K):
+                    table[arm, seen[: self.graph.reveal(self.feedback, t, arm, seen)].copy()] = 1.0
+            self.known[t] = table
+        return self.known[t]
+
+    @property
+    def sweep(self):
+        """The dominating set over which ABE goes, in its order: greedy, with ties as they fall."""
+        from abex.graphs.covers import greedy_dominating_set
+
+        return greedy_dominating_set(self.graph).tolist()
+
+
+def graphs_for(policy):
+    names = ["hubs", "arrows"]
+    if policy.changing_graphs != "none":
+        names.append("turns")
+    if policy.changing_graphs == "any":
+        names += ["dropped", "random", "paired"]
+    if not isinstance(policy, abex.Exp3DOM):  # a ring has many dominating sets
+        names.append("ring")
+    return names
+
+
+def play(policy, steps, shows=None, n_arms=K, seed=1, horizon=HORIZON):
+    """Yield (t, state, history, select) before each step of an interpreted run."""
+    setting = Setting(n_arms, horizon, shows.feedback if shows and policy.needs_graph else None)
+    if shows and type(policy).__name__ == "ABE" and shows.varies:
+        setting = setting._replace(graph=shows.feedback)
+    select, update = policy.kernels(setting)
+    binary = getattr(policy, "resample", False)
+    with np.errstate(over="ignore"):
+        state, rng, chance = policy.start(setting), stream(seed, "policy"), stream(seed, "rewards")
+        history = []
+        for t in range(1, steps + 1):
+            yield t, state, history, select
+            arm = select(state, t, rng)
+            seen = [k for k in range(n_arms) if k != arm and shows is not None and shows(t)[arm, k]]
+            rewards = {}
+            for k in [*seen, arm]:
+                mean = 0.05 + 0.9 * (3 * k % n_arms) / (n_arms - 1)
+                x = chance.random()
+                rewards[k] = float(x < mean) if binary else float(np.clip(mean + 0.5 * (x - 0.5), 0, 1))
+                update(state, t, arm, k, rewards[k], rng)
+            history.append((arm, rewards))
+
+
+def law_of(policy, history, n_arms, shows=None, horizon=HORIZON):
+    name = type(policy).__name__
+    if name in GRAPH_LAWS:
+        return GRAPH_LAWS[name](policy, history, n_arms, horizon, shows)
+    return LAWS[name](policy, history, n_arms, horizon)
+
+
+def chance_of_counts(counts, law):
+    """The p-value of these counts under a law; 0 where an arm without chance was played."""
+    if counts[law < 1e-12].any():
+        return 0.0
+    expected = law * counts.sum()
+    few = expected < 5
+    found, wanted = np.append(counts[~few], counts[few].sum()), np.append(expected[~few], expected[few].sum())
+    keep = wanted > 1e-6 * counts.sum()
+    if keep.sum() < 2:
+        return 1.0
+    found, wanted = found[keep], wanted[keep] * found[keep].sum() / wanted[keep].sum()
+    return float(chdtrc(keep.sum() - 1, ((found - wanted) ** 2 / wanted).sum()))  # Pearson's chi-square test
+
+
+def follows(policy, steps, shows=None, n_arms=K, other=None, at=(1, 2, 9, 30, 90), horizon=HORIZON):
+    """Check every decision against the oracle; returns how far the law of ``other`` is from it, at most."""
+    rng, apart = stream(4, "draws"), 0.0
+    closed = type(policy).probabilities is not None
+    sampled = not closed and type(policy).__name__ in ("BoltzmannGumbel", "TSU", "Thompson", "TSMaxN")
+    weighted = "chances" in policy.remembers
+    before = 0, None, None
+    for t, state, history, select in play(policy, steps, shows, n_arms, horizon=horizon):
+        if before[0] == t - 1 > 0:  # the decision that has been made
+            arm = history[-1][0]
+            assert before[1][arm] > 0, (t - 1, arm, before[1])
+            if not closed and not sampled and before[2] is not None:
+                apart = max(apart, float(before[2][arm] < 1e-12))
+        if (sampled and t not in at) or (weighted and t > DENSE and t % 9 and t not in at):
+            continue
+        law = law_of(policy, history, n_arms, shows, horizon)
+        second = None if other is None else law_of(other, history, n_arms, shows, horizon)
+        before = t, law, second
+        if closed:
+            out = np.zeros(n_arms)
+            type(policy).probabilities(state, t, out)
+            np.testing.assert_allclose(out, law, atol=3e-8, err_msg=f"step {t}")
+            if second is not None:
+                apart = max(apart, float(np.abs(second - law).max()))
+        if t in at:
+            draws = (
+                DRAWS // 5 if weighted else DRAWS
+            )  # the contract compares `select` with `probabilities` too
+            counts = np.bincount([select(state, t, rng) for _ in range(draws)], minlength=n_arms)
+            assert chance_of_counts(counts, law) > 1e-6, (t, counts, law * draws)
+            if sampled and second is not None:
+                apart = max(apart, float(chance_of_counts(counts, second) < 1e-8))
+    return apart
+
+
+def ours(needs_graph):
+    for cls in known_policies().values():
+        if cls.__module__.startswith("abex."):
+            for policy in cls.examples():
+                if policy.needs_graph == needs_graph and cls.__name__ != "IDSN":
+                    yield policy
+
+
+GRAPH_POLICIES = [
+    *ours(needs_graph=True),
+    abex.TSU(epsilon=0.2),
+    abex.Thompson(),
+    abex.ABE(eta=1.0, c=1.0, alpha=0.5),
+    abex.ABE(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0),
+    abex.ABE(eta=2.0, c=0.4, rounding="ceil", initial=None),
+]
+
+
+@pytest.mark.parametrize("policy", GRAPH_POLICIES, ids=str)
+def test_on_graphs_every_decision_is_the_formula_applied_to_the_whole_history(policy):
+    for name in graphs_for(policy):
+        follows(policy, HORIZON, Shows(name), at=(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("policy", "horizon"),
+    [
+        (abex.BoltzmannGumbel(scale=0.25, shared_noise=True), HORIZON),
+        (abex.TSU(), None),
+        (abex.Thompson(resample=False), None),
+        (abex.TSU(resample=False, epsilon=0.0), None),
+    ],
+    ids=str,
+)
+def test_sampled_policies_play_arms_as_often_as_their_formula(policy, horizon):
+    for n_arms in (2, 5):
+        follows(policy, 60, None, n_arms, at=(1, 2, 3, 4, 8, 60), horizon=horizon)
+
+
+@pytest.mark.parametrize("name", ["hubs", "arrows", "turns", "random"])
+def test_elimination_drops_arms_as_its_phases_say_on_every_graph(name):
+    policy = abex.EliminationAlphaSample(delta=0.9)
+    shows = Shows(name)
+    left = set()
+    for t, state, history, _ in play(policy, 420, shows):
+        out = np.zeros(K)
+        type(policy).probabilities(state, t, out)
+        np.testing.assert_allclose(
+            out, LAWS["EliminationAlphaSample"](policy, history, K, HORIZON), err_msg=f"{t}"
+        )
+        left.add(int(policy.report(state)["arms_left"]))
+    assert len(left) >= 3, "arms were dropped twice at least"
+
+
+@pytest.mark.parametrize("name", ["hubs", "arrows", "ring"])
+def test_ucb_lp_plays_every_phase_and_drops_the_arms_it_should(name):
+    shows, policy, dropped = Shows(name), abex.UCBLP(), set()
+    for t, state, history, select in play(policy, 500, shows, horizon=500):
+        if t % 4 == 0 or t < 40:
+            law, left = ucb_lp_step(history, K, 500, shows)
+            assert law[select(state, t, stream(t, "ties"))] > 0, t
+            assert np.flatnonzero(state.active).tolist() == sorted(left), t
+            dropped.add(K - len(left))
+    assert policy.report(state)["phase"] > 1
+    assert max(dropped) > 3
+
+
+def test_the_information_ratio_of_every_decision_is_the_least_one():
+    policy = abex.IDSN(grid=30)
+    for name in ("hubs", "arrows", "random"):
+        shows = Shows(name)
+        for t, state, history, _ in play(policy, 40, shows):
+            if t > 8 and t % 4:
+                continue
+            out = np.zeros(K)
+            type(policy).probabilities(state, t, out)
+            regret, gain = information(policy, history, K, shows)
+            assert information_ratio(out, regret, gain) == pytest.approx(
+                least_ratio(regret, gain), rel=1e-6
+            ), t
+            assert np.count_nonzero(out) <= 2
+
+
+def test_every_policy_has_an_oracle_of_its_steps():
+    names = {type(policy).__name__ for needs in (True, False) for policy in ours(needs)}
+    assert names <= {*LAWS, *GRAPH_LAWS}
+    assert {type(policy).__name__ for policy in ours(needs_graph=True)} <= set(GRAPH_LAWS)
+
+
+# -- every parameter counts ----------------------------------------------------------------------------------
+
+#: policy -> parameter -> (the other parameters, one value, another)
+PARAMETERS = {
+    "ABE": {
+        "eta": ({}, 0.4, 1.1),
+        "c": ({"alpha": 0.5}, 1.0, 2.0),
+        "alpha": ({"c": 1.0}, 0.2, 1.0),
+        "rounding": ({"c": 0.5, "alpha": 0.5}, "floor", "carry"),
+        "initial": ({}, 0.0, 0.7),
+        "cover": ({"c": 1.0}, "alpha-sample", "lp"),
+        "order": ({"c": 1.0}, "random", "index"),
+    },
+    "AnytimeMOSS": {"a": ({}, 1.35, 0.2)},
+    "Boltzmann": {
+        "eta": ({}, 0.4, 1.1),
+        "schedule": ({}, "sqrt", "log"),
+        "initial": ({}, 0.0, 0.7),
+    },
+    "BoltzmannGumbel": {"scale": ({}, 0.5, 0.25), "shared_noise": ({}, False, True)},
+    "DecayingEpsilonGreedy": {"c": ({}, 5.0, 2.0), "d": ({}, 0.5, 0.9)},
+    "ELP": {"beta": ({}, 0.05, 0.09), "independence": ({}, 20.0, 40.0)},
+    "EliminationAlphaSample": {"delta": ({}, 0.95, 0.9)},
+    "EpsilonGreedy": {"epsilon": ({}, 0.1, 0.3)},
+    "EpsilonGreedyLP": {"c": ({"d": 0.9}, 5.1, 7.0), "d": ({}, 0.5, 0.9)},
+    "Exp3": {"gamma": ({}, None, 0.2)},
+    "Exp3DOM": {"gamma": ({}, None, 0.1)},
+    "Exp3G": {"gamma": ({}, None, 0.2), "independence": ({}, None, 2.0)},
+    "Exp3GPlusPlus": {"a": ({"b": 0.01}, 0.5, 0.1), "b": ({"a": 0.1}, 256.0, 0.01)},
+    "Exp3IX": {"eta": ({}, None, 0.05)},
+    "Exp3IXGraph": {},
+    "Exp3P": {"gamma": ({}, None, 0.15), "alpha": ({}, None, 0.3), "delta": ({}, 0.05, 0.5)},
+    "Exp3PBubeck": {
+        "eta": ({}, None, 0.1),
+        "beta": ({}, None, 0.1),
+        "gamma": ({}, None, 0.1),
+        "delta": ({}, 0.05, 0.5),
+    },
+    "Exp3PMultiBoost": {"gamma": ({}, 0.1, 0.3), "alpha": ({}, 0.4, 1.0), "horizon": ({}, 100, 400)},
+    "Exp3PlusPlus": {"a": ({"b": 0.01}, 0.5, 0.1), "b": ({"a": 0.1}, 256.0, 0.01)},
+    "Exp3PlusPlus2014": {"c": ({}, 1 / 32, 0.002)},
+    "Exp3SET": {"eta": ({}, None, 0.3), "independence": ({}, None, 2.0)},
+    "ExploreThenCommit": {"observations": ({}, 3, 6)},
+    "FollowTheLeader": {},
+    "IDSN": {"grid": ({}, 30, 12)},
+    "INF": {"eta": ({}, None, 4.0)},
+    "KLUCB": {"c": ({}, 0.0, 3.0)},
+    "MOSS": {"horizon": ({}, None, 2000)},
+    "TSMaxN": {"successes": ({}, 1.0, 4.0), "failures": ({}, 1.0, 4.0)},
+    "TSU": {"epsilon": ({}, None, 0.4), "successes": ({}, 1.0, 4.0), "failures": ({}, 1.0, 4.0)},
+    "Thompson": {"successes": ({}, 1.0, 4.0), "failures": ({}, 1.0, 4.0)},
+    "TsallisINF": {"estimator": ({}, "RV", "IW")},
+    "UCB1": {"scale": ({}, 2.0, 0.5)},
+    "UCBLP": {},
+    "UCBMaxN": {"scale": ({}, 2.0, 0.1)},
+    "UCBV": {"zeta": ({}, 1.2, 0.3), "c": ({}, 1.0, 0.2)},
+    "Uniform": {},
+}  # fmt: skip
+COINS = {"Thompson", "TSU", "TSMaxN", "IDSN"}  # their `resample` has a test of its own
+
+
+def test_the_list_of_parameters_is_complete():
+    for name, cls in known_policies().items():
+        if cls.__module__.startswith("abex."):
+            fields = {field.name for field in dataclasses.fields(cls)} - (
+                {"resample"} if name in COINS else set()
+            )
+            assert fields == set(PARAMETERS[name]), name
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [(name, parameter) for name, fields in PARAMETERS.items() if name != "IDSN" for parameter in fields],
+)
+def test_the_law_follows_the_parameter(name, parameter):
+    cls = known_policies()[name]
+    rest, one, other = PARAMETERS[name][parameter]
+    pair = [cls(**rest, **{parameter: value}) for value in (one, other)]
+    needs = any(policy.needs_graph for policy in pair)
+    shows = Shows("hubs" if any(p.changing_graphs == "none" for p in pair) else "turns") if needs else None
+    n_arms = K if shows else 4
+    for policy, counterpart in (pair, pair[::-1]):
+        apart = follows(policy, 110, shows, n_arms, counterpart)
+        if policy is pair[1]:
+            assert apart > 1e-4, "with the first value the law would have been another"
+
+
+def test_the_grid_of_information_directed_sampling_counts():
+    shows = Shows("hubs")
+    rest, one, other = PARAMETERS["IDSN"]["grid"]
+    fine, coarse = abex.IDSN(grid=one, **rest), abex.IDSN(grid=other, **rest)
+    apart = 0.0
+    for t, state, history, _ in play(coarse, 12, shows):
+        out = np.zeros(K)
+        type(coarse).probabilities(state, t, out)
+        ratios = []
+        for policy in (coarse, fine):
+            regret, gain = information(policy, history, K, shows)
+            ratios.append(least_ratio(regret, gain))
+        assert (out @ state.regret) ** 2 / (out @ state.gain) == pytest.approx(ratios[0], rel=1e-6)
+        apart = max(apart, abs(ratios[1] / ratios[0] - 1))
+    assert apart > 1e-3
+
+
+@pytest.mark.parametrize("name", sorted(COINS))
+def test_a_reward_between_0_and_1_is_tossed_or_split_as_told(name):
+    cls = known_policies()[name]
+    setting = Setting(K, None, Shows("hubs").feedback if cls.needs_graph else None)
+    sums = {}
+    for resample in (True, False):
+        policy = cls(resample=resample)
+        state, rng = policy.start(setting), stream(1, "coins")
+        update = policy.kernels(setting).update
+        for t in range(1, 201):
+            update(state, t, 0, 0, 0.3, rng)
+        sums[resample] = float(state.successes[0]) - 1
+        assert state.successes[0] + state.failures[0] == pytest.approx(202)
+    assert sums[False] == pytest.approx(60)
+    assert sums[True] == round(sums[True])
+    assert abs(sums[True] - 60) < 4 * math.sqrt(200 * 0.3 * 0.7)

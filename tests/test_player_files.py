@@ -1,0 +1,391 @@
+"""What a player's file may hold: exact resume, rules for every field, forged files, files of earlier versions."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, Player, Thompson, UserError
+from abex.files import write_atomically
+from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
+from abex.graphs.checking import checked_feedback
+from abex.policies import known_policies
+from abex.policies.base import Setting
+from abex.policies.levels import WAITING, Levels
+from abex.policies.saving import player_text, read_player
+from abex.policies.schema import read_record, rules_of, write_record
+from abex.policies.sound_levels import sound_levels
+from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
+
+OURS = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+EXAMPLES = [example for cls in OURS for example in cls.examples()]
+FORMER = {  # decisions that waited, and the arms played after two of them had a reward of 1
+    "ucb": [4, 4, 4, 4, 4, 4, 4, 3, 4, 3, 3, 2, 2, 3, 3, 0, 0, 4, 4, 2, 2, 3, 3, 0, 0, 4, 4, 2, 2, 3],
+    "exp3p": [0, 1, 1, 2, 2, 2, 2, 1, 1, 1, 2, 1, 2, 1, 1, 1, 1, 0, 1, 0, 0, 0, 2, 2, 1, 2, 0, 2, 0, 0],
+    "maxn": [0] * 30,
+    "abe": [3, 1, 2, 5, 6, 4, 4, 0, 0, 0, 5, 3, 5, 1, 4, 0, 0, 4, 0, 4, 4, 1, 1, 4, 1, 4, 4, 3, 3, 0],
+}
+
+
+def reloaded(player):
+    return read_player(player_text(player), "the player", False)
+
+
+# -- exact resume -----------------------------------------------------------------------------------
+
+
+def play_alike(policy, n_arms, graph, steps):
+    """A player, and one that is saved and loaded again and again: the same arms, with late rewards and side observations."""
+    rng = np.random.default_rng(5)
+    player = Player(policy, n_arms, graph=graph, horizon=3000, seed=3, compiled=False)
+    twin, waiting = player.copy(), []
+    for step in range(steps):
+        if step % 29 == 7 or step in (0, 1, 2, n_arms + 1):
+            twin = reloaded(twin)
+        ours, theirs = player.decide(), twin.decide()
+        assert ours.arm == theirs.arm, f"{policy} with {n_arms} arms on {graph} at step {step}"
+        waiting.append((ours, theirs))
+        while waiting and rng.random() < 0.7:
+            pair = waiting.pop(rng.integers(len(waiting)))
+            arm = pair[0].arm
+            reward = float(rng.random() < 0.3 + 0.4 * arm / n_arms) if step % 3 else float(rng.random())
+            others = (
+                rng.choice(n_arms, min(n_arms, 2), replace=False) if graph is not None and step % 2 else ()
+            )
+            also = {int(k): float(rng.random() < 0.5) for k in others if k != arm}
+            assert player.update(pair[0], reward, also) == twin.update(pair[1], reward, also)
+    assert write_record(reloaded(player)._state) == write_record(reloaded(twin)._state)
+
+
+@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+def test_a_loaded_player_goes_on_exactly(policy):
+    many = not policy.needs_graph and policy.kernels(Setting(120)) != policy.kernels(Setting(3))
+    for n_arms in (1, 3, 8, 30, 120) if many else (1, 3, 14):
+        kinds = ["none"]
+        if policy.needs_graph:
+            kinds = {
+                "none": ["random"],
+                "repeating": ["directed", "turns"],
+                "any": ["random", "dropping", "drawn", "turns"][n_arms % 2 :: 2],
+            }[policy.changing_graphs]
+        elif isinstance(policy, ABE):
+            kinds = ["none", "dropping"]
+        for kind in kinds:
+            play_alike(policy, n_arms, graph_of(kind, n_arms), 70 if n_arms < 100 else 330)
+
+
+# -- rules ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_arms", [3, 200])
+def test_every_array_of_our_states_has_a_rule(n_arms):
+    for policy in EXAMPLES:
+        graph = star(n_arms).feedback() if policy.needs_graph else None
+        check_rules(policy.start(Setting(n_arms, 1000, graph)))
+
+
+def check_rules(record):
+    rules = rules_of(type(record))
+    for name, value in record._asdict().items():
+        if isinstance(value, np.ndarray | Levels):
+            assert rules[name] is not None, f"{type(record).__name__}.{name}"
+        if isinstance(value, Levels):
+            check_rules(value)
+
+
+def forged_record(policy, n_arms, change, steps=60):
+    """The state of a player whose record was changed by hand, read as from a file."""
+    player = Player(policy, n_arms, seed=1, compiled=False, horizon=500)
+    for step in range(steps):
+        player.update(player.select(), float(step % 3 == 0))
+    change(player._state)
+    return read_record(
+        json.loads(json.dumps(write_record(player._state))), policy.start(player._setting), n_arms
+    ), player
+
+
+@pytest.mark.parametrize(
+    ("policy", "change", "message"),
+    [
+        (UCB1(), lambda s: s.pulls.__setitem__(1, -1.0), "pulls must be whole"),
+        (UCB1(), lambda s: s.pulls.__setitem__(1, 0.5), "pulls must be whole"),
+        (UCB1(), lambda s: s.means.__setitem__(1, np.nan), "means must be means"),
+        (UCB1(), lambda s: s.means.__setitem__(1, 1.5), "means must be means"),
+        (Thompson(), lambda s: s.successes.__setitem__(1, 0.5), "successes must not be below"),
+        (Thompson(), lambda s: s.failures.__setitem__(1, np.inf), "failures must not be below"),
+        (FollowTheLeader(), lambda s: s.lead.__setitem__(0, 3), "lead must be numbers of arms"),
+        (ABE(c=1.0), lambda s: s.sequence.__setitem__(0, 3), "sequence must be numbers of arms"),
+        (ABE(c=1.0), lambda s: s.clock.__setitem__(2, 9), "clock must count arms"),
+        (ABE(c=1.0), lambda s: s.clock.__setitem__(4, 3), "clock must stand within"),
+        (ABE(c=1.0), lambda s: s.covers.__setitem__(0, 2), "covers must add up"),
+        (ABE(c=1.0), lambda s: s.clock.__setitem__(0, 0), "clock must name an epoch"),
+        (Exp3(gamma=0.2), lambda s: s.scores.__setitem__(0, np.nan), "scores must be numbers"),
+        (Exp3(gamma=0.2), lambda s: s.reference.__setitem__(0, 1e6), "reference must be near"),
+    ],
+)
+def test_a_number_that_does_not_belong_is_refused(policy, change, message):
+    with pytest.raises(ValueError, match=message):
+        forged_record(policy, 3, change)
+
+
+LEVEL_CHANGES = {
+    "pool": lambda v: v.pool.__setitem__(slice(None), 10**6),
+    "start": lambda v: v.start.__setitem__(slice(None), -5),
+    "room": lambda v: v.room.__setitem__(slice(None), 2**40),
+    "arms": lambda v: v.arms.__setitem__(3, 7),
+    "level": lambda v: v.level.__setitem__(0, 300),
+    "order": lambda v: v.order.__setitem__(0, -1),
+    "place": lambda v: v.place.__setitem__(slice(None), 99),
+    "mass": lambda v: v.mass.__imul__(1e9),
+    "upper": lambda v: v.upper.__imul__(1e9),
+    "lower": lambda v: v.lower.__imul__(1e9),
+    "clock": lambda v: v.clock.__setitem__(0, 250),
+    "end": lambda v: v.clock.__setitem__(1, 10**9),
+    "total": lambda v: v.grid.__setitem__(7, 1e300),
+    "anchor": lambda v: v.grid.__setitem__(0, 1e9),
+    "zero": lambda v: v.grid.__setitem__(5, -40.0),
+    "window": lambda v: v.grid.__setitem__(4, 1e9),
+    "undefined": lambda v: v.grid.__setitem__(slice(None), np.nan),
+}
+
+
+@pytest.mark.parametrize("change", LEVEL_CHANGES)
+@pytest.mark.parametrize("policy", [Boltzmann(eta=1.0), Thompson(), BoltzmannGumbel()], ids=str)
+def test_levels_that_do_not_hold_are_made_anew(policy, change):
+    """Nothing that was learned is lost, and the law of the draws does not depend on the levels."""
+
+    def damage(state):
+        LEVEL_CHANGES[change](state.weights if hasattr(state, "weights") else state.levels)
+
+    state, player = forged_record(policy, 20, damage)
+    levels = state.weights if hasattr(state, "weights") else state.levels
+    fresh = policy.start(player._setting)
+    assert levels.clock[4] == 20  # as `new_levels` leaves it
+    for name in ("pulls", "means", "successes", "failures"):
+        assert np.array_equal(getattr(state, name, None), getattr(player._state, name, None))
+    assert type(state) is type(fresh)
+
+
+RATE_CHANGES = {
+    "norm": lambda s: s.norm.__setitem__(0, 3.0),
+    "logs": lambda s: s.logs.__setitem__(0, -3.0),
+    "hot": lambda s: s.clock.__setitem__(0, 0 if s.clock[0] else 1),
+    "level": lambda s: s.cut.__setitem__(0, 0.999),
+    "rest": lambda s: s.cut.__setitem__(2, 1e-12),
+    "drift": lambda s: s.cut.__setitem__(4, -1.0),
+}
+
+
+@pytest.mark.parametrize("change", RATE_CHANGES)
+def test_rates_that_do_not_hold_are_made_anew(change):
+    """An arm that is hot but not known to be would be drawn for ever, waiting for a draw below the level."""
+    state, player = forged_record(Thompson(), 20, RATE_CHANGES[change])
+    assert state.levels.clock[4] == 20
+    assert state.cut[0] == 1e300
+    assert np.array_equal(state.successes, player._state.successes)
+
+
+def test_arms_never_observed_stand_first():
+    def swap(state):
+        assert 0 < state.fresh[0] < 70
+        state.order[[0, -1]] = state.order[[-1, 0]]
+
+    with pytest.raises(ValueError, match="order must begin with the arms never observed"):
+        forged_record(UCB1(), 70, swap)
+
+
+def test_levels_of_arms_that_wait_above_are_sound():
+    n_arms = 20_000
+    player = Player(Boltzmann(eta=400.0, schedule="constant"), n_arms, seed=1, compiled=False)
+    means, pulls = player._state.means, player._state.pulls
+    pulls[:] = 1.0
+    means[:] = np.random.default_rng(1).random(n_arms) * 0.1
+    player._state = player.policy.with_arms(player._state, player._setting, np.arange(n_arms))
+    player.select()
+    for arm in range(3):
+        player.update(arm, 1.0)
+    player.select()
+    levels = player._state.weights
+    assert levels.clock[WAITING] == 1
+    seen = player._state.pulls > 0.0
+    assert sound_levels(levels, player._state.means, seen, 0.0) is levels
+    levels.grid[5] += 3.0
+    assert sound_levels(levels, player._state.means, seen, 0.0) is not levels
+
+
+# -- graphs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        star(5),
+        erdos_renyi(30, 0.2, seed=1),
+        erdos_renyi(30, 0.2, seed=1, directed=True),
+        GraphSequence([star(5), cliques(1, 5), erdos_renyi(5, 0.5, seed=1, directed=True)]),
+        DropOut(star(5), keep=0.5),
+        ErdosRenyiEachStep(5, q=0.5),
+    ],
+    ids=str,
+)
+def test_graphs_are_sound(graph):
+    record = graph.feedback(np.uint64(7))
+    assert checked_feedback(record, graph.n_arms) is not None
+    for wrong in (1, graph.n_arms + 1):
+        with pytest.raises(ValueError, match="the graph is damaged"):
+            checked_feedback(record, wrong)
+
+
+@pytest.mark.parametrize(
+    ("field", "where", "value"),
+    [
+        ("out_start", 1, 2**40),
+        ("out_start", 1, -1),
+        ("out_start", 0, 1),
+        ("out_start", -1, 3),
+        ("out_arms", 0, 5),
+        ("out_arms", 0, -1),
+        ("out_arms", 0, 0),
+        ("out_arms", -1, 0),
+        ("in_arms", 0, 4),
+        ("in_start", 2, 10**6),
+    ],
+)
+def test_damaged_graphs_are_refused(field, where, value):
+    record = erdos_renyi(5, 0.6, seed=1, directed=True).feedback()
+    arrays = {name: getattr(record, name).copy() for name in record._fields}
+    checked_feedback(type(record)(**arrays), 5)
+    arrays = {name: getattr(record, name).copy() for name in record._fields}
+    arrays[field][where] = value
+    with pytest.raises(ValueError, match="the graph is damaged"):
+        checked_feedback(type(record)(**arrays), 5)
+
+
+# -- the file ---------------------------------------------------------------------------------------
+
+
+def test_what_follows_from_the_policy_is_not_asked_from_the_file():
+    body = saved("UCB1(scale=2.0)", 3, "none")
+    body = {**body, "state": {**body["state"], "scale": "x", "narrow": 7}}
+    assert read_player(sealed(body), "the player", False)._state.scale == 2.0
+
+
+def test_a_small_file_does_not_ask_for_gigabytes(monkeypatch):
+    body = {**saved("Uniform()", 3, "none"), "n_arms": 10**9}
+    monkeypatch.setattr("abex.policies.player.Player.__init__", lambda *a, **k: pytest.fail("it was begun"))
+    with pytest.raises(UserError, match="names must be one for each arm"):
+        read_player(sealed(body), "the player", None)
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_files_of_the_former_format_are_read(name):
+    """Their waiting decisions keep their ids, and play goes on where it was."""
+    player = Player.load(Path(__file__).parent / "files" / f"player_format2_{name}.json", compiled=False)
+    waiting = player.pending()
+    assert [d.id.partition("-")[0] for d in waiting] == ["66a2d75e"] * len(waiting)
+    again = reloaded(player)  # in the present format
+    for one in (player, again):
+        assert one.pending() == waiting
+        assert [one.update(d.id, 1.0) for d in waiting[:2]] == [True, True]
+        assert not one.update(waiting[0], 1.0)
+        assert not one.update("66a2d75e-3", 1.0)  # had its reward before
+        with pytest.raises(UserError, match="never made by this player"):
+            one.update("66a2d75e-29", 1.0)
+        arms = []
+        for step in range(30):
+            arms.append(one.select())
+            one.update(arms[-1], float(step % 2))
+        assert arms == FORMER[name]
+
+
+def test_a_policy_of_your_own_must_be_imported_first(tmp_path):
+    path = tmp_path / "player.json"
+    Player(FuzzedOwn(), n_arms=3, seed=1).save(path)
+    code = f"from abex import Player; Player.load({str(path)!r})"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    message = "unknown policy 'FuzzedOwn': import the module tests.fuzz.players that defines it first"
+    assert message in other.stderr.splitlines()[-1]
+
+
+def test_first_steps_of_your_own_policy_are_checked():
+    """An index that nobody declared reaches compiled code only after it has shown itself within bounds."""
+    body = saved("FuzzedOwn(rate=0.5)", 9, "none")
+    player = read_player(sealed(body), "the player", True)
+    play(player)
+    assert player._careful > 0
+    array = np.array([10**6])
+    wrong = json.loads(json.dumps(body))
+    wrong["state"]["last"] = {"dtype": "int64", "shape": [1], "data": _base64(array)}
+    player = read_player(sealed(wrong), "the player", True)
+    with pytest.raises(UserError, match="the loaded state does not fit FuzzedOwn"):
+        [player.update(player.select(), 1.0) for _ in range(9)]
+    with pytest.raises(UserError, match="last must be numbers of arms"):
+        read_player(sealed({**wrong, "policy": "FuzzedDeclared(rate=0.5)"}), "the player", True)
+    wrong["state"]["gains"] = {"dtype": "float64", "shape": [9], "data": _base64(np.full(9, np.inf))}
+    with pytest.raises(UserError, match="gains must be finite"):
+        read_player(sealed(wrong), "the player", True)
+
+
+def _base64(array):
+    import base64
+
+    return base64.b64encode(array.tobytes()).decode()
+
+
+def test_forged_files_work_or_are_refused():
+    """In a process of its own: a crash or a hang ends it, and its last line says which case it was."""
+    other = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.players", "800", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent.parent,
+    )
+    assert other.returncode == 0, other.stderr.strip().splitlines()[-30:]
+    found = json.loads(other.stdout)
+    assert not found["failures"], found["failures"][:5]
+    assert found["outcomes"]["worked"] > 100
+    assert found["outcomes"]["refused"] > 300
+
+
+# -- writing ----------------------------------------------------------------------------------------
+
+
+def test_a_new_file_has_the_mode_of_any_other_and_the_umask_stays(tmp_path, monkeypatch):
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask of all threads was changed"))
+        write_atomically(tmp_path / "new", b"1")
+        monkeypatch.undo()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+
+def test_links_are_written_through(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "player.json", tmp_path / "link"
+    link.symlink_to(target)
+    for content in (b"1", b"2"):  # dangling at first
+        write_atomically(link, content)
+        assert link.is_symlink()
+        assert target.read_bytes() == content
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["link", "player.json", "real"]
+
+
+def test_what_is_no_file_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    write_atomically(pipe, b"content")
+    reader.join()
+    assert found == [b"content"]
+    with pytest.raises(UserError, match="cannot write"):
+        write_atomically(tmp_path, b"content")

@@ -1,0 +1,66 @@
+"""Commands end soon after a signal, whatever they are doing, with a word, and what was finished is stored."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from abex.results import Store
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
+
+#: `abex run` of an experiment that is two cells of the tests: a quick one, and one in the depths of compiled code
+COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
+import abex.cli.run
+from abex.cli import main
+from abex.sweeps.executors import in_processes, in_threads
+from abex.sweeps.sweep import sweep
+from tests.sweep_cells import cells, deaf
+
+place, folder, begun = sys.argv[1:]
+long = {"kind": "tests.sweep_cells:deaf", "seed": 1, "begun": begun}
+
+def work(experiment, store, **options):
+    sweep(cells(1), store, in_threads(1))
+    if place == "main":
+        deaf(long, None)
+    sweep([long], store, {"threads": in_threads, "processes": in_processes}[place](1))
+
+abex.cli.run.run_one = work
+abex.cli.run.find = lambda what: what
+main(["run", "any", "--results", folder])
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "code", "word"),
+    [
+        ("main", signal.SIGINT, 130, "stopped\n"),
+        ("threads", signal.SIGINT, 130, "stopped\n"),
+        ("threads", signal.SIGTERM, 143, "abex: stopped by SIGTERM; what was finished is kept\n"),
+        ("processes", signal.SIGTERM, 143, "abex: stopped by SIGTERM; what was finished is kept\n"),
+    ],
+)
+def test_a_signal_ends_a_run_that_cannot_listen(tmp_path, place, number, code, word):
+    begun = tmp_path / "begun"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    arguments = [sys.executable, "-c", COMMAND, place, str(tmp_path), str(begun)]
+    process = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
+    while not begun.exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+    process.send_signal(number)
+    error = process.communicate(timeout=60)[1]  # the cell would last for minutes
+    assert process.returncode == code
+    assert error.lstrip("\n") == word
+    with Store(tmp_path / "cells.sqlite") as store:
+        assert len(store) == 1
