@@ -51,7 +51,13 @@ def coverage(line: Drawn, first: Drawn, panels: int, rng: np.random.Generator) -
             if run is not None:
                 theirs[place[line.replications[at]]] = run
         low, high = difference_of(
-            line.final[picked], line.replications, first.final[theirs], first.replications, strata, others, LEAST_RUNS
+            line.final[picked],
+            line.replications,
+            first.final[theirs],
+            first.replications,
+            strata,
+            others,
+            LEAST_RUNS,
         ).interval()
         inside[1] += low <= gap <= high
         few = rng.choice(line.final, 20, p=weights / weights.sum())
@@ -62,7 +68,9 @@ def coverage(line: Drawn, first: Drawn, panels: int, rng: np.random.Generator) -
 
 def main() -> None:
     """The table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", type=Path)
     parser.add_argument("experiments", nargs="+")
     parser.add_argument("--panels", type=int, default=1000)

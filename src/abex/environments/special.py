@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ class SpecialArm(Environment):
     K: int = whole(least=1, most=MOST_ARMS)
     best: float = real(0.75, least=0.0, most=1.0)  # type: ignore[assignment]  # the kernel is in `rules`
     other: float = real(0.5, least=0.0, most=1.0)
-    among: tuple[int, ...] | None = None
+    among: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
