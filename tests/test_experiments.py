@@ -267,7 +267,7 @@ def test_a_line_is_drawn_to_where_its_validation_loss_stops_falling(store):
     experiment = small(lines=lines, length=32, seeds=1, validation_seeds=3)
     steps = np.array([1, 2, 4, 8, 16, 32])
     (validation,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
-    store.put([(validation, Payload({"step": steps, "regret": np.array([9.0, 6.0, 5.0, 4.99, 4.98, 4.9])}))])
+    store.put([(validation, Payload({"step": steps, "regret": np.array([9.0, 6.0, 5.0, 4.99, 4.98, 4.96])}))])
     assert plateau(experiment, lines[0], store) == (4, True)
     cells = experiment.cells(lines[0], lines[0].candidates[0])
     regret = np.array([9.0, 7.0, 6.0, 5.0, 4.0, 3.0])

@@ -27,8 +27,8 @@ DEVIATIONS = (
     "Section 4: the paper chose (c, alpha) on the test set; we draw its choice and choose ours on a fifth of the training set.",
     "Section 4: one run and wall-clock time there, 20 seeds and CPU time here; the time to code the features is included. "
     "Intervals are over seeds and test rows alike.",
-    "Section 4: how long full search ran is not stated; here until its error on validation rows falls by less than 1 % while its "
-    "iterations double, or to the limit that the table shows.",
+    "Section 4: how long full search ran is not stated; here until its error on validation rows falls by less than 1 % more, "
+    "however long it goes on (at least as long again), or to the limit that the table shows.",
     "Section 4: BGE's formula C sqrt(Z/N) is a misprint for C Z/sqrt(N), with noise of its own for every arm; the authors' code, "
     "which shares one draw among all arms, is drawn beside it.",
     "Section 4: EXP3.P is the textbook version with the parameters of Busa-Fekete and Kegl; the authors used MultiBoost's "

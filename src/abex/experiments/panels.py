@@ -73,7 +73,11 @@ def sooner_figure(outcome: Outcome) -> Any:
     axes.set_ylabel(f"CPU time of {reference.label}\ndivided by the line's")
     if axes.get_legend_handles_labels()[1]:
         axes.legend(fontsize=8.5, frameon=False, loc="upper left")
-    end = "until its validation error stops falling" if reference.ended else "still falling where it was cut"
+    end = (
+        "until its validation error stops falling"
+        if reference.ended
+        else "before it had surely stopped falling"
+    )
     entitle(
         axes,
         f"{outcome.experiment.title}, against {reference.label}",

@@ -13,7 +13,7 @@ from abex.sweeps.executors import Executor
 from abex.sweeps.forecast import Forecast
 from abex.sweeps.sweep import Progressed, sweep
 
-STILL_FALLING = 0.01  # of the loss: what twice the work must bring, or the line has stopped falling
+STILL_FALLING = 0.01  # of the loss: what the rest of a run must bring, or the line has stopped falling
 Tell = Callable[[str, Progressed], None]  # what is being done, and how far it is
 
 
@@ -51,8 +51,8 @@ def chosen(experiment: Experiment, line: Line, store: Store) -> str | None:
 def plateau(experiment: Experiment, line: Line, store: Store) -> tuple[int, bool] | None:
     """Where the mean loss of a line on validation has stopped falling, and whether it has; None while it is not known.
 
-    That is the first checkpoint t whose loss no later checkpoint up to 2t undercuts by more than `STILL_FALLING` of it: twice
-    the work brings next to nothing. Where there is none, the last checkpoint.
+    That is the first checkpoint whose loss no later one undercuts by more than `STILL_FALLING` of it, if the run went on for at
+    least as long again: more work brings next to nothing. Where there is none, the last checkpoint.
     """
     cells = experiment.tuning_cells(line, line.candidates[0])
     found = store.read(key_of(cell) for cell in cells)
@@ -64,7 +64,7 @@ def plateau(experiment: Experiment, line: Line, store: Store) -> tuple[int, bool
 
 
 def plateau_of(steps: np.ndarray, losses: np.ndarray) -> tuple[int, bool]:
-    """The first step whose loss is not undercut within twice the steps, and whether there is one.
+    """The first step whose loss is not undercut later, with at least as many steps to come, and whether there is one.
 
     >>> plateau_of(np.array([1, 2, 4, 8, 16]), np.array([9.0, 5.0, 4.0, 4.0, 4.0]))
     (4, True)
@@ -72,8 +72,7 @@ def plateau_of(steps: np.ndarray, losses: np.ndarray) -> tuple[int, bool]:
     (4, False)
     """
     for step, loss in zip(steps, losses, strict=True):
-        later = losses[(steps > step) & (steps <= 2 * step)]
-        if 2 * step <= steps[-1] and (later >= (1.0 - STILL_FALLING) * loss).all():
+        if 2 * step <= steps[-1] and (losses[steps > step] >= (1.0 - STILL_FALLING) * loss).all():
             return int(step), True
     return int(steps[-1]), False
 

@@ -175,7 +175,7 @@ def _sooner(first: Drawn, other: Drawn, margin: float) -> tuple[str, list[Estima
         )
     if missed:
         texts.append(f"{1.0 - missed[0][1]:.0%} of the runs never get down to {missed[0][0]:.3g}")
-    limit = "" if other.ended else f", cut at {other.step[-1]:,.0f} while still falling"
+    limit = "" if other.ended else f", cut at {other.step[-1]:,.0f} before it had surely stopped falling"
     estimates = [found if share == 1.0 else NOTHING_KNOWN for _, found, share, _ in rows]
     return f"{'; '.join(texts) or 'too few runs'}{limit}", estimates, bool(missed)
 

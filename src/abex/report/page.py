@@ -231,7 +231,7 @@ def _sooner(outcome: Outcome) -> str:
     end = (
         "where its error on validation rows has stopped falling"
         if reference.ended
-        else "where it was cut, still falling"
+        else "where it was cut before it had surely stopped falling"
     )
     columns = (
         "target error (%)",
