@@ -37,6 +37,17 @@ def test_a_cell_records_error_work_and_time(payload):
     assert 0.9 < payload.numbers["entropy"] <= 1.0
 
 
+def test_the_errors_of_every_test_row_are_those_of_the_curve():
+    found = run_cell({**CELL, "rows_at": [60, 120]}).arrays
+    assert found["row_step"].tolist() == [60, 120]
+    assert found["row_errors"].shape == (2, len(load("digits").y_test))
+    assert found["row_errors"].dtype == np.uint8
+    at = np.searchsorted(found["step"], found["row_step"])
+    assert found["step"][at].tolist() == [60, 120]
+    shares = found["row_errors"].mean(axis=1) / found["row_looks"]
+    np.testing.assert_allclose(shares, found["error"][at])
+
+
 def test_full_search_tries_every_feature_that_varies():
     payload = run_cell({**CELL, "policy": FULL_SEARCH, "iterations": 5})
     varying = (np.ptp(load("digits").X_train, axis=0) > 0).sum()

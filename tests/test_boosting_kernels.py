@@ -283,6 +283,12 @@ def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, recipe, s
     assert model.error_counts(X, label, ends=[3, 17, 30], strict=strict).tolist() == [
         slow[t - 1] for t in (3, 17, 30)
     ]
+    by_row = np.zeros((30, len(X)), np.uint8)
+    model.error_counts(X, label, strict=strict, by_row=by_row)
+    *_, last = model.staged_scores(X)
+    if not strict:
+        assert by_row[-1].tolist() == (last.argmax(axis=1) != label).tolist()
+    assert by_row.sum(axis=1).tolist() == slow
 
 
 @pytest.mark.parametrize("kind", ["narrow", "listed", "missing", "multilabel"])

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta, kstest, norm
 
 import abex.environments as rooms
-from abex import Bernoulli, Beta, ClippedGaussian, Drifting, SpecialArm, Switching, Table
+from abex import Bernoulli, Beta, ClippedGaussian, Drifting, SpecialArm, Switching, Table, UserError
 from abex.environments import RatingTable
 from abex.randomness import counter_key
 
@@ -108,6 +108,18 @@ def test_one_special_arm_pays_more(n_arms, best, other):
     assert (np.abs(counts - 200) < 4.5 * math.sqrt(200)).all()
 
 
+def test_the_special_arm_is_one_of_those_named():
+    environment = SpecialArm(6, among=[5, 2])
+    assert environment == SpecialArm(6, among=(5, 2))
+    hidden = [environment.open(counter_key(3, r, "environment"), 1).special for r in range(400)]
+    counts = np.bincount(hidden, minlength=6)
+    assert counts[[0, 1, 3, 4]].sum() == 0
+    assert abs(counts[2] - 200) < 4.5 * math.sqrt(100)
+    for wrong, message in (([], "among is empty"), ([2, 2], "twice"), ([6], "among must be at most 5")):
+        with pytest.raises(UserError, match=message):
+            SpecialArm(6, among=wrong)
+
+
 def test_a_table_pays_its_rows():
     table = np.random.default_rng(0).random((50, 3))
     _, rewards, gaps = opened(Table(table), 50)
@@ -140,7 +152,7 @@ def test_the_parameters_are_all_here():
         ClippedGaussian: {"means", "deviation"},
         Drifting: {"means", "swing", "period"},
         RatingTable: {"table", "products"},
-        SpecialArm: {"K", "best", "other"},
+        SpecialArm: {"K", "best", "other", "among"},
         Switching: {"means", "period"},
         Table: {"rewards"},
     }

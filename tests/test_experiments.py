@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from abex.cli import main
+from abex.cli.results import as_frame
 from abex.errors import UserError
 from abex.experiments import (
     Experiment,
@@ -18,18 +19,18 @@ from abex.experiments import (
     read_experiment,
     run_experiment,
 )
-from abex.experiments.base import VALIDATION, line
-from abex.experiments.outcomes import paired
-from abex.experiments.running import chosen, loss_of, plan, tuning_cells
+from abex.experiments.base import VALIDATION, Stratum, line, same_policies
+from abex.experiments.running import chosen, loss_of, plan, plateau, tuning_cells
 from abex.experiments.verdicts import HOLDS, judge
 from abex.results import Payload, Store, key_of
+from abex.sweeps.cells import replications_of
 
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
 FILE = """
 name = "two-arms"
 title = "Two arms"
 horizon = 3e2
-seeds = 4
+seeds = 5
 validation_seeds = 2
 checkpoints = 10
 policies = [
@@ -83,7 +84,7 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
     run_experiment(experiment, store)
     outcome = collect(experiment, store)
     assert [drawn.label for drawn in outcome.lines] == ["UCB1", "coin", "tuned"]
-    assert [len(drawn.replications) for drawn in outcome.lines] == [4, 4, 4]
+    assert [len(drawn.replications) for drawn in outcome.lines] == [5, 5, 5]
     assert outcome.missing == 0
     assert judge(outcome)[0].answer == HOLDS
     assert Experiment.from_json(json.loads(json.dumps(experiment.to_json()))) == experiment
@@ -94,8 +95,8 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
     [
         ("horizon", "horison", r"mine\.toml: unknown key 'horison'.*did you mean 'horizon'"),
         ('policy = "Uniform"', 'polici = "Uniform"', r"unknown key 'policies\.1\.polici'.*'policy'"),
-        ("seeds = 4", 'seeds = "4"', r"mine\.toml: seeds: input should be a valid integer, got '4'"),
-        ("seeds = 4", "seeds = 0", r"seeds: input should be greater than or equal to 1, got 0"),
+        ("seeds = 5", 'seeds = "4"', r"mine\.toml: seeds: input should be a valid integer, got '4'"),
+        ("seeds = 5", "seeds = 0", r"seeds: input should be greater than or equal to 1, got 0"),
         ('"UCB1",', '"UBC1",', r"mine\.toml: unknown policy 'UBC1'.*did you mean 'UCB1'"),
         ("eta=2.0", "etta=2.0", r"Boltzmann has no parameter 'etta'.*'eta'"),
         ('name = "Bernoulli"', 'name = "Bernouli"', r"unknown environment 'Bernouli'.*'Bernoulli'"),
@@ -121,7 +122,7 @@ def test_a_mistake_in_a_file_is_named_with_the_nearest_right_word(file, wrong, r
 
 
 def test_several_mistakes_are_told_at_once(file):
-    file.write_text(FILE.replace("horizon", "horison").replace("seeds = 4", "seeds = -1"))
+    file.write_text(FILE.replace("horizon", "horison").replace("seeds = 5", "seeds = -1"))
     with pytest.raises(UserError, match=r"(?s)(?=.*horison)(?=.*seeds)"):
         read_experiment(file)
 
@@ -186,10 +187,101 @@ def test_equal_lines_of_two_experiments_are_computed_once(store):
     assert (state.stored, state.computed) == (3, 0)
 
 
+def test_a_cell_of_several_replications_holds_what_single_cells_hold(store, tmp_path):
+    one, several = small(seeds=7), small(seeds=7, block=3)
+    cells = several.cells(several.lines[0], "UCB1(scale=2.0)")
+    assert [(cell["replication"], cell["replications"]) for cell in cells] == [(0, 3), (3, 3), (6, 1)]
+    run_experiment(one, store)
+    run_experiment(several, store)
+    for label in ("UCB1", "coin"):
+        a, b = (collect(experiment, store).get(label) for experiment in (one, several))
+        assert a.replications == b.replications == tuple(range(7))
+        np.testing.assert_array_equal(a.loss, b.loss)
+    frame = as_frame(store)
+    counts = frame.groupby(["policy", "replication"]).size()
+    assert (counts == 2 * collect(one, store).get("UCB1").step.size).all()
+
+
+def test_more_replications_leave_full_blocks_as_they_are():
+    one, more = small(seeds=100, block=50), small(seeds=130, block=50)
+    keys = [[key_of(cell) for cell in each.cells(each.lines[0], "UCB1()")] for each in (one, more)]
+    assert keys[1][:2] == keys[0]
+
+
+def test_strata_are_sampled_apart_and_weighed():
+    problem = {"environment": {"name": "SpecialArm", "K": 4}}
+    strata = tuple(
+        Stratum(name, weight, share, {"environment": {"name": "SpecialArm", "K": 4, "among": among}})
+        for name, weight, share, among in (("most", 0.75, 0.6, [0, 1, 2]), ("last", 0.25, 0.4, [3]))
+    )
+    experiment = small(problem=problem, strata=strata, seeds=10, block=4)
+    cells = experiment.cells(experiment.lines[0], "UCB1()")
+    runs = [(cell["problem"]["environment"]["among"], r) for cell in cells for r in replications_of(cell)]
+    assert [len(among) for among, _ in runs] == [3] * 6 + [1] * 4
+    assert len({r for _, r in runs}) == 10  # no random number is shared between strata
+    assert Experiment.from_json(json.loads(json.dumps(experiment.to_json()))) == experiment
+    with pytest.raises(UserError, match="add up to 1"):
+        small(problem=problem, strata=strata[:1])
+
+
+def test_strata_have_the_mean_of_plain_sampling(store):
+    """A uniform policy loses 1/4 of the time nothing, whichever arm is special: both designs agree to four errors."""
+    problem = {"environment": {"name": "SpecialArm", "K": 4}}
+    strata = tuple(
+        Stratum(
+            str(among), len(among) / 4, 0.5, {"environment": {"name": "SpecialArm", "K": 4, "among": among}}
+        )
+        for among in ([0, 1, 2], [3])
+    )
+    plain = small(problem=problem, seeds=200, block=50)
+    apart = small(name="apart", problem=problem, strata=strata, seeds=200, block=50)
+    found = []
+    for experiment in (plain, apart):
+        run_experiment(experiment, store)
+        found.append(collect(experiment, store).get("UCB1").estimate())
+    assert abs(found[0].mean - found[1].mean) < 4 * np.hypot(found[0].error, found[1].error)
+
+
+def test_lines_that_are_one_algorithm_share_their_cells(store):
+    lines = (
+        line("(0.1, 0.7)", "ABE(c=0.1, alpha=0.7)"),
+        line("(0.2, 0.5)", "ABE(c=0.2, alpha=0.5)"),
+        line("Boltzmann", "Boltzmann(eta=0.4)"),
+        line("explores", "ABE(c=1.0, alpha=0.5)"),
+    )
+    experiment = small(lines=lines, seeds=5, same=same_policies(lines, 2, 200))
+    (state,) = run_experiment(experiment, store)
+    assert (state.total, state.computed) == (10, 10)
+    outcome = collect(experiment, store)
+    np.testing.assert_array_equal(outcome.get("(0.1, 0.7)").loss, outcome.get("Boltzmann").loss)
+    assert (
+        outcome.get("(0.2, 0.5)").played
+        == outcome.get("Boltzmann").played
+        == "Boltzmann(eta=0.4, schedule='sqrt', initial=0.0)"
+    )
+    assert outcome.get("explores").numbers["exploration_slots"][0] > 0
+
+
+def test_a_line_is_drawn_to_where_its_validation_loss_stops_falling(store):
+    lines = (line("search", "UCB1", plateau=True),)
+    experiment = small(lines=lines, length=32, seeds=1, validation_seeds=3)
+    steps = np.array([1, 2, 4, 8, 16, 32])
+    (validation,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
+    store.put([(validation, Payload({"step": steps, "regret": np.array([9.0, 6.0, 5.0, 4.99, 4.98, 4.96])}))])
+    assert plateau(experiment, lines[0], store) == (4, True)
+    cells = experiment.cells(lines[0], lines[0].candidates[0])
+    regret = np.array([9.0, 7.0, 6.0, 5.0, 4.0, 3.0])
+    store.put(
+        [(cell, Payload({"step": steps, "regret": regret}, {}, {"nanoseconds": 1.0})) for cell in cells]
+    )
+    drawn = collect(experiment, store).get("search")
+    assert (drawn.step[-1], drawn.final.tolist(), drawn.ended) == (4.0, [6.0], True)
+
+
 def test_a_dry_run_says_what_is_missing(file, store):
     experiment = read_experiment(file)
     rows = plan(experiment, store)
-    assert sum(row[3] for row in rows) == 3 * 4 + 2 * 2
+    assert sum(row[3] for row in rows) == 3 * 5 + 2 * 2
     run_experiment(experiment, store)
     assert sum(row[3] for row in plan(experiment, store)) == 0
 
@@ -201,7 +293,6 @@ def test_an_unfinished_experiment_is_drawn_as_far_as_it_is(store):
     outcome = collect(experiment, store)
     assert outcome.missing == 1
     assert len(outcome.get("UCB1").replications) == 2
-    assert paired(outcome.get("UCB1"), outcome.get("coin")).size == 2
 
 
 # -- the registry and the command line ----------------------------------------------------------------------------
@@ -226,26 +317,29 @@ def test_the_command_line_runs_lists_exports_and_prunes(file, tmp_path, capsys):
 
     there = ["--results", tmp_path / "r"]
     assert command("run", file, "--dry-run", *there) == 0
-    assert "16 cells to compute" in capsys.readouterr().out
+    assert "19 cells to compute" in capsys.readouterr().out
     assert command("run", file, *there) == 0
     assert "HOLDS: UCB1 beats a coin" in capsys.readouterr().out
     assert {path.suffix for path in (tmp_path / "r" / "figures").iterdir()} == {".png", ".svg", ".pdf"}
     assert command("results", *there) == 0
-    assert "16 cells in" in capsys.readouterr().out
+    assert "19 cells in" in capsys.readouterr().out
     for name in ("x.csv", "x.parquet"):
         assert command("results", *there, "export", tmp_path / name) == 0
     frames = pandas.read_csv(tmp_path / "x.csv"), pandas.read_parquet(tmp_path / "x.parquet")
-    assert len(frames[0]) == len(frames[1]) == 16 * 10
+    assert len(frames[0]) == len(frames[1]) == 19 * 10
     np.testing.assert_allclose(frames[0]["regret"], frames[1]["regret"])
     assert command("results", *there, "prune", "--experiment", "two-arms-v1", "--yes") == 0
-    assert "removed 16 cells, 0 are left" in capsys.readouterr().out
+    assert "removed 19 cells, 0 are left" in capsys.readouterr().out
 
 
 def test_the_command_line_speaks_json_and_is_quiet_when_asked(file, tmp_path, capsys):
     assert command("run", file, "--json", "--results", tmp_path / "r") == 0
     events = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert events[-1]["answer"] == HOLDS
-    assert events[-2]["computed"] == events[-2]["cells"] == 12
+    assert events[-5]["computed"] == events[-5]["cells"] == 15
+    assert [event["line"] for event in events[-4:-1]] == ["UCB1", "coin", "tuned"]
+    assert events[-4]["low"] < events[-4]["mean"] < events[-4]["high"]
+    assert events[-3]["locked"] >= 0.6  # a coin learns nothing
     assert command("run", file, "--quiet", "--results", tmp_path / "r") == 0
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
@@ -272,7 +366,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence_and_exit_code_2(
 
 
 def test_a_killed_run_goes_on_where_it_stopped(file, tmp_path):
-    file.write_text(FILE.replace("seeds = 4", "seeds = 400").replace("3e2", "20000"))
+    file.write_text(FILE.replace("seeds = 5", "seeds = 400").replace("3e2", "20000"))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [
         sys.executable,

@@ -181,6 +181,21 @@ def test_abe_finds_its_sequence_by_alpha_sample():
     assert abs(sizes.mean() - wanted.mean()) < 4 * error
 
 
+def test_abe_sweeps_by_the_numbers_of_the_arms_when_told_to():
+    """Algorithm 1: j mod K; on a graph the next arm that has not been observed, every sweep the same."""
+    policy = ABE(c=2.0, alpha=0.0, order="index")
+    assert explored(policy, bandit(5), 12)[0] == [0, 1, 2, 3, 4] * 2
+    graph = erdos_renyi(30, 0.12, seed=8)
+    expected, seen = [], set()
+    for arm in range(30):
+        if arm not in seen:
+            expected.append(arm)
+            seen |= {arm, *graph.out(arm).tolist()}
+    assert explored(policy, graph, 60)[0] == expected * 2
+    with pytest.raises(UserError, match="goes with cover='alpha-sample'"):
+        ABE(order="index", cover="lp")
+
+
 def test_abe_sweeps_over_a_dominating_set_when_told_to():
     graph = erdos_renyi(30, 0.12, seed=8)
     arms, report = explored(ABE(c=2.0, alpha=0.0, cover="dominating"), graph, 40)

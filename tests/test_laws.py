@@ -291,6 +291,7 @@ PARAMETERS = {
         "rounding": ({"c": 0.5, "alpha": 0.5}, "floor", "carry"),
         "initial": ({}, 0.0, 0.7),
         "cover": ({"c": 1.0}, "alpha-sample", "lp"),
+        "order": ({"c": 1.0}, "random", "index"),
     },
     "AnytimeMOSS": {"a": ({}, 1.35, 0.2)},
     "Boltzmann": {

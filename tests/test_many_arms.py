@@ -10,6 +10,7 @@ from abex import (
     ABE,
     KLUCB,
     MOSS,
+    TSU,
     UCB1,
     UCBV,
     AnytimeMOSS,
@@ -34,7 +35,13 @@ from abex.testing import policy_checks
 from tests.naive.many_arms import boltzmann_law, index_from_history
 
 INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
-NOISY = [BoltzmannGumbel(), Thompson(), Thompson(resample=False), Thompson(successes=2.5, failures=1.0)]
+NOISY = [
+    BoltzmannGumbel(),
+    Thompson(),
+    Thompson(resample=False),
+    Thompson(successes=2.5, failures=1.0),
+    TSU(epsilon=0.3),
+]
 MANY = [
     ABE(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0),
     ABE(eta=2.0, rounding="ceil", initial=None),
@@ -45,6 +52,7 @@ MANY = [
     MOSS(),
     BoltzmannGumbel(),
     Thompson(),
+    TSU(epsilon=0.1),
     Exp3(),
     Exp3(gamma=0.2),
     Exp3IX(eta=0.05),

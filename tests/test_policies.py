@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import abex
-from abex import ABE, KLUCB, Player, UserError, parse_policy
+from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
 from abex.divergence import kl_upper_bound
 from abex.policies import known_policies
 from abex.policies.base import Setting
@@ -60,6 +60,42 @@ def test_the_law_of_every_step_is_the_formula_applied_to_the_whole_history(polic
             else:
                 chosen = policy.kernels(Setting(n_arms)).select(state, t, rng)
                 assert expected[chosen] > 0.0, (t, history, expected)
+
+
+@pytest.mark.parametrize(
+    ("policy", "horizon", "same"),
+    [
+        (ABE(eta=0.7, c=0.1, alpha=0.7), 1_000, True),
+        (
+            ABE(eta=0.7, c=0.2, alpha=0.7, initial=None),
+            1_022 * 5,
+            True,
+        ),  # floor(0.2 i^0.7) = 1 from i = 10 on
+        (ABE(eta=0.7, c=0.2, alpha=0.7, initial=None), 1_022 * 5 + 1, False),
+        (ABE(eta=0.7, c=0.1, alpha=0.7, rounding="carry"), 1_000, False),
+        (ABE(eta=0.7, rounding="ceil"), 10, False),
+        (ABE(eta=0.7, c=0.0, cover="alpha-sample", initial=1.0), 1_000, True),
+    ],
+)
+def test_abe_without_an_exploration_slot_is_boltzmann_exploration_draw_by_draw(policy, horizon, same):
+    setting = Setting(5, horizon)
+    simplest = policy.simplest(setting)
+    assert isinstance(simplest, Boltzmann) == same
+    assert policy.simplest(Setting(5)) is policy  # for ever is another matter
+    if not same:
+        assert simplest is policy
+        return
+    states, rngs = [one.start(setting) for one in (policy, simplest)], [stream(4, "same") for _ in range(2)]
+    chance = stream(5, "same")
+    for t in range(1, min(horizon, 300) + 1):
+        arms = [
+            one.select(state, t, rng)
+            for one, state, rng in zip((policy, simplest), states, rngs, strict=True)
+        ]
+        assert arms[0] == arms[1]
+        reward = float(chance.random() < 0.1 * arms[0])
+        for one, state, rng in zip((policy, simplest), states, rngs, strict=True):
+            one.update(state, t, arms[0], arms[0], reward, rng)
 
 
 @given(st.floats(0, 1), st.floats(1e-9, 50))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from abex.experiments import Claim, Experiment, Line
-from abex.experiments.outcomes import Drawn, Outcome, goals, interval, paired_curve
-from abex.experiments.verdicts import FAILS, HOLDS, OPEN, judge
+from abex.experiments.outcomes import Drawn, Outcome, compared, goals, paired_curve, ratio_curve, targets_of
+from abex.experiments.verdicts import FAILS, HOLDS, OPEN, SAME, judge, judge_all
+from abex.intervals import Strata, mean_of
 
 
 def experiment_of(drawn: Sequence[Drawn], claim: Claim) -> Experiment:
@@ -56,7 +57,7 @@ def test_verdicts_follow_their_rule(rule, shift, margin, answer):
 
 def test_one_comparison_that_fails_decides():
     claim = Claim("A beats all", "better", "A", ("B", "C"))
-    finals = {"A": [1.0, 1.1, 0.9], "B": [5.0, 5.0, 5.0], "C": [0.1, 0.1, 0.1]}
+    finals = {"A": [1.0, 1.1, 0.9, 1.0, 1.0], "B": [5.0] * 5, "C": [0.1] * 5}
     assert judge(outcome_of(finals, claim))[0].answer == FAILS
 
 
@@ -85,7 +86,7 @@ def curves_of(losses: dict[str, list[list[float]]], seconds: dict[str, float], c
 
 
 def test_a_claim_about_the_start_looks_at_its_step_and_not_at_the_end():
-    rows = {"A": [[9.0, 1.0, 9.0], [9.0, 1.1, 9.0]], "B": [[2.0, 5.0, 2.0], [2.0, 5.0, 2.0]]}
+    rows = {"A": [[9.0, 1.0, 9.0], [9.0, 1.1, 9.0]] * 3, "B": [[2.0, 5.0, 2.0]] * 6}
     seconds = {"A": 1.0, "B": 1.0}
     early = judge(curves_of(rows, seconds, Claim("A is better early", "better", "A", ("B",), at=2)))[0]
     assert early.answer == HOLDS
@@ -94,7 +95,7 @@ def test_a_claim_about_the_start_looks_at_its_step_and_not_at_the_end():
 
 
 def test_a_line_that_has_ended_before_the_step_proves_nothing():
-    rows = {"A": [[1.0], [1.0]], "B": [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]}
+    rows = {"A": [[1.0]] * 6, "B": [[2.0, 2.0, 2.0]] * 6}
     claim = Claim("A is better at 3", "better", "A", ("B",), at=3)
     assert judge(curves_of(rows, {"A": 1.0, "B": 1.0}, claim))[0].answer == OPEN
 
@@ -104,10 +105,33 @@ def test_a_line_that_has_ended_before_the_step_proves_nothing():
 )
 def test_sooner_compares_the_cpu_time_to_the_others_loss_of(a_seconds, a_end, answer):
     """B ends at 2; A gets below at its second checkpoint, or never."""
-    rows = {"A": [[9.0, a_end], [9.0, a_end], [9.0, a_end]], "B": [[8.0, 5.0, 2.0]]}
+    rows = {"A": [[9.0, a_end]] * 5, "B": [[8.0, 5.0, 2.0]]}
     outcome = curves_of(rows, {"A": a_seconds, "B": 1.0}, Claim("A is sooner", "sooner", "A", ("B",), 0.5))
-    outcome.lines[0].seconds[:] *= np.array([[1.0], [1.1], [0.9]])  # clocks are never equal
+    outcome.lines[0].seconds[:] *= np.array([[1.0], [1.1], [0.9], [1.05], [0.95]])  # clocks are never equal
     assert judge(outcome)[0].answer == answer
+
+
+def test_sooner_is_a_curve_over_targets_and_one_of_them_can_refute_it():
+    """A is quick to 5 and slow to 2: no single target tells."""
+    rows = {"A": [[5.0] * 9 + [2.0]] * 6, "B": [[8.0, 5.0, 2.0]]}
+    outcome = curves_of(rows, {"A": 0.5, "B": 1.0}, Claim("A is sooner", "sooner", "A", ("B",)))
+    outcome.lines[0].seconds[:] *= np.linspace(0.95, 1.05, 6)[:, None]
+    curve = ratio_curve(*outcome.lines)
+    targets = [target for target, *_ in curve]
+    np.testing.assert_allclose(targets, targets_of(outcome.lines[1]))
+    assert targets[-1] == pytest.approx(2.0)
+    ratios = {round(target, 2): float(np.exp(found.mean)) for target, found, _, _ in curve}
+    assert min(ratios.values()) < 0.3
+    assert ratios[2.0] == pytest.approx(5.0 / 3.0, rel=0.01)
+    assert judge(outcome)[0].answer == FAILS
+
+
+def test_a_run_that_misses_a_target_leaves_it_open_and_half_of_them_refute_it():
+    for missing, answer in ((1, OPEN), (3, FAILS)):
+        rows = {"A": [[9.0, 1.0]] * (6 - missing) + [[9.0, 4.0]] * missing, "B": [[8.0, 5.0, 2.0]]}
+        outcome = curves_of(rows, {"A": 0.1, "B": 1.0}, Claim("A is sooner", "sooner", "A", ("B",)))
+        outcome.lines[0].seconds[:] *= np.linspace(0.95, 1.05, 6)[:, None]
+        assert judge(outcome)[0].answer == answer
 
 
 def test_exploration_is_judged_by_the_slots_really_used():
@@ -117,18 +141,98 @@ def test_exploration_is_judged_by_the_slots_really_used():
     assert judge(outcome_of({"A": [1.0, 2.0]}, claim))[0].answer == OPEN
 
 
-def test_a_single_run_proves_nothing():
+@pytest.mark.parametrize("runs", [1, 4])
+def test_fewer_than_five_runs_prove_nothing(runs):
     claim = Claim("A beats B", "better", "A", ("B",))
-    assert judge(outcome_of({"A": [1.0], "B": [9.0]}, claim))[0].answer == OPEN
+    outcome = outcome_of({"A": [1.0, 1.1, 1.2, 1.0][:runs], "B": [9.0] * runs}, claim)
+    assert judge(outcome)[0].answer == OPEN
+    assert np.isnan(outcome.lines[0].estimate().interval()).all()
 
 
-def test_the_interval_is_students():
-    from scipy import stats
+def drawn_of(label: str, finals: list[float], played: str = "", **more) -> Drawn:
+    values = np.array(finals)[:, None]
+    ones = np.ones_like(values)
+    runs = tuple(range(len(finals)))
+    return Drawn(Line(label, (label,)), label, runs, np.ones(1), values, ones, ones, played=played, **more)
 
-    values = np.random.default_rng(1).normal(size=(12, 3))
-    low, high = interval(values)
-    expected = stats.t.interval(0.95, 11, loc=values.mean(axis=0), scale=stats.sem(values))
-    np.testing.assert_allclose([low, high], expected)
+
+@pytest.mark.parametrize(
+    ("rule", "answer"), [("better", FAILS), ("best", HOLDS), ("flat", HOLDS), ("as good", HOLDS)]
+)
+def test_lines_that_are_one_algorithm_are_not_told_apart_by_noise(rule, answer):
+    """Their runs differ by ten standard errors; they still are the same."""
+    drawn = (drawn_of("A", [1.0, 1.1, 0.9, 1.0, 1.05], "Boltzmann"), drawn_of("B", [5.0] * 5, "Boltzmann"))
+    verdict = judge(Outcome(experiment_of(drawn, Claim("a claim", rule, "A", ("B",))), drawn, 0))[0]
+    assert (verdict.answer, verdict.p) == (answer, None)
+    assert SAME in verdict.measured
+
+
+def test_the_best_of_several_names_is_judged_against_the_other_algorithms():
+    drawn = (
+        drawn_of("A", [1.0, 1.1, 0.9, 1.0, 1.05], "Boltzmann"),
+        drawn_of("B", [1.2, 1.0, 1.1, 0.9, 1.0], "Boltzmann"),
+        drawn_of("C", [5.0, 5.1, 5.2, 5.0, 4.9], "ABE"),
+    )
+    assert (
+        judge(Outcome(experiment_of(drawn, Claim("A is best", "best", "A", ("B", "C"))), drawn, 0))[0].answer
+        == HOLDS
+    )
+
+
+def test_a_line_that_is_another_policy_here_does_not_explore():
+    drawn = (drawn_of("A", [1.0] * 5, "Boltzmann(eta=0.4)"),)
+    verdict = judge(Outcome(experiment_of(drawn, Claim("A explores", "explores", "A")), drawn, 0))[0]
+    assert verdict.answer == FAILS
+    assert "Boltzmann(eta=0.4)" in verdict.measured
+
+
+def test_many_claims_are_corrected_together():
+    """Forty claims about lines of one law: by themselves two are wrong on average, together hardly ever one."""
+    rng = np.random.default_rng(11)
+    claim = Claim("A is best", "best", "A", ("B",))
+    alone = together = 0
+    for _ in range(20):
+        outcomes = [outcome_of({"A": rng.normal(size=9).tolist(), "B": [0.0] * 9}, claim) for _ in range(40)]
+        verdicts = [verdict for found in judge_all(outcomes) for verdict in found]
+        alone += sum(verdict.answer != OPEN for verdict in verdicts)
+        together += sum(verdict.overall != OPEN for verdict in verdicts)
+    assert alone >= 15
+    assert together <= 4
+    clear = outcome_of({"A": [-9.0, -9.1, -9.2, -9.0, -8.9], "B": [0.0] * 5}, claim)
+    assert judge_all([clear, *outcomes])[0][0].overall == HOLDS
+
+
+def test_boosting_is_judged_over_test_rows_and_seeds():
+    """All seeds agree on 60 rows: the seeds are sure of a difference that the rows do not support."""
+    rng = np.random.default_rng(12)
+    hard = (rng.random(60) < 0.2) * 100.0
+    other = (rng.random(60) < 0.25) * 100.0
+    rows = [np.tile(one, (8, 1)) + rng.normal(size=(8, 60)) * 0.01 for one in (hard, other)]
+    drawn = tuple(
+        drawn_of(label, table.mean(axis=1).tolist(), rows={1: table})
+        for label, table in zip("AB", rows, strict=True)
+    )
+    assert mean_of(drawn[0].final - drawn[1].final).p_above(-100) < 0.05
+    seeds = mean_of(drawn[0].final - drawn[1].final)
+    both = compared(*drawn)
+    assert both.mean == pytest.approx(seeds.mean)
+    assert both.error > 100 * seeds.error
+    claim = Claim("A is better", "better", "A", ("B",))
+    assert judge(Outcome(experiment_of(drawn, claim), drawn, 0))[0].answer == OPEN
+
+
+def test_strata_weigh_in_means_quantiles_locked_runs_and_verdicts():
+    strata = Strata(np.repeat([0, 1], 10), np.array([0.95, 0.05]))
+    values = np.concatenate([np.linspace(90.0, 110.0, 10), np.full(10, 1_000.0)])
+    loss = np.stack([values * np.repeat([0.9, 0.5], 10), values], axis=1)
+    ones, runs = np.ones_like(loss), tuple(range(20))
+    line = Drawn(Line("A", ("A",)), "A", runs, np.array([50.0, 100.0]), loss, ones, ones, strata=strata)
+    assert line.mean[-1] == pytest.approx(0.95 * 100.0 + 0.05 * 1_000.0)
+    assert line.locked == pytest.approx(0.05)
+    assert line.quantile(0.5) < 111.0
+    assert line.quantile(0.96) == 1_000.0
+    other = Drawn(Line("B", ("B",)), "B", runs, line.step, loss * 0.5, ones, ones, strata=strata)
+    assert compared(line, other).mean == pytest.approx(line.mean[-1] / 2)
 
 
 def test_time_to_an_error_is_its_first_checkpoint_and_infinite_where_it_is_not_reached():
@@ -148,7 +252,7 @@ def test_the_errors_worth_reaching_come_from_the_line_that_learns_nothing():
 
 
 def test_differences_are_paired_by_replication_also_between_lines_of_different_length():
-    rows = {"A": [[9.0, 1.0, 3.0], [5.0, 1.0, 1.0]], "B": [[8.0, 2.0], [4.0, 2.0]]}
+    rows = {"A": [[9.0, 1.0, 3.0], [5.0, 1.0, 1.0]] * 3, "B": [[8.0, 2.0], [4.0, 2.0]] * 3}
     a, b = curves_of(rows, {"A": 1.0, "B": 1.0}, Claim("A explores", "explores", "A")).lines
     mean, low, high = paired_curve(b, a)
     assert mean.tolist() == low.tolist() == high.tolist() == [-1.0, 1.0]

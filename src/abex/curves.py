@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, nearest, one_of, real_number
 from abex.files import write_atomically
+from abex.intervals import mean_of
 from abex.randomness import stream
 from abex.reading import arrays_of
 
@@ -69,19 +68,19 @@ class Curves:
 
     def standard_error(self, policy: Any) -> Floats:
         """Standard error of the mean; NaN with one replication."""
-        return _standard_error(self.regret[self.index(policy)])
+        return np.asarray(mean_of(self.regret[self.index(policy)]).error)
 
     def quantile(self, policy: Any, q: float) -> Floats:
         """The q-quantile over replications at each checkpoint."""
         real_number("q", q, least=0.0, most=1.0)
         return np.asarray(np.quantile(self.regret[self.index(policy)], q, axis=0))
 
-    def band(self, policy: Any, level: float = 0.95, method: str = "normal") -> tuple[Floats, Floats]:
-        """Confidence band of the mean: by the normal approximation or the percentile bootstrap over replications."""
+    def band(self, policy: Any, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
+        """Confidence band of the mean over replications: Student's, or by the percentile bootstrap."""
         return interval_of_mean(self.regret[self.index(policy)], level, method)
 
     def difference(
-        self, first: Any, second: Any, level: float = 0.95, method: str = "normal"
+        self, first: Any, second: Any, level: float = 0.95, method: str = "student"
     ) -> tuple[Floats, Floats, Floats]:
         """Mean of (regret of first - regret of second) over paired replications, and its interval.
 
@@ -177,25 +176,18 @@ class Curves:
         return curves
 
 
-def _standard_error(values: Floats) -> Floats:
-    if len(values) < 2:
-        return np.full(values.shape[1:], math.nan)
-    return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))
-
-
-def interval_of_mean(values: Floats, level: float = 0.95, method: str = "normal") -> tuple[Floats, Floats]:
-    """Confidence interval of the mean over the first axis.
+def interval_of_mean(values: Floats, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
+    """Confidence interval of the mean over the first axis; NaN with one value.
 
     >>> low, high = interval_of_mean(np.array([[1.0], [2.0], [3.0]]))
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
-    (0.87, 3.13)
+    (-0.48, 4.48)
     """
     real_number("level", level, above=0.0, most=1.0 - 1e-9)
-    one_of("method", method, ("normal", "bootstrap"))
+    one_of("method", method, ("student", "bootstrap"))
+    if method == "student":
+        return mean_of(values).interval(level)
     mean = values.mean(axis=0)
-    if method == "normal":
-        margin = NormalDist().inv_cdf(0.5 + level / 2.0) * _standard_error(values)
-        return mean - margin, mean + margin
     rng = stream(0, "bootstrap")
     draws = rng.multinomial(len(values), np.full(len(values), 1.0 / len(values)), size=RESAMPLES)
     means = draws @ values.reshape(len(values), -1) / len(values)

@@ -95,12 +95,13 @@ def find_signs(model: Any, t: int, columns: Any, sign: Any) -> None:
 
 @compiled(allocates=True)
 def count_errors(
-    kind: int, model: Any, columns: Any, label: Any, ends: Any, strict: bool, wrong: Any
+    kind: int, model: Any, columns: Any, label: Any, ends: Any, strict: bool, wrong: Any, by_row: Any
 ) -> None:
     """Count into ``wrong`` the rows misclassified by the first ``ends[0]``, ``ends[1]``, ... classifiers.
 
-    ``strict`` counts ties as errors. A classifier passes over a few rows, whose features lie side by side in
-    ``columns`` (d, rows): ten times faster than a row passing through all classifiers.
+    ``by_row`` (ends, rows) gets a 1 for each of them, unless it is empty. ``strict`` counts ties as errors. A classifier
+    passes over a few rows, whose features lie side by side in ``columns`` (d, rows): ten times faster than a row passing
+    through all classifiers.
     """
     labels = model.votes.shape[2]
     scores = np.zeros((labels, label.size))
@@ -128,6 +129,8 @@ def count_errors(
                 tie = scores[k, i] == scores[truth, i] and k != truth and (strict or k < truth)
                 if scores[k, i] > scores[truth, i] or tie:
                     wrong[e] += 1
+                    if by_row.shape[0] > 0:
+                        by_row[e, i] = 1
                     break
         first = ends[e]
 

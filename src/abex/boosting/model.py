@@ -130,9 +130,13 @@ class Model:
         strict: bool = False,
         every: int = 1,
         ends: NDArray[np.int64] | None = None,
+        by_row: NDArray[np.uint8] | None = None,
         mapper: Any = map,
     ) -> NDArray[np.int64]:
-        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong (default: every ``every``)."""
+        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong (default: every ``every``).
+
+        Which rows these are goes into ``by_row`` (ends, n), if it is given, as ones.
+        """
         self.check_rows(X)
         label = np.asarray(label, np.int64)
         if label.shape != (X.shape[0],) or label.min(initial=0) < 0 or label.max(initial=0) >= self.labels:
@@ -145,7 +149,10 @@ class Model:
         def count(block: tuple[int, int]) -> NDArray[np.int64]:
             wrong = np.zeros(ends.size, np.int64)
             columns = np.ascontiguousarray(dense_rows(X, *block).T)
-            count_errors(self.kind, stages, columns, label[block[0] : block[1]], ends, strict, wrong)
+            rows = np.zeros((0 if by_row is None else ends.size, columns.shape[1]), np.uint8)
+            count_errors(self.kind, stages, columns, label[block[0] : block[1]], ends, strict, wrong, rows)
+            if by_row is not None:
+                by_row[:, block[0] : block[1]] = rows
             return wrong
 
         total = np.zeros(ends.size, np.int64)

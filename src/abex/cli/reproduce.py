@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from abex.cli.run import run_one, say_verdicts, show_plan
+from abex.cli.run import run_one, say_together, say_verdicts, show_plan
 from abex.cli.stopping import promptly
 from abex.cli.workplace import can_write, draw_figures, open_store, work_options
 from abex.errors import UserError
@@ -40,7 +40,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
         raise UserError(
             f"no experiment's name contains {' or '.join(map(repr, only))} (`abex list` shows all)"
         )
-    skipped = []
+    skipped, outcomes = [], []
     seconds = 0.0
     with open_store(folder) as store:
         for name, build in builders.items():
@@ -56,10 +56,13 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
             outcome = run_one(experiment, store, **work)
             say_verdicts(outcome, work["quiet"], work["as_json"])
             draw_figures(outcome, folder)
+            outcomes.append(outcome)
         if dry_run and not work["as_json"]:
             click.echo(
                 f"in all about {seconds / 60:.0f} minutes of CPU time (cells that panels share are counted in each)"
             )
+        if not dry_run:
+            say_together(outcomes, work["quiet"], work["as_json"])
         if not dry_run and can_write(folder):
             size = write_report(store, Path(folder) / "report.html")
             if not (work["quiet"] or work["as_json"]):

@@ -92,18 +92,21 @@ def as_frame(store: Store) -> Any:
     """All cells as one pandas frame; arrays are columns, curves of different kinds leave gaps."""
     import pandas
 
+    from abex.sweeps.cells import rows_of
+
     frames = []
     for key, cell, payload in store:
         if payload is None:
             continue
-        rows = max((array.size for array in payload.arrays.values() if array.ndim == 1), default=1)
-        columns = {name: array for name, array in payload.arrays.items() if array.shape == (rows,)}
-        about = {
-            "key": key, "kind": cell.get("kind"), "problem": _where(cell), "policy": cell.get("policy"),
-            "length": _length(cell), "seed": cell.get("seed"), "replication": cell.get("replication"),
-            "cpu_seconds": payload.measured.get("seconds"),
-        }  # fmt: skip
-        frames.append(pandas.DataFrame({**about, **columns, **payload.numbers}, index=range(rows)))
+        for replication, run in rows_of(cell, payload):
+            rows = max((array.size for array in run.arrays.values() if array.ndim == 1), default=1)
+            columns = {name: array for name, array in run.arrays.items() if array.shape == (rows,)}
+            about = {
+                "key": key, "kind": cell.get("kind"), "problem": _where(cell), "policy": cell.get("policy"),
+                "length": _length(cell), "seed": cell.get("seed"), "replication": replication,
+                "cpu_seconds": run.measured.get("seconds"),
+            }  # fmt: skip
+            frames.append(pandas.DataFrame({**about, **columns, **run.numbers}, index=range(rows)))
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 

@@ -86,37 +86,70 @@ def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
 def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
     """The final losses and the verdicts."""
     from abex.cli.output import console, table
-    from abex.experiments.outcomes import interval
+    from abex.experiments.outcomes import spread_of
     from abex.experiments.verdicts import judge
 
     if quiet:
         return
     verdicts = judge(outcome)
+    kind = outcome.experiment.kind
     if as_json:
+        for drawn in outcome.lines:
+            click.echo(json.dumps(line_event(outcome.experiment.id, drawn, kind)))
         for verdict in verdicts:
             event = {
                 "experiment": outcome.experiment.id,
                 "claim": verdict.claim.text,
                 "answer": verdict.answer,
+                "p": verdict.p,
             }
             click.echo(json.dumps({**event, "measured": verdict.measured}))
         return
-    rows = []
+    rows, spread = [], {}
     for drawn in outcome.lines:
-        low, high = interval(drawn.final)
-        numbers = (
-            f"{drawn.final.mean():.2f}",
-            f"{float(low):.2f} .. {float(high):.2f}",
-            str(len(drawn.replications)),
-        )
+        found, spread = drawn.estimate(), spread_of(drawn, kind)
+        low, high = found.interval()
+        interval = f"{low:.2f} .. {high:.2f}" if math.isfinite(low) else "too few runs"
+        numbers = (f"{found.mean:.2f}", interval, *spread.values(), f"{len(drawn.replications):,}")
         rows.append((drawn.label, drawn.policy, *numbers))
-    columns = (
-        "line",
-        "policy drawn",
-        outcome.loss_name.split(",")[0].split(" (")[0],
-        "95 % interval",
-        "runs",
-    )
-    console().print(table(outcome.experiment.title, columns, rows, (2, 3, 4)))
+    loss = outcome.loss_name.split(",")[0].split(" (")[0]
+    columns = ("line", "policy drawn", loss, "95 % interval", *spread, "runs")
+    console().print(table(outcome.experiment.title, columns, rows, tuple(range(2, len(columns)))))
     for verdict in verdicts:
         click.echo(f"{verdict.answer.upper()}: {verdict.claim.text} -- {verdict.measured}")
+
+
+def say_together(outcomes: list[Any], quiet: bool, as_json: bool) -> None:
+    """How many claims stand once the verdicts are corrected across all of them."""
+    from abex.experiments.verdicts import FAILS, HOLDS, OPEN, judge_all
+
+    verdicts = [verdict for found in judge_all(outcomes) for verdict in found]
+    if quiet or not verdicts:
+        return
+    counts = {answer: sum(v.overall == answer for v in verdicts) for answer in (HOLDS, FAILS, OPEN)}
+    if as_json:
+        click.echo(json.dumps({"claims": len(verdicts), "correction": "Holm", **counts}))
+        return
+    shown = ", ".join(f"{count} {answer}" for answer, count in counts.items())
+    click.echo(f"{len(verdicts)} claims, corrected across all of them (Holm): {shown}")
+
+
+def line_event(experiment: str, drawn: Any, kind: str) -> dict[str, Any]:
+    """What a line of an experiment came to, as plain values."""
+    found = drawn.estimate()
+    low, high = (float(bound) if math.isfinite(bound) else None for bound in found.interval())
+    numbers = {
+        "mean": float(found.mean),
+        "low": low,
+        "high": high,
+        "median": drawn.quantile(0.5),
+        "q95": drawn.quantile(0.95),
+    }
+    event = {
+        "experiment": experiment,
+        "line": drawn.label,
+        "policy": drawn.policy,
+        "played": drawn.played,
+        **numbers,
+    }
+    return {**event, "runs": len(drawn.replications)} | ({"locked": drawn.locked} if kind == "bandit" else {})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from abex.environments.base import Environment, Rules
-from abex.errors import UserError
+from abex.errors import UserError, whole_number
 from abex.kernels import kernel
 from abex.parameters import real, whole
 from abex.policies.base import MOST_ARMS
@@ -37,20 +37,40 @@ class SpecialArm(Environment):
 
     The Facebook experiment of "Almost Boltzmann Exploration" (Section 5).
 
+    Parameters
+    ----------
+    K : int
+        Number of arms.
+    best, other : float
+        Mean of the special arm and of the others.
+    among : sequence of int, optional
+        The arms of which the special one is drawn, uniformly; default all. With it one samples by strata: the
+        expectation over all arms is that over each stratum, weighted by its share of the arms.
+
     Examples
     --------
     >>> SpecialArm(333).n_arms
+    333
+    >>> SpecialArm(333, among=[5]).n_arms
     333
     """
 
     K: int = whole(least=1, most=MOST_ARMS)
     best: float = real(0.75, least=0.0, most=1.0)  # type: ignore[assignment]  # the kernel is in `rules`
     other: float = real(0.5, least=0.0, most=1.0)
+    among: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.other > self.best:
             raise UserError(f"other must be at most best = {self.best:g}, got {self.other!r}")
+        if self.among is not None:
+            arms = tuple(whole_number("among", arm, least=0, most=self.K - 1) for arm in self.among)
+            if not arms:
+                raise UserError("among is empty: name the arms of which the special one is drawn")
+            if len(set(arms)) < len(arms):
+                raise UserError("among names an arm twice")
+            object.__setattr__(self, "among", arms)
 
     @property
     def n_arms(self) -> int:
@@ -60,7 +80,8 @@ class SpecialArm(Environment):
     def open(self, key: np.uint64, horizon: int) -> SpecialWorld:
         """Draw the special arm."""
         with np.errstate(over="ignore"):
-            special = int(uniform_at(key, 0, 0) * self.K)  # steps begin at 1: no reward uses this word
+            drawn = uniform_at(key, 0, 0)  # steps begin at 1: no reward uses this word
+        special = int(drawn * self.K) if self.among is None else self.among[int(drawn * len(self.among))]
         return SpecialWorld(key, special, float(self.best), float(self.other))
 
     @staticmethod
@@ -86,3 +107,4 @@ class SpecialArm(Environment):
         yield cls(5)
         yield cls(1)
         yield cls(3, best=0.4, other=0.4)
+        yield cls(4, among=(1, 3))

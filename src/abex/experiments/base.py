@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from abex.errors import UserError, one_of, whole_number
-from abex.policies.base import parse_policy
+from abex.policies.base import Setting, parse_policy
 from abex.results import Cell
 from abex.sweeps.boosting_cells import FULL_SEARCH
 from abex.sweeps.cells import PROTOCOL, load_code
 
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
 RULES = ("better", "as good", "best", "explores", "flat", "sooner")
-VALIDATION = 10_000  # replications from here on are played for choosing parameters only
+VALIDATION = 1_000_000  # replications from here on are played for choosing parameters only
+STRATUM = 100_000  # replications of the next stratum begin so much later: strata share no random number
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,19 @@ class Line:
     candidates: tuple[str, ...]
     group: str = "own"
     length: int | None = None  # where it is shorter than the experiment's
-    seeds: int | None = None  # where it needs fewer
+    seeds: int | None = None  # where it needs fewer, or more, than the experiment
     tuned_at: int | None = None  # the step whose loss decides between candidates; its last one unless given
+    plateau: bool = False  # drawn up to where its loss on validation has stopped falling (`running.plateau`)
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """A part of the instances of a problem, sampled by itself and counted with its exact weight."""
+
+    name: str
+    weight: float  # its share of the instances
+    share: float  # of the replications: more than its weight where disasters happen
+    problem: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,14 @@ class Experiment:
         Steps, or boosting iterations.
     seeds, validation_seeds : int
         Replications of each line, and of each candidate on validation.
+    strata : tuple of Stratum
+        Parts of the problem that are sampled separately; none means plain sampling of ``problem``.
+    block : int
+        Replications that one cell keeps.
+    rows_at : tuple of int
+        Boosting: iterations at which every test row's errors are kept, besides the last one.
+    same : dict
+        Policies that are another, simpler one at this length (`same_policies`): they share its cells.
     figure, deviations : str, tuple of str
         Which figure of the paper it is, and where and why we depart from it.
     code : dict
@@ -77,6 +97,10 @@ class Experiment:
     validation: dict[str, Any] | None = None
     validation_seeds: int = 5
     checkpoints: int = 100
+    strata: tuple[Stratum, ...] = ()
+    block: int = 1
+    rows_at: tuple[int, ...] = ()
+    same: dict[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     figure: str = ""
     deviations: tuple[str, ...] = ()
@@ -93,10 +117,13 @@ class Experiment:
             ("checkpoints", 2),
             ("validation_seeds", 1),
             ("version", 1),
+            ("block", 1),
         ):
             whole_number(name, getattr(self, name), least=least)
-        if self.seeds >= VALIDATION:
-            raise UserError(f"seeds must be below {VALIDATION}, got {self.seeds}")
+        if max(self.seeds, *(line.seeds or 1 for line in self.lines), 1) > STRATUM:
+            raise UserError(f"seeds must be at most {STRATUM}, got {self.seeds}")
+        if self.strata and abs(sum(stratum.weight for stratum in self.strata) - 1.0) > 1e-9:
+            raise UserError(f"the weights of the strata of {self.name} must add up to 1")
         labels = [line.label for line in self.lines]
         if not labels:
             raise UserError(f"the experiment {self.name} has no policies")
@@ -134,7 +161,9 @@ class Experiment:
         """The experiment that `to_json` wrote."""
         lines = tuple(Line(**{**line, "candidates": tuple(line["candidates"])}) for line in plain["lines"])
         claims = tuple(Claim(**{**claim, "second": tuple(claim["second"])}) for claim in plain["claims"])
-        rest = {"lines": lines, "claims": claims, "deviations": tuple(plain["deviations"])}
+        strata = tuple(Stratum(**stratum) for stratum in plain.get("strata", ()))
+        rest = {"lines": lines, "claims": claims, "strata": strata}
+        rest |= {"deviations": tuple(plain["deviations"]), "rows_at": tuple(plain.get("rows_at", ()))}
         return cls(**{**plain, **rest})
 
     def length_of(self, line: Line) -> int:
@@ -144,17 +173,32 @@ class Experiment:
     # -- its cells -------------------------------------------------------------------------------------------
 
     def cells(self, line: Line, policy: str) -> list[Cell]:
-        """The cells of a line drawn with ``policy``."""
-        seeds = min(line.seeds or self.seeds, self.seeds)
-        return [self._cell(policy, self.problem, self.length_of(line), r) for r in range(seeds)]
+        """The cells of a line drawn with ``policy``; equal algorithms have equal cells."""
+        played, length, seeds = self.same.get(policy, policy), self.length_of(line), line.seeds or self.seeds
+        strata = self.strata or (Stratum("all", 1.0, 1.0, self.problem),)
+        return [
+            cell
+            for number, stratum in enumerate(strata)
+            for cell in self._cells(
+                played, stratum.problem, length, number * STRATUM, max(1, round(seeds * stratum.share))
+            )
+        ]
 
     def tuning_cells(self, line: Line, policy: str) -> list[Cell]:
         """The cells that tell how good a candidate is on validation."""
         length = self.length_of(line)
         problem = self.validation or self.problem
-        return [self._cell(policy, problem, length, VALIDATION + r) for r in range(self.validation_seeds)]
+        seeds = (
+            1 if line.plateau else self.validation_seeds
+        )  # full search has no choices that a seed would change
+        return self._cells(policy, problem, length, VALIDATION, seeds)
 
-    def _cell(self, policy: str, problem: dict[str, Any], length: int, replication: int) -> Cell:
+    def _cells(self, policy: str, problem: dict[str, Any], length: int, first: int, seeds: int) -> list[Cell]:
+        """Cells of ``block`` replications each, the last one with what is left."""
+        starts = range(0, seeds, self.block)
+        return [self._cell(policy, problem, length, first + r, min(self.block, seeds - r)) for r in starts]
+
+    def _cell(self, policy: str, problem: dict[str, Any], length: int, replication: int, count: int) -> Cell:
         cell = {
             "kind": self.kind,
             "protocol": PROTOCOL[self.kind],
@@ -166,7 +210,29 @@ class Experiment:
             "seed": self.seed,
             "replication": replication,
         }
+        if self.block > 1:
+            cell["replications"] = count
+        if self.kind == "boosting" and replication < VALIDATION:
+            cell["rows_at"] = sorted({step for step in self.rows_at if step < length} | {length})
         return {**cell, "code": self.code} if self.code else cell
+
+
+def same_policies(
+    lines: tuple[Line, ...], n_arms: int, length: int, code: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Policies of lines that are a simpler one up to step ``length``, with the one they are.
+
+    >>> lines = (line("a", "ABE(c=0.1, alpha=0.7)"), line("b", "ABE(c=1.0)"))
+    >>> list(same_policies(lines, 333, 50_000).values())
+    ["Boltzmann(eta=0.4, schedule='sqrt', initial=0.0)"]
+    """
+    load_code(code or {})
+    found = {}
+    for text in (text for one in lines for text in one.candidates if text != FULL_SEARCH):
+        simplest = repr(parse_policy(text).simplest(Setting(n_arms, length)))
+        if simplest != text:
+            found[text] = simplest
+    return found
 
 
 def line(label: str, *policies: Any, group: str = "own", **more: Any) -> Line:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from abex.experiments.base import Claim, Experiment, Line, line, register
+from abex.datasets import load
+from abex.experiments.base import Claim, Experiment, Line, line, register, same_policies
 from abex.sweeps.boosting_cells import FULL_SEARCH
 from abex.sweeps.problems import with_checksums
 
-#: data set -> (figures of the paper, iterations, the paper's best (c, alpha), iterations of full search)
+VERSION = 2
+#: data set -> (figures of the paper, iterations, the paper's best (c, alpha), most iterations of full search)
 SETS: dict[str, tuple[str, str, int, tuple[float, float], int]] = {
-    "mnist": ("Figure 1a", "Figure 2a", 30_000, (0.2, 0.5), 600),
-    "usps": ("Figure 1b", "Figure 2b", 50_000, (0.1, 0.7), 3_000),
-    "isolet": ("Figure 1c", "Figure 2c", 50_000, (0.2, 0.5), 800),
-    "pendigits": ("Figure 5a", "Figure 6a", 50_000, (0.1, 0.7), 20_000),
-    "letter": ("Figure 5b", "Figure 6b", 50_000, (0.1, 0.7), 6_000),
+    "mnist": ("Figure 1a", "Figure 2a", 30_000, (0.2, 0.5), 15_000),
+    "usps": ("Figure 1b", "Figure 2b", 50_000, (0.1, 0.7), 30_000),
+    "isolet": ("Figure 1c", "Figure 2c", 50_000, (0.2, 0.5), 20_000),
+    "pendigits": ("Figure 5a", "Figure 6a", 50_000, (0.1, 0.7), 50_000),
+    "letter": ("Figure 5b", "Figure 6b", 50_000, (0.1, 0.7), 50_000),
 }
 GRID = ((0.1, 0.7), (0.2, 0.5), (0.2, 0.7), (0.3, 0.5), (1.0, 0.5), (2.0, 0.4), (3.0, 0.3))
 MARGIN = 0.25  # percentage points: what another seed changes, see the spread in the paper's own code
@@ -23,7 +25,10 @@ EARLY = 2_000  # iterations: where a bandit can still help; at the end all featu
 DEVIATIONS = (
     "Section 4: eta is not given; 0.4 stands in the authors' code, and 'ABE, tuned' chooses it on validation data.",
     "Section 4: the paper chose (c, alpha) on the test set; we draw its choice and choose ours on a fifth of the training set.",
-    "Section 4: one run and wall-clock time there, 20 seeds and CPU time here; the time to code the features is included.",
+    "Section 4: one run and wall-clock time there, 20 seeds and CPU time here; the time to code the features is included. "
+    "Intervals are over seeds and test rows alike.",
+    "Section 4: how long full search ran is not stated; here until its error on validation rows falls by less than 1 % more, "
+    "however long it goes on (at least as long again), or to the limit that the table shows.",
     "Section 4: BGE's formula C sqrt(Z/N) is a misprint for C Z/sqrt(N), with noise of its own for every arm; the authors' code, "
     "which shares one draw among all arms, is drawn beside it.",
     "Section 4: EXP3.P is the textbook version with the parameters of Busa-Fekete and Kegl; the authors used MultiBoost's "
@@ -34,7 +39,8 @@ DEVIATIONS = (
     "code it is, and its iteration changes nothing.",
     "Section 4: the number of iterations and the pairs (c, alpha) of Figures 2 and 6 are not stated; they stand in the authors' "
     "scripts.",
-    "Algorithm 1: 'j mod K' would name an arm 0 that does not exist; arms are counted from 0 here.",
+    "Algorithm 1: 'j mod K' would name an arm 0 that does not exist; arms are counted from 0 here. Its sweep goes by the "
+    "numbers of the arms; ours has a random order unless order='index' is asked for.",
     "Supplement: the reward is -log sqrt(1 - gamma^2), as in Busa-Fekete and Kegl and in the code, not -log sqrt(1 - gamma); "
     "stumps vote +1 and -1, not 1 and 0.",
 )
@@ -65,7 +71,7 @@ def comparison_lines(best: tuple[float, float], search: int, early: int, quick: 
         line("BGE, authors' code", "BoltzmannGumbel(scale=0.25, shared_noise=True)", group="authors"),
         line("uniform", "Uniform", group="baseline"),
         line("Boltzmann", "Boltzmann(eta=0.4)", group="baseline"),
-        line(FULL_SEARCH, FULL_SEARCH, group="baseline", length=search, seeds=1),
+        line(FULL_SEARCH, FULL_SEARCH, group="baseline", length=search, seeds=1, plateau=True),
         line("ABE, tuned", *abe),
         line("ABE, tuned for the start", *abe, length=5 * early, tuned_at=early),
         line("EXP3.P, tuned", *exp3),
@@ -124,7 +130,7 @@ def varying(data: str, quick: bool = False) -> Experiment:
     claims = (
         Claim(f"(c, alpha) = {chosen} performs best", "best", chosen, others, 0.0, "Section 4"),
         Claim("The choice of (c, alpha) matters", "better", chosen, others[-1:], MARGIN, "Section 4"),
-        Claim("(0.1, 0.7) and (0.2, 0.5) are the same algorithm at this length", "flat", "(0.1, 0.7)", ("(0.2, 0.5)",), 1e-9,
+        Claim("(0.1, 0.7) and (0.2, 0.5) are one algorithm at this length", "flat", "(0.1, 0.7)", ("(0.2, 0.5)",), 1e-9,
               "ours: floor(c i^alpha) = 0 until outer iterations 27 and 25"),
     )  # fmt: skip
     return _experiment(
@@ -147,9 +153,16 @@ def _experiment(
     full = name if not quick else f"{name.replace(f'-{data}', '')}-quick"
     return Experiment(
         name=full, title=title, kind="boosting", problem=problem, validation={**problem, "part": "validation"},
-        lines=lines, length=length, seeds=6 if quick else 20, validation_seeds=2 if quick else 3,
+        lines=lines, length=length, seeds=6 if quick else 20, validation_seeds=2 if quick else 3, version=VERSION,
+        same=same_policies(lines, arms_of(data), length), rows_at=(EARLY // 10 if quick else EARLY,),
         claims=claims, figure=figure, deviations=DEVIATIONS + MORE_DEVIATIONS.get(data, ()), command=f"abex run {full}",
     )  # fmt: skip
+
+
+def arms_of(data: str) -> int:
+    """Features that vary in the training set: the arms."""
+    X = load(data).X_train
+    return int((X[0] != X).any(axis=0).sum())
 
 
 for _data in SETS:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from abex.errors import UserError, brief, nearest, one_of, shown
-from abex.experiments.base import VALIDATION, Claim, Experiment, Line, policy_text
+from abex.experiments.base import STRATUM, Claim, Experiment, Line, policy_text, same_policies
 from abex.files import read_text
 from abex.reading import named, reading
 from abex.simulation import LONGEST_HORIZON
@@ -29,7 +29,7 @@ def _whole(value: Any) -> Any:
 MOST_TEXT = 10**6  # characters of an experiment's file
 MOST_CHECKPOINTS = 100_000
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LONGEST_HORIZON)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, lt=VALIDATION)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=STRATUM)]
 Checkpoints = Annotated[int, BeforeValidator(_whole), Field(ge=2, le=MOST_CHECKPOINTS)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
 
@@ -113,8 +113,11 @@ def _experiment(plain: _File, path: Path) -> Experiment:
     if plain.kind == "boosting" and "data" not in plain.problem:
         raise UserError("the problem of boosting needs data, for example data = 'digits'")
     problem, validation = with_checksums(plain.problem), plain.validation
+    lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
+    same: dict[str, str] = {}
     if plain.kind == "bandit":
-        bandit_problem(problem)  # a mistake is better heard now than from a cell
+        environment, _ = bandit_problem(problem)  # a mistake is better heard now than from a cell
+        same = same_policies(lines, environment.n_arms, length, code)
     return Experiment(
         name=plain.name,
         title=plain.title or plain.name,
@@ -122,7 +125,8 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         version=plain.version,
         problem=problem,
         validation=None if validation is None else with_checksums(validation),
-        lines=tuple(_line(number, one, code) for number, one in enumerate(plain.policies)),
+        lines=lines,
+        same=same,
         length=length,
         seeds=plain.seeds,
         seed=plain.seed,

@@ -7,19 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from abex.experiments.outcomes import NEAR, Drawn, Outcome, goals, interval, paired_curve
+from abex.experiments.outcomes import NEAR, Drawn, Outcome, goals, paired_curve, ratio_curve
+from abex.experiments.verdicts import searched
 from abex.figures import canvas, canvases, entitle, label_ends, plain_log_ticks, save, style_of
 
 FORMATS = ("png", "svg", "pdf")
 COLUMN = (5.6, 3.7)  # inches: printed in a column its letters are those of a footnote
 PAGE = 7.6  # inches: the width of a page
+MARKS = 300  # runs of a line that are marked, when it has more
 
 
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
-    """Write both figures of an experiment in all formats; returns their paths."""
+    """Write the figures of an experiment in all formats; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, figure in (("", paper_figure(outcome)), ("-views", views(outcome))):
+    figures = [("", paper_figure(outcome)), ("-views", views(outcome))]
+    if searched(outcome) is not None:
+        figures.insert(1, ("-sooner", sooner_figure(outcome)))
+    for name, figure in figures:
         for kind in FORMATS:
             path = folder / f"{outcome.experiment.id}{name}.{kind}"
             save(figure, path)
@@ -35,6 +40,49 @@ def paper_figure(outcome: Outcome) -> Any:
     _lines(axes, outcome, "seconds" if boosting else "step")
     _label(axes, outcome, "seconds" if boosting else "step", _limits(outcome))
     entitle(axes, outcome.experiment.title, _subtitle(outcome))
+    return figure
+
+
+def sooner_figure(outcome: Outcome) -> Any:
+    """How many times sooner the paper's lines and uniform choice get down to an error than full search, over target errors."""
+    reference = searched(outcome)
+    assert reference is not None
+    figure, axes = canvas(figsize=COLUMN)
+    shown = [
+        (i, one) for i, one in enumerate(outcome.lines) if one.line.group == "paper" or one.label == "uniform"
+    ]
+    for position, drawn in shown:
+        rows = [row for row in ratio_curve(drawn, reference) if row[2] == 1.0 and np.isfinite(row[1].mean)]
+        if not rows:
+            continue
+        style = style_of(position)
+        target = [row[0] for row in rows]
+        axes.plot(
+            target, [float(np.exp(-row[1].mean)) for row in rows], linewidth=1.6, label=drawn.label, **style
+        )
+        bounds = [row[1].interval() for row in rows]
+        low, high = (np.exp([-bound[side] for bound in bounds]) for side in (1, 0))
+        axes.fill_between(target, low, high, color=style["color"], alpha=0.18, linewidth=0)
+    axes.axhline(1.0, color="#777777", linewidth=1.0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.invert_xaxis()
+    plain_log_ticks(axes.xaxis)
+    plain_log_ticks(axes.yaxis)
+    axes.set_xlabel("target test error (%)")
+    axes.set_ylabel(f"CPU time of {reference.label}\ndivided by the line's")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(fontsize=8.5, frameon=False, loc="upper left")
+    end = (
+        "until its validation error stops falling"
+        if reference.ended
+        else "before it had surely stopped falling"
+    )
+    entitle(
+        axes,
+        f"{outcome.experiment.title}, against {reference.label}",
+        f"which ran for {reference.step[-1]:,.0f} iterations, {end}",
+    )
     return figure
 
 
@@ -68,7 +116,7 @@ def _lines(axes: Any, outcome: Outcome, x: str, *, log: bool = False) -> None:
     for position, drawn in enumerate(outcome.lines):
         style = style_of(position)
         across = xs(drawn, x)
-        mean, (low, high) = drawn.loss.mean(axis=0), interval(drawn.loss)
+        mean, (low, high) = drawn.mean, drawn.band()
         axes.plot(across, mean, linewidth=1.6, label=drawn.label, **style)
         axes.fill_between(across, low, high, color=style["color"], alpha=0.18, linewidth=0)
     if log and outcome.lines:
@@ -79,19 +127,17 @@ def _lines(axes: Any, outcome: Outcome, x: str, *, log: bool = False) -> None:
                 left=min(float(np.interp(d.step[-1] / 100, d.step, xs(d, x))) for d in outcome.lines)
             )
             start = float(
-                np.median(
-                    [float(np.interp(d.step[-1] / 100, d.step, d.loss.mean(axis=0))) for d in outcome.lines]
-                )
+                np.median([float(np.interp(d.step[-1] / 100, d.step, d.mean)) for d in outcome.lines])
             )
-            least = min(float(d.loss.mean(axis=0).min()) for d in outcome.lines)
+            least = min(float(d.mean.min()) for d in outcome.lines)
             axes.set_ylim(0.93 * least, 1.1 * start)
             plain_log_ticks(axes.yaxis)
             if x == "seconds":
                 plain_log_ticks(axes.xaxis)
         else:
-            least = min(float(interval(d.loss)[0][0]) for d in outcome.lines)
-            if least <= 0.0:
-                end = min(float(d.loss.mean(axis=0)[-1]) for d in outcome.lines)
+            least = min(float(d.band()[0][0]) for d in outcome.lines)
+            if not least > 0.0:
+                end = min(float(d.mean[-1]) for d in outcome.lines)
                 axes.set_ylim(bottom=max(1e-2, end / 1e3))
     axes.set_xlabel(x_name(outcome, x))
     axes.set_ylabel(short_loss(outcome) if log else outcome.loss_name.replace(", ", ",\n"))
@@ -107,7 +153,7 @@ def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | No
     if limits is not None:
         axes.set_ylim(*limits)
         top = limits[1]
-    ends = [(drawn.label, float(drawn.final.mean())) for drawn in outcome.lines]
+    ends = [(drawn.label, float(drawn.mean[-1])) for drawn in outcome.lines]
     label_ends(
         axes, [end], [(f"{label} \u2191" if loss > top else label, [min(loss, top)]) for label, loss in ends]
     )
@@ -115,7 +161,7 @@ def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | No
 
 def _limits(outcome: Outcome) -> tuple[float, float] | None:
     """The range of the paper's lines: a baseline far above is named with an arrow, the views show it."""
-    finals = {drawn.label: float(drawn.final.mean()) for drawn in outcome.lines}
+    finals = {drawn.label: float(drawn.mean[-1]) for drawn in outcome.lines}
     if not finals:
         return None
     if outcome.experiment.kind == "boosting":  # the end of the curves, not the first iterations
@@ -151,14 +197,17 @@ def _differences(axes: Any, outcome: Outcome) -> None:
 
 
 def _finals(axes: Any, outcome: Outcome) -> None:
-    """Mean loss at the end, its 95 % interval, and every run as a small mark."""
+    """Mean loss at the end, its 95 % interval, and every run as a small mark; of many runs some, and the worst ones."""
     for position, drawn in enumerate(outcome.lines):
         colour = style_of(position)["color"]
-        low, high = interval(drawn.final)
+        found = drawn.estimate()
         row = len(outcome.lines) - 1 - position
-        axes.plot(drawn.final, np.full(drawn.final.size, row), "|", color=colour, alpha=0.5, markersize=7)
-        axes.plot([float(low), float(high)], [row, row], color=colour, linewidth=2.5)
-        axes.plot([float(drawn.final.mean())], [row], "o", color=colour, markersize=5)
+        runs = np.sort(drawn.final)
+        if runs.size > MARKS:
+            runs = np.concatenate([runs[:: runs.size // MARKS], runs[-MARKS // 10 :]])
+        axes.plot(runs, np.full(runs.size, row), "|", color=colour, alpha=0.5, markersize=7)
+        axes.plot([float(bound) for bound in found.interval()], [row, row], color=colour, linewidth=2.5)
+        axes.plot([float(found.mean)], [row], "o", color=colour, markersize=5)
     axes.set_yticks(range(len(outcome.lines)), [drawn.label for drawn in reversed(outcome.lines)], fontsize=8)
     if outcome.experiment.kind == "bandit" and outcome.lines:
         axes.set_xscale("log")
@@ -210,5 +259,7 @@ def x_name(outcome: Outcome, x: str) -> str:
 
 
 def _subtitle(outcome: Outcome) -> str:
-    runs = max((len(drawn.replications) for drawn in outcome.lines), default=0)
-    return f"mean of {runs} runs, 95 % confidence band{' (unfinished)' if outcome.missing else ''}"
+    runs = [len(drawn.replications) for drawn in outcome.lines] or [0]
+    count = f"{max(runs):,}" if min(runs) == max(runs) else f"{min(runs):,} to {max(runs):,}"
+    strata = " in strata" if outcome.experiment.strata else ""
+    return f"mean of {count} runs{strata}, 95 % confidence band{' (unfinished)' if outcome.missing else ''}"

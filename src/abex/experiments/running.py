@@ -8,19 +8,26 @@ import numpy as np
 
 from abex.experiments.base import Experiment, Line
 from abex.results import Cell, Store, key_of
+from abex.sweeps.cells import rows_of
 from abex.sweeps.executors import Executor
 from abex.sweeps.forecast import Forecast
 from abex.sweeps.sweep import Progressed, sweep
 
+STILL_FALLING = 0.01  # of the loss: what the rest of a run must bring, or the line has stopped falling
 Tell = Callable[[str, Progressed], None]  # what is being done, and how far it is
 
 
 def tuning_cells(experiment: Experiment) -> list[Cell]:
-    """The cells of every line that has a choice."""
-    lines = [line for line in experiment.lines if len(line.candidates) > 1]
+    """The cells of every line that has a choice, of parameters or of where it ends."""
+    lines = [line for line in experiment.lines if has_choice(line)]
     return [
         cell for line in lines for text in line.candidates for cell in experiment.tuning_cells(line, text)
     ]
+
+
+def has_choice(line: Line) -> bool:
+    """Whether validation runs decide about a line."""
+    return len(line.candidates) > 1 or line.plateau
 
 
 def chosen(experiment: Experiment, line: Line, store: Store) -> str | None:
@@ -36,8 +43,38 @@ def chosen(experiment: Experiment, line: Line, store: Store) -> str | None:
         found = store.read(key_of(cell) for cell in cells)
         if len(found) < len(cells):
             return None
-        means.append(float(np.mean([loss_of(payload.arrays, line.tuned_at) for payload in found.values()])))
+        runs = [run for cell in cells for _, run in rows_of(cell, found[key_of(cell)])]
+        means.append(float(np.mean([loss_of(run.arrays, line.tuned_at) for run in runs])))
     return line.candidates[int(np.argmin(means))]
+
+
+def plateau(experiment: Experiment, line: Line, store: Store) -> tuple[int, bool] | None:
+    """Where the mean loss of a line on validation has stopped falling, and whether it has; None while it is not known.
+
+    That is the first checkpoint whose loss no later one undercuts by more than `STILL_FALLING` of it, if the run went on for at
+    least as long again: more work brings next to nothing. Where there is none, the last checkpoint.
+    """
+    cells = experiment.tuning_cells(line, line.candidates[0])
+    found = store.read(key_of(cell) for cell in cells)
+    if len(found) < len(cells):
+        return None
+    runs = [run.arrays for cell in cells for _, run in rows_of(cell, found[key_of(cell)])]
+    steps = runs[0]["step"]
+    return plateau_of(steps, np.mean([run["regret" if "regret" in run else "error"] for run in runs], axis=0))
+
+
+def plateau_of(steps: np.ndarray, losses: np.ndarray) -> tuple[int, bool]:
+    """The first step whose loss is not undercut later, with at least as many steps to come, and whether there is one.
+
+    >>> plateau_of(np.array([1, 2, 4, 8, 16]), np.array([9.0, 5.0, 4.0, 4.0, 4.0]))
+    (4, True)
+    >>> plateau_of(np.array([1, 2, 4]), np.array([9.0, 5.0, 4.0]))
+    (4, False)
+    """
+    for step, loss in zip(steps, losses, strict=True):
+        if 2 * step <= steps[-1] and (losses[steps > step] >= (1.0 - STILL_FALLING) * loss).all():
+            return int(step), True
+    return int(steps[-1]), False
 
 
 def loss_of(arrays: dict[str, np.ndarray], at: int | None = None) -> float:
@@ -74,7 +111,7 @@ def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int,
     forecast = Forecast([], store)
     rows = []
     for line in experiment.lines:
-        if len(line.candidates) > 1:
+        if has_choice(line):
             for text in line.candidates:
                 rows.append((f"{line.label} (tuning)", text, experiment.tuning_cells(line, text)))
         text = chosen(experiment, line, store) or line.candidates[0]

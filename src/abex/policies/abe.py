@@ -9,11 +9,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.errors import UserError
 from abex.graphs.feedback import as_changing, changes
 from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, choice, real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
+from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
 from abex.policies.means import learn_mean
 from abex.randomness import below
@@ -32,9 +33,18 @@ from abex.schema import (
     agree,
     positions,
 )
-from abex.theory.schedule import MOST_POWER, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, is_paid
+from abex.theory.schedule import (
+    MOST_POWER,
+    ROUNDINGS,
+    Schedule,
+    arms_due,
+    boltzmann_slots,
+    exploration_rate,
+    is_paid,
+)
 
 COVERS = ("alpha-sample", "dominating", "lp")
+ORDERS = ("random", "index")
 MOST_EPOCHS = 10_000  # nobody plays the 2^40 K slots of that many
 
 
@@ -72,6 +82,7 @@ class AbeState(NamedTuple):
     ]  # (K,), distribution of the exploration pulls under cover="lp", else empty
     covered: Annotated[float, Within(0.0, MOST_COUNT)]  # arms that such a pull covers on average
     afresh: bool  # the graph changes: find a new xi in every sweep
+    by_index: bool  # xi goes through the arms by their numbers
     eta: float
     c: float
     alpha: float
@@ -167,12 +178,26 @@ def forget_sequence(state: AbeState) -> None:
 
 
 @kernel
+def next_by_index(state: AbeState) -> int:
+    """The arm not yet covered that follows the last one of xi, 0 after K - 1; over a whole sweep K steps."""
+    n_arms = state.means.size
+    arm = 0
+    if state.clock.found > 0:
+        arm = int(state.sequence[state.clock.found - 1])
+    while state.place[arm] < 0:
+        arm = arm + 1 if arm + 1 < n_arms else 0
+    return arm
+
+
+@kernel
 def next_of_sweep(state: AbeState, rng: Any) -> int:
-    """The next arm of xi; while xi is being found, any arm not yet covered; under cover="lp", a draw from its law."""
+    """The next arm of xi; while xi is being found, one not yet covered; under cover="lp", a draw from its law."""
     if state.spread.size > 0:
         return pick(state.spread, 1.0, rng)
     if state.clock.next < state.clock.found:
         return int(state.sequence[state.clock.next])
+    if state.by_index:
+        return next_by_index(state)
     return int(state.missing[below(state.clock.missing, rng)])
 
 
@@ -193,7 +218,7 @@ class ABE(Policy[AbeState]):
     :math:`\xi`, then :math:`K\,2^i` slots in which arm k has probability
     :math:`p_k(t)\propto\exp(\eta\sqrt{t-1}\,r_k)`, :math:`r_k` the mean of what was observed of k. The sequence is
     found in the first sweep, without knowing the graph: pull a uniform arm among those not yet observed in
-    this sweep until there is none. With bandit feedback :math:`\xi` is a random order of all arms.
+    this sweep until there is none. With bandit feedback :math:`\xi` is a random order of all arms (see ``order``).
 
     Parameters
     ----------
@@ -214,6 +239,10 @@ class ABE(Policy[AbeState]):
     initial : float or None
         :math:`r_k` before the first observation. The paper's 0 lets an unseen arm starve; 1 is optimistic;
         None plays every arm once before all else.
+    order : {"random", "index"}
+        In which order the first sweep meets the arms. ``random``, the default, is Algorithm 2's. Algorithm 1 of the paper
+        plays :math:`j \bmod K`, the arms by their numbers: that is ``index``, on graphs the next arm not yet observed.
+        What is proved holds for both; with ``index`` the numbers of the arms matter.
 
     References
     ----------
@@ -241,9 +270,14 @@ class ABE(Policy[AbeState]):
     rounding: str = choice("floor", ROUNDINGS)
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     cover: str = choice("alpha-sample", COVERS)
+    order: str = choice("random", ORDERS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.order == "index":
+            if self.cover != "alpha-sample":
+                raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
+            object.__setattr__(self, "names_matter", True)
         if self.cover != "alpha-sample":  # of this policy, not of the class
             object.__setattr__(self, "needs_graph", True)
             object.__setattr__(self, "changing_graphs", "none")
@@ -264,6 +298,7 @@ class ABE(Policy[AbeState]):
             spread=np.zeros(0),
             covered=0.0,
             afresh=setting.graph is not None and changes(as_changing(setting.graph)),
+            by_index=self.order == "index",
             eta=float(self.eta),
             c=float(self.c),
             alpha=float(self.alpha),
@@ -321,9 +356,19 @@ class ABE(Policy[AbeState]):
             return
         if state.clock.next < state.clock.found:
             out[state.sequence[state.clock.next]] = 1.0
+        elif state.by_index:
+            out[next_by_index(state)] = 1.0
         else:
             for j in range(state.clock.missing):
                 out[state.missing[j]] = 1.0 / state.clock.missing
+
+    def simplest(self, setting: Setting) -> Policy[Any]:
+        """Boltzmann exploration of the same rate if no step up to the horizon is an exploration slot, else itself."""
+        if setting.horizon is None:
+            return self
+        schedule = Schedule(setting.n_arms, self.c, self.alpha, self.rounding)
+        silent = schedule.exploration_slots(setting.horizon) == 0
+        return Boltzmann(self.eta, "sqrt", self.initial) if silent else self
 
     def report(self, state: AbeState) -> dict[str, float]:
         """Exploration slots used, outer iteration, and pulls of a sweep (of what is found of it so far)."""
@@ -348,5 +393,6 @@ class ABE(Policy[AbeState]):
         yield cls(eta=1.0, c=1.0, alpha=0.5)
         yield cls(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0)
         yield cls(eta=2.0, rounding="ceil", initial=None)
+        yield cls(eta=1.0, c=1.0, alpha=0.5, order="index")
         yield cls(eta=1.0, c=1.0, alpha=0.5, cover="dominating")
         yield cls(eta=1.0, c=1.0, alpha=0.5, cover="lp")

@@ -18,6 +18,8 @@ from abex.policies.known_graph import known_graph
 from abex.policies.thompson import MOST_PRIOR, learn_beta
 from abex.policies.ucb import learn_width, widths
 from abex.randomness import argmax, below
+from abex.samplers import changed, draw
+from abex.samplers.beta import new_beta
 from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 
 
@@ -194,11 +196,11 @@ class TSMaxN(Policy[AimedBeta]):
 
 
 class MixedBeta(NamedTuple):
-    """Beta posteriors and the share of uniform pulls (nan: it follows the step)."""
+    """Beta posteriors, what finds the largest draw, and the share of uniform pulls (nan: it follows the step)."""
 
     successes: Annotated[PerArm, Grown()]  # float64 (K,)
     failures: Annotated[PerArm, Grown()]  # float64 (K,)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    sampler: Any  # of the largest draw
     resample: bool
     epsilon: float
 
@@ -227,7 +229,8 @@ class TSU(Policy[MixedBeta]):
 
     Notes
     -----
-    Cost O(K) Beta draws per step. Plays every graph.
+    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Plays every graph.
 
     Examples
     --------
@@ -249,26 +252,29 @@ class TSU(Policy[MixedBeta]):
         epsilon = self.epsilon
         if epsilon is None:
             epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
-        return MixedBeta(
-            np.full(n, float(self.successes)),
-            np.full(n, float(self.failures)),
-            np.zeros(n),
-            self.resample,
-            float(epsilon),
-        )
+        prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
+        return self.with_sampler(MixedBeta(*prior, None, self.resample, float(epsilon)))
+
+    def with_sampler(self, state: MixedBeta) -> MixedBeta:
+        """Find the largest draw."""
+        seen = state.successes + state.failures > self.successes + self.failures
+        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: MixedBeta, t: int, rng: Any) -> int:
         """A uniform arm now and then, else the largest draw."""
         epsilon = 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
         if rng.random() < epsilon:
-            return below(state.score.size, rng)
-        for k in range(state.score.size):
-            state.score[k] = rng.beta(state.successes[k], state.failures[k])
-        return argmax(state.score, rng)
+            return below(state.successes.size, rng)
+        return draw(state.sampler, state, t, rng)
 
-    update = staticmethod(learn_beta)
+    @staticmethod
+    @kernel
+    def update(state: MixedBeta, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Count a success or a failure."""
+        learn_beta(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state, seen)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -17,11 +17,12 @@ import numpy as np
 
 from abex.errors import UserError
 from abex.experiments.base import Experiment
-from abex.experiments.outcomes import Drawn, Outcome, collect, goals, interval, paired_curve
+from abex.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve, spread_of
 from abex.experiments.panels import x_name, xs
-from abex.experiments.verdicts import FAILS, HOLDS, OPEN, RULES_IN_WORDS, Verdict, judge
+from abex.experiments.verdicts import FAILS, HOLDS, OPEN, RULES_IN_WORDS, Verdict, judge_all, searched
 from abex.figures import COLOURS
 from abex.files import write_atomically
+from abex.intervals import mean_of
 from abex.results import Store
 
 PLACE = re.compile(r"<!--([a-z]+)-->|/\*([a-z]+)\*/")
@@ -42,7 +43,8 @@ def write_report(store: Store, path: str | Path, refresh: int | None = None) -> 
 
 def make_page(outcomes: list[Outcome], refresh: int | None = None) -> str:
     """The page as text. With ``refresh`` it reloads itself every so many seconds."""
-    judged = [(outcome, judge(outcome)) for outcome in sorted(outcomes, key=_order)]
+    ordered = sorted(outcomes, key=_order)
+    judged = list(zip(ordered, judge_all(ordered), strict=True))
     data = {outcome.experiment.id: figure_data(outcome) for outcome, _ in judged}
     parts = {
         "refresh": f'<meta http-equiv="refresh" content="{refresh}">' if refresh else "",
@@ -94,14 +96,14 @@ def figure_data(outcome: Outcome) -> dict[str, Any]:
     first = outcome.lines[0] if outcome.lines else None
     rows: list[dict[str, Any]] = []
     for drawn in outcome.lines:
-        mean, (low, high) = drawn.loss.mean(axis=0), interval(drawn.loss)
+        mean, (low, high) = drawn.mean, drawn.band()
         gap = None if first is None else paired_curve(drawn, first)
         across = {x: xs(drawn, x) for x in ("step", "seconds", "evaluations")}
         for i in range(drawn.step.size):
-            row = {"line": drawn.label, "loss": mean[i], "low": low[i], "high": high[i]}
+            row = {"line": drawn.label, "loss": mean[i], **_band("low", "high", mean[i], low[i], high[i])}
             row |= {x: values[i] for x, values in across.items()}
             if gap is not None:
-                row |= {"gap": gap[0][i], "gap_low": gap[1][i], "gap_high": gap[2][i]}
+                row |= {"gap": gap[0][i], **_band("gap_low", "gap_high", gap[0][i], gap[1][i], gap[2][i])}
             rows.append({name: _short(value) for name, value in row.items()})
     return {
         "kind": outcome.experiment.kind,
@@ -116,6 +118,11 @@ def figure_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def _band(low_name: str, high_name: str, mean: float, low: float, high: float) -> dict[str, float]:
+    """The bounds of a band; where too few runs have none, it has no width."""
+    return {low_name: low, high_name: high} if np.isfinite(low) else {low_name: mean, high_name: mean}
+
+
 def _short(value: Any) -> Any:
     """Five digits are enough to draw."""
     return value if isinstance(value, str) else float(f"{float(value):.5g}")
@@ -125,23 +132,36 @@ def _short(value: Any) -> Any:
 
 
 def _summary(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
-    answers = [verdict.answer for _, verdicts in judged for verdict in verdicts]
+    verdicts = [verdict for _, found in judged for verdict in found]
     plural = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told"}
-    counts = ", ".join(f"<b>{answers.count(answer)}</b> {words}" for answer, words in plural.items())
+
+    def counts(answers: list[str]) -> str:
+        return ", ".join(f"<b>{answers.count(answer)}</b> {words}" for answer, words in plural.items())
+
+    alone, together = counts([v.answer for v in verdicts]), counts([v.overall for v in verdicts])
     missing = sum(outcome.missing for outcome, _ in judged)
     unfinished = f" {missing} cells are still missing: the verdicts are preliminary." if missing else ""
-    return f"{len(judged)} experiments, {len(answers)} claims: {counts}.{unfinished}"
+    return (
+        f"{len(judged)} experiments, {len(verdicts)} claims. Each by itself: {alone}. "
+        f"All together (Holm): {together}.{unfinished}"
+    )
 
 
 def _overview(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
     rows = [
         f'<tr><td><a href="#{outcome.experiment.id}">{_e(outcome.experiment.title)}</a></td>'
         f"<td>{_e(verdict.claim.text)}</td><td>{_e(verdict.measured)}</td>"
-        f'<td class="{MARKS[verdict.answer]}">{verdict.answer}</td></tr>'
+        f'<td class="{MARKS[verdict.answer]}">{verdict.answer}</td>{_together(verdict)}</tr>'
         for outcome, verdicts in judged
         for verdict in verdicts
     ]
-    return _table(("experiment", "claim", "measured", "does it hold"), rows, "verdicts")
+    return _table(("experiment", "claim", "measured", "by itself", "with all others"), rows, "verdicts")
+
+
+def _together(verdict: Verdict) -> str:
+    """The cell of a table with the answer that is corrected across all claims."""
+    p = "exact" if verdict.overall_p is None else f"p {verdict.overall_p:.2g}"
+    return f'<td class="{MARKS[verdict.overall]}">{verdict.overall}<small>{p}</small></td>'
 
 
 def _table(columns: tuple[str, ...], rows: list[str], kind: str = "lines") -> str:
@@ -155,12 +175,20 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
     claims = [
         f"<tr><td>{_e(v.claim.text)}<small>{_e(v.claim.where)}</small></td><td>{_e(v.measured)}</td>"
         f'<td class="{MARKS[v.answer]}">{v.answer}<small>rule: {_e(v.rule)}'
-        f"{f', margin {v.claim.margin:g}' if v.claim.margin else ''}</small></td></tr>"
+        f"{f', margin {v.claim.margin:g}' if v.claim.margin else ''}</small></td>{_together(v)}</tr>"
         for v in verdicts
     ]
     extra = _extra(outcome)
-    lines = [_line_row(d, [column[i] for column in extra.values()]) for i, d in enumerate(outcome.lines)]
-    seeds = f"seed {experiment.seed}, replications 0 to {experiment.seeds - 1}"
+    lines = [
+        _line_row(d, experiment.kind, [column[i] for column in extra.values()])
+        for i, d in enumerate(outcome.lines)
+    ]
+    seeds = f"seed {experiment.seed}, {experiment.seeds:,} replications unless the table says otherwise"
+    if experiment.strata:
+        parts = (
+            f"{_e(s.name)} (weight {s.weight:.3f}, {s.share:.0%} of the runs)" for s in experiment.strata
+        )
+        seeds += f"; strata: {', '.join(parts)}"
     tuning = any(len(line.candidates) > 1 for line in experiment.lines)
     chosen = (
         f" Parameters chosen on {experiment.validation_seeds} validation runs of each candidate."
@@ -170,8 +198,10 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
     unfinished = f' <b class="open">{outcome.missing} cells are missing.</b>' if outcome.missing else ""
     deviations = "".join(f"<li>{_e(text)}</li>" for text in experiment.deviations)
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
-    columns = ("line", "policy drawn", loss, "95 % interval", *extra, *LAST_COLUMNS)
-    verdict_table = _table(("claim", "measured", "does it hold"), claims, "verdicts") if claims else ""
+    spread = {name: "" for d in outcome.lines[:1] for name in spread_of(d, experiment.kind)}
+    columns = ("line", "policy drawn", loss, "95 % interval", *spread, *extra, *LAST_COLUMNS)
+    heads = ("claim", "measured", "by itself", "with all others")
+    verdict_table = _table(heads, claims, "verdicts") if claims else ""
     return f"""
 <section id="{experiment.id}" class="experiment">
 <h2>{_e(experiment.title)}</h2>
@@ -181,16 +211,55 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
 <div class="figure" data-figure="{experiment.id}"><div class="controls"></div><div class="plot"></div></div>
 <p class="command">Command: <code>{_e(experiment.command or f"abex run {experiment.name}")}</code></p>
 {_table(columns, lines)}
+{_sooner(outcome)}
 <details><summary>Problem and deviations from the paper</summary>
 <pre>{_e(json.dumps(_brief(experiment.problem), indent=1))}</pre><ul>{deviations}</ul></details>
 </section>"""
+
+
+def _sooner(outcome: Outcome) -> str:
+    """The table of times to target errors against full search, where there is one."""
+    reference = searched(outcome)
+    if reference is None:
+        return ""
+    lines = [drawn for drawn in outcome.lines if drawn is not reference and drawn.line.group == "paper"]
+    curves = [ratio_curve(drawn, reference) for drawn in lines]
+    rows = []
+    for at, (target, _, _, seconds) in enumerate(ratio_curve(reference, reference)):
+        cells = [f"{target:.3g}", f"{seconds:.3g}", *(_times(curve[at]) for curve in curves)]
+        rows.append(f"<tr>{''.join(f'<td>{_e(cell)}</td>' for cell in cells)}</tr>")
+    end = (
+        "where its error on validation rows has stopped falling"
+        if reference.ended
+        else "where it was cut before it had surely stopped falling"
+    )
+    columns = (
+        "target error (%)",
+        f"CPU s of {reference.label}",
+        *(f"{d.label}: times sooner" for d in lines),
+    )
+    about = f"{reference.label.capitalize()} is drawn to iteration {reference.step[-1]:,.0f}, {end}."
+    return f"<details><summary>Times to target errors</summary><p>{_e(about)}</p>{_table(columns, rows)}</details>"
+
+
+def _times(row: tuple[float, Any, float, float]) -> str:
+    """How many times sooner, with its interval; how many runs get there where not all do."""
+    _, found, share, _ = row
+    if share < 1.0:
+        return f"{share:.0%} of runs get there"
+    low, high = found.interval()
+    shown = f"{np.exp(-found.mean):.3g}"
+    return f"{shown} ({np.exp(-high):.3g} to {np.exp(-low):.3g})" if np.isfinite(low) else shown
 
 
 def _extra(outcome: Outcome) -> dict[str, list[str]]:
     """Columns by name: losses at the steps that claims ask about, and in boosting the CPU time to errors worth reaching."""
     steps = sorted({claim.at for claim in outcome.experiment.claims if claim.at is not None})
     levels = goals(outcome)[1] if outcome.experiment.kind == "boosting" else ()
-    columns = {f"at {step:,}": [_number(d.loss_at(step).mean(), "") for d in outcome.lines] for step in steps}
+    columns = {
+        f"at {step:,}": [_number(mean_of(d.loss_at(step), d.strata).mean, "") for d in outcome.lines]
+        for step in steps
+    }
     for level in levels:
         name = f"CPU s to {level:.3g} %"
         columns[name] = [_number(np.median(d.seconds_to(level)), "never") for d in outcome.lines]
@@ -201,18 +270,20 @@ def _number(value: Any, otherwise: str) -> str:
     return f"{float(value):.3g}" if np.isfinite(value) else otherwise
 
 
-def _line_row(drawn: Drawn, extra: list[str]) -> str:
-    low, high = interval(drawn.final)
+def _line_row(drawn: Drawn, kind: str, extra: list[str]) -> str:
+    found = drawn.estimate()
+    low, high = found.interval()
     slots = drawn.numbers.get("exploration_slots")
     cells = (
         drawn.label,
-        drawn.policy,
-        f"{drawn.final.mean():.2f}",
-        f"{float(low):.2f} to {float(high):.2f}",
+        drawn.policy if drawn.played in ("", drawn.policy) else f"{drawn.policy}, here {drawn.played}",
+        f"{found.mean:.2f}",
+        f"{low:.2f} to {high:.2f}" if np.isfinite(low) else "too few runs",
+        *spread_of(drawn, kind).values(),
         *extra,
-        "" if slots is None else f"{np.mean(slots):.0f}",
+        "" if slots is None and drawn.played in ("", drawn.policy) else f"{np.mean(slots or [0.0]):.0f}",
         f"{drawn.seconds[:, -1].mean():.2g}",
-        len(drawn.replications),
+        f"{len(drawn.replications):,}",
         GROUPS.get(drawn.line.group, drawn.line.group),
     )
     return f"<tr>{''.join(f'<td>{_e(cell)}</td>' for cell in cells)}</tr>"

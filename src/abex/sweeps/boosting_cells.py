@@ -2,7 +2,8 @@
 
 The error at iteration t is the mean over the last 20 % of the iterations up to t, as in the paper. What is drawn on
 the test set is never used to choose anything: parameters are compared on a fifth of the training set (`part`
-"validation"), on a split of its own for each replication.
+"validation"), on a split of its own for each replication. At the iterations ``rows_at`` of a cell the same mean is kept
+for every test row, as a count, so that differences can be judged over rows and seeds alike.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ _warming = threading.Lock()
 
 
 def run_boosting(cell: Cell, stopped: Any) -> Payload:
-    """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured."""
+    """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured.
+
+    With ``rows_at`` in the cell also ``row_step``, ``row_looks`` (how often the error was looked at in the fifth before that
+    step) and ``row_errors`` (how often each test row was wrong).
+    """
     from abex.boosting import AdaBoostMHClassifier
     from abex.randomness import seed_sequence
     from abex.simulation import as_checkpoints
@@ -59,10 +64,12 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
     model.fit(X, y)
     if stopped():
         raise Interrupted
-    steps = as_checkpoints(cell["checkpoints"], iterations)
+    rows_at = np.array(cell.get("rows_at", []), dtype=np.int64)
+    steps = np.union1d(as_checkpoints(cell["checkpoints"], iterations), rows_at)
     ends = sample_points(steps, iterations)
     truth = np.searchsorted(model.classes_, y_test)
-    errors = model.model_.error_counts(X_test, truth, ends=ends) / truth.size
+    by_row = np.zeros((ends.size, truth.size), np.uint8) if rows_at.size else None
+    errors = model.model_.error_counts(X_test, truth, ends=ends, by_row=by_row) / truth.size
     done, seconds = np.array(clock, dtype=float).T
     if done.size > 1:  # what the fit took before its first iteration
         begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
@@ -76,6 +83,7 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
             "step": steps,
             "error": smoothed(errors, ends, steps),
             "evaluations": steps.astype(np.int64) * features,
+            **({} if by_row is None else errors_by_row(by_row, ends, rows_at)),
         },
         numbers={str(name): float(value) for name, value in report.items()},
         measured={"curve": np.interp(steps, done, seconds).round(6).tolist()},
@@ -103,8 +111,29 @@ def smoothed(
     >>> smoothed(np.array([5.0, 4.0, 3.0, 2.0, 1.0]), every, np.array([1, 5])).tolist()
     [5.0, 1.0]
     """
-    windows = [(ends >= first_of(step)) & (ends <= step) for step in steps]
-    return np.array([errors[window].mean() for window in windows])
+    return np.array([errors[window_of(ends, step)].mean() for step in steps])
+
+
+def window_of(ends: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
+    """The points looked at in the last fifth of the iterations up to ``step``."""
+    return np.asarray((ends >= first_of(step)) & (ends <= step))
+
+
+def errors_by_row(
+    by_row: NDArray[np.uint8], ends: NDArray[np.int64], steps: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """How often each row was wrong in the last fifth up to each step, and how often it was looked at.
+
+    >>> wrong = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]], np.uint8)  # after 1, 9 and 10 iterations
+    >>> found = errors_by_row(wrong, np.array([1, 9, 10]), np.array([10]))
+    >>> found["row_errors"].tolist(), found["row_looks"].tolist()
+    ([[2, 0, 0]], [2])
+    """
+    windows = [window_of(ends, step) for step in steps]
+    looks = np.array([window.sum() for window in windows])
+    counts = np.array([by_row[window].sum(axis=0, dtype=np.int64) for window in windows])
+    kept = counts.astype(np.min_scalar_type(int(looks.max())))
+    return {"row_step": steps, "row_looks": looks, "row_errors": kept}
 
 
 def warm_up(policy: str | None, data: str, X: Any, y: Any) -> None:

@@ -16,12 +16,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from abex.errors import UserError, nearest
 from abex.kernels import source_stamp
 from abex.results import Cell, Payload, canonical, key_of
 from abex.sweeps.problems import bandit_problem
 
-PROTOCOL = {"bandit": 3, "boosting": 2}
+PROTOCOL = {"bandit": 4, "boosting": 3}
+REPORT = (
+    "report: "  # before the name of what a policy says about itself, where a cell has several replications
+)
 RUNNERS = {"bandit": "abex.sweeps.cells:run_bandit", "boosting": "abex.sweeps.boosting_cells:run_boosting"}
 Stopped = Callable[[], bool]
 
@@ -72,7 +77,10 @@ def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
 
 
 def run_bandit(cell: Cell, stopped: Stopped) -> Payload:
-    """Play one replication; arrays ``step``, ``regret`` and ``hits``, and what the policy reports about itself."""
+    """Play one replication; arrays ``step``, ``regret`` and ``hits``, and what the policy reports about itself.
+
+    A cell with ``replications`` plays so many from ``replication`` on; its arrays, reports among them, then have one row each.
+    """
     import abex  # noqa: F401 - registers every policy
     from abex.policies.base import parse_policy
     from abex.simulation import as_checkpoints, check_setting, play_replication
@@ -81,16 +89,59 @@ def run_bandit(cell: Cell, stopped: Stopped) -> Payload:
     environment, graph = opened(canonical(cell["problem"]))
     steps = as_checkpoints(cell["checkpoints"], cell["horizon"])
     check_setting([policy], environment, graph, cell["horizon"])
-    played = play_replication(
-        policy, environment, graph, steps, cell["seed"], cell["replication"], stopped=stopped
-    )
-    if stopped():
-        raise Interrupted
+    runs = []
+    for replication in replications_of(cell):
+        runs.append(
+            play_replication(policy, environment, graph, steps, cell["seed"], replication, stopped=stopped)
+        )
+        if stopped():
+            raise Interrupted
+    if "replications" not in cell:
+        (played,) = runs
+        return Payload(
+            arrays={"step": steps, "regret": played.regret, "hits": played.hits},
+            numbers={str(name): float(value) for name, value in played.report.items()},
+            measured={"nanoseconds": played.nanoseconds},
+        )
+    reports = {f"{REPORT}{name}": np.array([run.report[name] for run in runs]) for name in runs[0].report}
     return Payload(
-        arrays={"step": steps, "regret": played.regret, "hits": played.hits},
-        numbers={str(name): float(value) for name, value in played.report.items()},
-        measured={"nanoseconds": played.nanoseconds},
+        arrays={
+            "step": steps,
+            "regret": np.array([run.regret for run in runs]),
+            "hits": np.array([run.hits for run in runs]).astype(np.int32),
+            **reports,
+        },
+        measured={"nanoseconds": [run.nanoseconds for run in runs]},
     )
+
+
+def replications_of(cell: Cell) -> range:
+    """The replications that a cell computes.
+
+    >>> replications_of({"replication": 50, "replications": 3})
+    range(50, 53)
+    """
+    first = int(cell["replication"])
+    return range(first, first + int(cell.get("replications", 1)))
+
+
+def rows_of(cell: Cell, payload: Payload) -> list[tuple[int, Payload]]:
+    """What a cell computed, replication by replication: (its number, its payload)."""
+    if "replications" not in cell:
+        return [(int(cell.get("replication", 0)), payload)]
+    rows = []
+    for at, replication in enumerate(replications_of(cell)):
+        arrays = {
+            name: array if name == "step" else array[at]
+            for name, array in payload.arrays.items()
+            if not name.startswith(REPORT)
+        }
+        reports = {name: array[at] for name, array in payload.arrays.items() if name.startswith(REPORT)}
+        numbers = {name.removeprefix(REPORT): float(value) for name, value in reports.items()}
+        share = float(payload.measured.get("seconds", 0.0)) / int(cell["replications"])
+        measured = {**payload.measured, "nanoseconds": payload.measured["nanoseconds"][at], "seconds": share}
+        rows.append((replication, Payload(arrays, numbers, measured)))
+    return rows
 
 
 @lru_cache(maxsize=8)
@@ -123,7 +174,10 @@ def name_of(cell: Cell) -> str:
         "name"
     )
     words = [str(cell.get("policy", cell.get("kind"))), f"on {where}" if where else ""]
-    words.append(f"replication {cell['replication']}" if "replication" in cell else "")
+    if "replications" in cell:
+        words.append(f"replications {cell['replication']} to {replications_of(cell)[-1]}")
+    else:
+        words.append(f"replication {cell['replication']}" if "replication" in cell else "")
     return f"{' '.join(word for word in words if word)} [{key_of(cell)[:12]}]"
 
 

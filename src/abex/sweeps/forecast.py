@@ -88,7 +88,8 @@ def guess(cell: Cell) -> float:
     length = float(cell.get("horizon") or cell.get("iterations") or 0)
     policy, problem = str(cell.get("policy")), cell.get("problem") or {}
     if cell.get("kind") == "bandit":
-        return length * (STEP + PER_ARM.get(policy.partition("(")[0], 0.0) * arms_of(problem))
+        runs = int(cell.get("replications", 1))
+        return runs * length * (STEP + PER_ARM.get(policy.partition("(")[0], 0.0) * arms_of(problem))
     if cell.get("kind") != "boosting":
         return UNKNOWN
     rows, features, classes, test_rows = shape_of(str(problem.get("data")))
