@@ -279,6 +279,14 @@ def test_no_probability_is_more_certain_than_the_rows_allow(early):
     assert chances.max() <= 1 - 1 / (2 * 91) + 1e-12
 
 
+def test_no_probability_is_more_certain_whatever_the_temperature():
+    scores, how = np.array([[5.0, -5.0, -5.0]]), calibration.Calibration(1e6, 9)
+    classes = calibration.probabilities(scores, 5.0, how, False)[0]
+    assert classes.tolist() == pytest.approx([28 / 30, 1 / 30, 1 / 30])
+    labels = calibration.probabilities(scores, 5.0, how, True)[0]
+    assert labels.tolist() == pytest.approx([0.95, 0.05, 0.05])
+
+
 def test_probabilities_decide_as_scores_do():
     for base in ("stump", "tree"):
         sure = fitted(calibrate=True, base=base, n_estimators=60)
