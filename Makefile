@@ -22,7 +22,7 @@ test: $(VENV)/.installed-test
 
 # the boundary to the compiler on the oldest Numba that may be installed; `make test` runs it on the newest
 oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_kernels_cache.py tests/test_kernels_interfaces.py
+	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_kernels_cache.py tests/test_kernels_interfaces.py tests/test_kernels_records.py
 
 $(VENV)-oldest/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-oldest
