@@ -14,6 +14,7 @@ from abex import Player
 from abex.environments import Bernoulli, Beta, ClippedGaussian, Drifting, SpecialArm, Switching
 from abex.errors import UserError
 from abex.graphs import bandit
+from abex.kernels import Scalars
 from abex.parameters import Range, declared
 from abex.policies import ABE, IDSN, INF, Boltzmann, DecayingEpsilonGreedy, EliminationAlphaSample
 from abex.policies.base import Setting, known_policies
@@ -66,11 +67,14 @@ class CountingRng:
 
 
 def has_nan(state):
-    return any(
-        has_nan(part) if isinstance(part, tuple) else part.dtype.kind == "f" and bool(np.isnan(part).any())
-        for part in state
-        if isinstance(part, tuple | np.ndarray)
-    )
+    for part in state:
+        if isinstance(part, Scalars) and any(math.isnan(number) for number in part.asdict().values()):
+            return True
+        if isinstance(part, np.ndarray) and part.dtype.kind == "f" and np.isnan(part).any():
+            return True
+        if isinstance(part, tuple) and has_nan(part):
+            return True
+    return False
 
 
 @contextmanager
@@ -85,7 +89,7 @@ def plays_or_is_refused(names, what):
         raise AssertionError(f"{what} fails: {error!r}") from error
 
 
-def play(policy, n_arms, reward, steps=STEPS, seed=1):
+def play(policy, n_arms, reward, steps=STEPS, seed=1, law_too=True):
     """Interpreted steps with bandit feedback; every arm exists, nothing is NaN, the law is one."""
     graph = bandit(n_arms).feedback() if policy.needs_graph else None
     setting = Setting(n_arms, HORIZON, graph)
@@ -99,7 +103,7 @@ def play(policy, n_arms, reward, steps=STEPS, seed=1):
             arm = select(state, t, rng)
             assert arm == int(arm)
             assert 0 <= arm < n_arms
-            if policy.probabilities is not None and select is policy.select:
+            if law_too and policy.probabilities is not None:
                 law = np.empty(n_arms)
                 policy.probabilities(state, t, law)
                 assert law.min() >= 0.0
@@ -166,6 +170,21 @@ def test_numbers_of_other_libraries_become_pythons():
     assert repr(ABE(eta=np.float64(0.5), c=np.int64(1))) == repr(ABE(eta=0.5, c=1.0))
     assert type(SpecialArm(np.int32(3)).K) is int
     assert IDSN(grid=50.0).grid == 50
+
+
+@pytest.mark.parametrize(
+    "name", sorted({name for name, _ in RANGES if not POLICIES[name].needs_graph} - {"IDSN"})
+)
+def test_a_policy_plays_at_the_ends_of_its_parameters_with_a_hundred_thousand_arms(name):
+    """Two steps each, as an interpreted step may look at every arm; policies that solve programs are too dear for it."""
+    cls = POLICIES[name]
+    for parameter, allowed in declared(cls).items():
+        if isinstance(allowed, Range):
+            for value in allowed.ends():
+                policy = cls(**{parameter: value})
+                if not policy.needs_graph:
+                    with plays_or_is_refused([parameter], f"{policy} with 100,000 arms"):
+                        play(policy, 100_000, REWARDS["alternating"], steps=2, law_too=False)
 
 
 @pytest.mark.parametrize(
