@@ -37,11 +37,11 @@ from abex import (
     Thompson,
 )  # fmt: skip
 from abex.graphs import erdos_renyi
-from abex.policies import crossover
 from abex.policies.base import Setting
-from abex.policies.levels import TAIL
 from abex.policies.player import compiled_kernels
 from abex.randomness import stream
+from abex.samplers import crossover
+from abex.samplers.buckets import TAIL
 from abex.simulation import as_checkpoints, play_replication
 from graphs import abe_loop
 
@@ -209,12 +209,13 @@ def long_run(steps, n_arms=1000, draws=400_000):
     environment = Bernoulli(0.5 + 1e-4 * stream(0, "long").random(n_arms))
     state, cost = play_replication(policy, environment, None, as_checkpoints(2, steps), 1, 0)[-1:-3:-1]
     print(f"ABE, {n_arms} arms, {steps:.0e} steps: {cost:.1f} ns a step")
-    levels = state.weights
-    arms = np.bincount(levels.level, minlength=levels.arms.size)
+    buckets = state.sampler
+    arms = np.bincount(buckets.bucket, minlength=buckets.arms.size)
     counts = np.where(np.arange(arms.size) == TAIL, n_arms, arms)
-    mass = np.where(arms > 0, np.floor(counts * levels.upper) + 1.0, 0.0)
-    print(f"arms of a level: {'as counted' if np.array_equal(arms, levels.arms) else 'WRONG'}; masses: "
-          f"{'as recomputed' if np.array_equal(mass, levels.mass) and mass.sum() == levels.grid[-1] else 'WRONG'}")  # fmt: skip
+    mass = np.where(arms > 0, np.floor(counts * buckets.upper) + 1.0, 0.0)
+    recomputed = np.array_equal(mass, buckets.mass) and mass.sum() == buckets.grid.total
+    print(f"arms of a bucket: {'as counted' if np.array_equal(arms, buckets.arms) else 'WRONG'}; masses: "
+          f"{'as recomputed' if recomputed else 'WRONG'}")  # fmt: skip
     sums = state.pulls * state.means
     print(f"pulls {state.pulls.min():.3g} to {state.pulls.max():.3g}, together {state.pulls.sum():.0f}; a sum of rewards is "
           f"{np.abs(sums - sums.round()).max():.1e} from a whole number at most")  # fmt: skip

@@ -207,7 +207,6 @@ def test_as_many_arms_as_are_allowed_can_be_pulled():
         (np.array([[1, -1], [-1, 1]] * 200), "must be 0 and 1, got -1"),
         (np.array([[2, 2], [2, 2]] * 200), "must be 0 and 1, got 2"),
     ],
-    ids=str,
 )
 def test_labels_that_cannot_be_meant_are_refused_in_a_sentence(labels, said):
     with pytest.raises(UserError, match=said) as refused:

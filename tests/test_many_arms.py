@@ -24,22 +24,12 @@ from abex import (
     simulate,
 )
 from abex.kernels import compiled
-from abex.policies import crossover
 from abex.policies.base import Setting
-from abex.policies.levels import (
-    ANCHOR,
-    DRAWN,
-    FRESH,
-    PATIENT,
-    STALE,
-    TAIL,
-    draw_arm,
-    new_levels,
-    refile_arm,
-)
 from abex.policies.player import compiled_kernels
-from abex.policies.sum_tree import even_tree, find_leaf, set_leaf
 from abex.randomness import stream
+from abex.samplers import changed, crossover, draw
+from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
+from abex.samplers.sum_tree import even_tree, find_leaf, set_leaf
 from abex.simulation import as_checkpoints, play_replication
 from abex.testing import policy_checks
 from tests.naive.many_arms import boltzmann_law, index_from_history
@@ -89,33 +79,33 @@ def test_a_policy_for_many_arms_keeps_every_promise(check, policy, always_many):
     check(policy)
 
 
-# -- levels: exact draws -------------------------------------------------------------------------------
+# -- buckets: exact draws -------------------------------------------------------------------------------
 
 
-@compiled(draw_arm)
-def counts_of_draws(levels, values, rate, n, out, rng):
+@compiled(draw)
+def counts_of_draws(buckets, values, rate, n, out, rng):
     for _ in range(n):
-        out[draw_arm(levels, values, rate, rng)] += 1
+        out[draw(buckets, values, rate, rng)] += 1
 
 
-@compiled(refile_arm)
-def learn(levels, values, arm, value):
+@compiled(changed)
+def learn(buckets, values, arm, value):
     values[arm] = value
-    refile_arm(levels, arm, value)
+    changed(buckets, values, arm)
 
 
 def filed(values, observed, initial=0.0):
     """Levels of arms with these values, observed one after the other."""
-    levels = new_levels(np.zeros(len(values)), initial)
+    buckets = new_buckets(np.zeros(len(values)), initial)
     current = np.full(len(values), initial)
     for arm in np.flatnonzero(observed):
-        learn(levels, current, arm, values[arm])
-    return levels, current
+        learn(buckets, current, arm, values[arm])
+    return buckets, current
 
 
-def assert_law(levels, values, rate, rng, draws=200_000):
+def assert_law(buckets, values, rate, rng, draws=200_000):
     out = np.zeros(values.size, np.int64)
-    counts_of_draws(levels, values, rate, draws, out, rng)
+    counts_of_draws(buckets, values, rate, draws, out, rng)
     law = boltzmann_law(values, rate)
     assert not out[law < 1e-12].any()
     likely = law * draws > 10
@@ -144,8 +134,8 @@ STATES = {
 def test_draws_from_levels_have_the_boltzmann_law(state, rate):
     rng = stream(1, state, str(rate))
     values = STATES[state](rng)
-    levels, current = filed(values, np.ones(values.size, bool))
-    assert_law(levels, current, rate, rng)
+    buckets, current = filed(values, np.ones(values.size, bool))
+    assert_law(buckets, current, rate, rng)
 
 
 @pytest.mark.parametrize("initial", [0.0, 0.6, 1.0, -3.0, 2.0])
@@ -153,14 +143,14 @@ def test_draws_from_levels_have_the_boltzmann_law(state, rate):
 def test_arms_never_observed_have_their_share(initial, rate):
     rng = stream(2, str(initial), str(rate))
     values = rng.random(300)
-    levels, current = filed(values, rng.random(300) < 0.5, initial)
-    assert_law(levels, current, rate, rng)
+    buckets, current = filed(values, rng.random(300) < 0.5, initial)
+    assert_law(buckets, current, rate, rng)
 
 
 def test_arms_never_observed_come_first_where_they_stand_at_infinity():
     rng = stream(3, "first")
-    levels, values = filed(rng.random(50), np.arange(50) < 40, math.inf)
-    drawn = {draw_arm(levels, values, 3.0, rng) for _ in range(400)}
+    buckets, values = filed(rng.random(50), np.arange(50) < 40, math.inf)
+    drawn = {draw(buckets, values, 3.0, rng) for _ in range(400)}
     assert drawn == set(range(40, 50))
 
 
@@ -169,20 +159,20 @@ def test_levels_stay_exact_while_values_and_rates_move(seed):
     """Rates that grow, jump and fall, leaders that rise and sink: the law is right in between, the lists are sound."""
     rng = stream(4, seed)
     n = 120
-    levels, values = filed(rng.random(n), rng.random(n) < 0.7, 0.3)
+    buckets, values = filed(rng.random(n), rng.random(n) < 0.7, 0.3)
     rate = 1.0
     for step in range(60):
         for _ in range(int(rng.integers(1, 400))):
             arm = int(rng.integers(n))
             value = rng.random() if rng.random() < 0.3 else values[arm] + 0.02 * rng.standard_normal()
-            learn(levels, values, arm, float(np.clip(value, 0.0, 1.0)))
+            learn(buckets, values, arm, float(np.clip(value, 0.0, 1.0)))
         rate *= float(rng.choice([1.0, 1.01, 1.1, 3.0, 100.0, 0.02, 1.0 / 3.0]))
         rate = min(max(rate, 1e-3), 1e7)
         if step % 6 == 0:
-            assert_law(levels, values, rate, rng, draws=40_000)
+            assert_law(buckets, values, rate, rng, draws=40_000)
         else:
-            draw_arm(levels, values, rate, rng)
-        assert_sound(levels, values)
+            draw(buckets, values, rate, rng)
+        assert_sound(buckets, values)
 
 
 @pytest.mark.parametrize("rate", [40.0, 300.0, 1e5])
@@ -190,56 +180,56 @@ def test_arms_far_above_the_levels_wait_in_the_first_one(rate):
     """Among many arms they are not filed anew for an arm that rises soon after, and the law is exact all the same."""
     rng = stream(8, "above")
     n = PATIENT + 5
-    levels, values = filed(0.5 + rng.normal(size=n) / rate, np.ones(n, bool))
-    draw_arm(levels, values, rate, rng)
-    anchor = levels.grid[ANCHOR]
+    buckets, values = filed(0.5 + rng.normal(size=n) / rate, np.ones(n, bool))
+    draw(buckets, values, rate, rng)
+    anchor = buckets.grid.anchor
     rise = 0.5 + np.array([30.0, 31.0, 29.0, 60.0]) / rate
     for arm, value in enumerate(rise):
-        learn(levels, values, arm, value)
-        assert levels.clock[STALE] == 0
-        assert levels.level[arm] == 0
-        assert_law(levels, values, rate, rng, draws=20)
-    assert_law(levels, values, rate, rng, draws=40)
-    learn(levels, values, 3, 0.5)  # the best one sinks
-    assert_law(levels, values, rate, rng, draws=60)
-    assert levels.grid[ANCHOR] == anchor
-    learn(levels, values, 1, rise[1] + 1.0 / rate)  # one in the first level rises further
-    assert_law(levels, values, rate, rng)  # so many draws pay for a filing, but nothing asks for one
-    assert_sound(levels, values)
-    learn(levels, values, 2, rise[3] + 10.0 / rate)
-    assert levels.clock[STALE] == 1
-    assert_law(levels, values, rate, rng)
-    assert levels.grid[ANCHOR] > anchor
+        learn(buckets, values, arm, value)
+        assert buckets.clock.stale == 0
+        assert buckets.bucket[arm] == 0
+        assert_law(buckets, values, rate, rng, draws=20)
+    assert_law(buckets, values, rate, rng, draws=40)
+    learn(buckets, values, 3, 0.5)  # the best one sinks
+    assert_law(buckets, values, rate, rng, draws=60)
+    assert buckets.grid.anchor == anchor
+    learn(buckets, values, 1, rise[1] + 1.0 / rate)  # one in the first bucket rises further
+    assert_law(buckets, values, rate, rng)  # so many draws pay for a filing, but nothing asks for one
+    assert_sound(buckets, values)
+    learn(buckets, values, 2, rise[3] + 10.0 / rate)
+    assert buckets.clock.stale == 1
+    assert_law(buckets, values, rate, rng)
+    assert buckets.grid.anchor > anchor
 
 
 def test_levels_of_many_arms_stay_exact_while_outliers_come_and_go():
     rng = stream(9, "outliers")
     n = PATIENT
-    levels, values = filed(rng.random(n) * 0.01, np.ones(n, bool))
+    buckets, values = filed(rng.random(n) * 0.01, np.ones(n, bool))
     waited = 0
     for step in range(300):
         arm = int(rng.integers(n))
-        learn(levels, values, arm, float(rng.choice([0.005, 0.5, 1.0, 1.5])))
-        draw_arm(levels, values, 200.0, rng)
-        waited += int(levels.clock[DRAWN]) > 1 and levels.arms[0] > 0
+        learn(buckets, values, arm, float(rng.choice([0.005, 0.5, 1.0, 1.5])))
+        draw(buckets, values, 200.0, rng)
+        waited += int(buckets.clock.drawn) > 1 and buckets.arms[0] > 0
         if step % 60 == 59:
             for top in np.argsort(values)[-5:]:
-                learn(levels, values, int(top), 0.004)
-            assert_law(levels, values, 200.0, rng, draws=20_000)
-            assert_sound(levels, values)
+                learn(buckets, values, int(top), 0.004)
+            assert_law(buckets, values, 200.0, rng, draws=20_000)
+            assert_sound(buckets, values)
     assert waited > 50
 
 
-def assert_sound(levels, values):
-    """Every arm is where its level says, and masses are those of the counts."""
-    for arm, level in enumerate(levels.level):
-        if level == FRESH:
-            assert levels.order[levels.place[arm]] == arm
-        elif level != TAIL:
-            assert levels.pool[levels.start[level] + levels.place[arm]] == arm
-    assert np.array_equal(np.bincount(levels.level, minlength=FRESH + 1), levels.arms)
-    assert levels.grid[-1] == levels.mass.sum()
-    assert (levels.mass == np.floor(levels.mass)).all()
+def assert_sound(buckets, values):
+    """Every arm is where its bucket says, and masses are those of the counts."""
+    for arm, bucket in enumerate(buckets.bucket):
+        if bucket == FRESH:
+            assert buckets.order[buckets.place[arm]] == arm
+        elif bucket != TAIL:
+            assert buckets.pool[buckets.start[bucket] + buckets.place[arm]] == arm
+    assert np.array_equal(np.bincount(buckets.bucket, minlength=FRESH + 1), buckets.arms)
+    assert buckets.grid.total == buckets.mass.sum()
+    assert (buckets.mass == np.floor(buckets.mass)).all()
 
 
 # -- the tournament: the largest index ------------------------------------------------------------------
@@ -308,7 +298,7 @@ def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, 
         for row in rewards:
             for arm in range(n_arms):
                 kernels.update(state, 1, arm, arm, row[arm], rng)
-            kernels.select(state, 50, rng)  # levels and leaders are in use while the arms learn
+            kernels.select(state, 50, rng)  # buckets and leaders are in use while the arms learn
         chosen = [kernels.select(state, 50, rng) for _ in range(draws)]
         counts.append(np.bincount(chosen, minlength=n_arms))
     table = np.array(counts)
@@ -355,8 +345,8 @@ def test_a_jump_in_time_changes_nothing_but_the_rate():
     for t in [*range(1, 200), 10**12, 10**6, 10**15]:
         arm = select(state, t, rng)
         update(state, t, arm, arm, float(rng.random() < 0.5), rng)
-        assert_sound(state.weights, state.means)
-    assert_law(state.weights, state.means, 1e3, rng, draws=50_000)
+        assert_sound(state.sampler, state.means)
+    assert_law(state.sampler, state.means, 1e3, rng, draws=50_000)
 
 
 def test_nothing_drifts_in_millions_of_steps():
@@ -367,14 +357,16 @@ def test_nothing_drifts_in_millions_of_steps():
     policy, steps, n_arms = ABE(eta=0.1, c=1.0, alpha=0.5), 3_000_000, 200
     environment = Bernoulli(np.linspace(0.5, 0.501, n_arms))
     state = play_replication(policy, environment, None, as_checkpoints(2, steps), 6, 0).state
-    levels = state.weights
-    assert_sound(levels, state.means)
-    counts = np.where(np.arange(levels.arms.size) == TAIL, n_arms, levels.arms)
-    assert np.array_equal(levels.mass, np.where(levels.arms > 0, np.floor(counts * levels.upper) + 1.0, 0.0))
+    buckets = state.sampler
+    assert_sound(buckets, state.means)
+    counts = np.where(np.arange(buckets.arms.size) == TAIL, n_arms, buckets.arms)
+    assert np.array_equal(
+        buckets.mass, np.where(buckets.arms > 0, np.floor(counts * buckets.upper) + 1.0, 0.0)
+    )
     assert state.pulls.sum() == steps
     rewards = state.pulls * state.means
     assert np.abs(rewards - rewards.round()).max() < 1e-6
-    assert_law(levels, state.means, 0.1 * math.sqrt(steps), stream(6, "long"))
+    assert_law(buckets, state.means, 0.1 * math.sqrt(steps), stream(6, "long"))
 
 
 def test_a_player_with_a_million_arms_is_saved_and_loaded(tmp_path):
@@ -410,16 +402,16 @@ def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, al
         policy, Bernoulli([0.5] + [0.0] * (n_arms - 1)), None, as_checkpoints(1, 60_000), 3, 0
     )
     state = curves.state
-    moved = state.reference[0]
+    moved = state.sampler.clock.reference
     assert moved > 100.0, "the run was meant to be long enough to move the reference"
     law = np.zeros(n_arms)
     type(policy).probabilities(state, 60_001, law)
-    size = state.tree.size // 2
-    leaves = state.tree[size : size + n_arms] / state.tree[1]
+    size = state.sampler.tree.size // 2
+    leaves = state.sampler.tree[size : size + n_arms] / state.sampler.tree[1]
     mixing = getattr(state, "mixing", 0.0)
     np.testing.assert_allclose((1 - mixing) * leaves + mixing / n_arms, law, rtol=1e-9, atol=1e-300)
     for node in range(1, size):
-        assert state.tree[node] == state.tree[2 * node] + state.tree[2 * node + 1]
+        assert state.sampler.tree[node] == state.sampler.tree[2 * node] + state.sampler.tree[2 * node + 1]
     assert policy.kernels(setting).select(state, 60_001, stream(0, "x")) in range(n_arms)
 
 

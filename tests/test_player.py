@@ -25,7 +25,7 @@ from abex import (
 )
 from abex.policies import saving
 from abex.policies.base import Setting
-from abex.policies.schema import write_record
+from abex.schema import write_record
 
 
 def snapshot(player):

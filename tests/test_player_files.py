@@ -14,12 +14,12 @@ from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, P
 from abex.files import write_atomically
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
 from abex.graphs.checking import checked_feedback
+from abex.kernels import Scalars
 from abex.policies import known_policies
 from abex.policies.base import Setting
-from abex.policies.levels import WAITING, Levels
 from abex.policies.saving import player_text, read_player
-from abex.policies.schema import read_record, rules_of, write_record
-from abex.policies.sound_levels import sound_levels
+from abex.samplers.sound_buckets import sound_buckets
+from abex.schema import read_record, rules_of, write_record
 from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
 
 OURS = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
@@ -92,9 +92,11 @@ def test_every_array_of_our_states_has_a_rule(n_arms):
 def check_rules(record):
     rules = rules_of(type(record))
     for name, value in record._asdict().items():
-        if isinstance(value, np.ndarray | Levels):
+        if isinstance(value, np.ndarray):
             assert rules[name] is not None, f"{type(record).__name__}.{name}"
-        if isinstance(value, Levels):
+        if isinstance(value, Scalars):
+            assert all(rules_of(type(value)).values()), type(value).__name__
+        if name == "sampler" or type(value).__name__ == "Buckets":
             check_rules(value)
 
 
@@ -120,12 +122,12 @@ def forged_record(policy, n_arms, change, steps=60):
         (Thompson(), lambda s: s.failures.__setitem__(1, np.inf), "failures must not be below"),
         (FollowTheLeader(), lambda s: s.lead.__setitem__(0, 3), "lead must be numbers of arms"),
         (ABE(c=1.0), lambda s: s.sequence.__setitem__(0, 3), "sequence must be numbers of arms"),
-        (ABE(c=1.0), lambda s: s.clock.__setitem__(2, 9), "clock must count arms"),
-        (ABE(c=1.0), lambda s: s.clock.__setitem__(4, 3), "clock must stand within"),
+        (ABE(c=1.0), lambda s: setattr(s.clock, "found", 9), "clock must count arms"),
+        (ABE(c=1.0), lambda s: setattr(s.clock, "next", 3), "clock must stand within"),
         (ABE(c=1.0), lambda s: s.covers.__setitem__(0, 2), "covers must add up"),
-        (ABE(c=1.0), lambda s: s.clock.__setitem__(0, 0), "clock must name an epoch"),
+        (ABE(c=1.0), lambda s: setattr(s.clock, "epoch", 0), "clock must name an epoch"),
         (Exp3(gamma=0.2), lambda s: s.scores.__setitem__(0, np.nan), "scores must be numbers"),
-        (Exp3(gamma=0.2), lambda s: s.reference.__setitem__(0, 1e6), "reference must be near"),
+        (Exp3(gamma=0.2), lambda s: setattr(s.sampler.clock, "reference", 1e6), "reference must be near"),
     ],
 )
 def test_a_number_that_does_not_belong_is_refused(policy, change, message):
@@ -133,51 +135,51 @@ def test_a_number_that_does_not_belong_is_refused(policy, change, message):
         forged_record(policy, 3, change)
 
 
-LEVEL_CHANGES = {
+BUCKET_CHANGES = {
     "pool": lambda v: v.pool.__setitem__(slice(None), 10**6),
     "start": lambda v: v.start.__setitem__(slice(None), -5),
     "room": lambda v: v.room.__setitem__(slice(None), 2**40),
     "arms": lambda v: v.arms.__setitem__(3, 7),
-    "level": lambda v: v.level.__setitem__(0, 300),
+    "bucket": lambda v: v.bucket.__setitem__(0, 300),
     "order": lambda v: v.order.__setitem__(0, -1),
     "place": lambda v: v.place.__setitem__(slice(None), 99),
     "mass": lambda v: v.mass.__imul__(1e9),
     "upper": lambda v: v.upper.__imul__(1e9),
     "lower": lambda v: v.lower.__imul__(1e9),
-    "clock": lambda v: v.clock.__setitem__(0, 250),
-    "end": lambda v: v.clock.__setitem__(1, 10**9),
-    "total": lambda v: v.grid.__setitem__(7, 1e300),
-    "anchor": lambda v: v.grid.__setitem__(0, 1e9),
-    "zero": lambda v: v.grid.__setitem__(5, -40.0),
-    "window": lambda v: v.grid.__setitem__(4, 1e9),
-    "undefined": lambda v: v.grid.__setitem__(slice(None), np.nan),
+    "clock": lambda v: setattr(v.clock, "first", 250),
+    "end": lambda v: setattr(v.clock, "end", 10**9),
+    "total": lambda v: setattr(v.grid, "total", 1e300),
+    "anchor": lambda v: setattr(v.grid, "anchor", 1e9),
+    "zero": lambda v: setattr(v.grid, "zero", -40.0),
+    "window": lambda v: setattr(v.grid, "high", 1e9),
+    "undefined": lambda v: v.grid.floats.__setitem__(slice(None), np.nan),
 }
 
 
-@pytest.mark.parametrize("change", LEVEL_CHANGES)
+@pytest.mark.parametrize("change", BUCKET_CHANGES)
 @pytest.mark.parametrize("policy", [Boltzmann(eta=1.0), Thompson(), BoltzmannGumbel()], ids=str)
-def test_levels_that_do_not_hold_are_made_anew(policy, change):
-    """Nothing that was learned is lost, and the law of the draws does not depend on the levels."""
+def test_buckets_that_do_not_hold_are_made_anew(policy, change):
+    """Nothing that was learned is lost, and the law of the draws does not depend on the buckets."""
 
     def damage(state):
-        LEVEL_CHANGES[change](state.weights if hasattr(state, "weights") else state.levels)
+        BUCKET_CHANGES[change](getattr(state.sampler, "buckets", state.sampler))
 
     state, player = forged_record(policy, 20, damage)
-    levels = state.weights if hasattr(state, "weights") else state.levels
+    buckets = getattr(state.sampler, "buckets", state.sampler)
     fresh = policy.start(player._setting)
-    assert levels.clock[4] == 20  # as `new_levels` leaves it
+    assert buckets.clock.drawn == 20  # as `new_buckets` leaves it
     for name in ("pulls", "means", "successes", "failures"):
         assert np.array_equal(getattr(state, name, None), getattr(player._state, name, None))
     assert type(state) is type(fresh)
 
 
 RATE_CHANGES = {
-    "norm": lambda s: s.norm.__setitem__(0, 3.0),
-    "logs": lambda s: s.logs.__setitem__(0, -3.0),
-    "hot": lambda s: s.clock.__setitem__(0, 0 if s.clock[0] else 1),
-    "level": lambda s: s.cut.__setitem__(0, 0.999),
-    "rest": lambda s: s.cut.__setitem__(2, 1e-12),
-    "drift": lambda s: s.cut.__setitem__(4, -1.0),
+    "norm": lambda s: s.sampler.norm.__setitem__(0, 3.0),
+    "logs": lambda s: s.sampler.logs.__setitem__(0, -3.0),
+    "hot": lambda s: setattr(s.sampler.threshold, "hots", 0 if s.sampler.threshold.hots else 1),
+    "level": lambda s: setattr(s.sampler.threshold, "level", 0.999),
+    "rest": lambda s: setattr(s.sampler.threshold, "rest", 1e-12),
+    "drift": lambda s: setattr(s.sampler.threshold, "drift", -1.0),
 }
 
 
@@ -185,21 +187,21 @@ RATE_CHANGES = {
 def test_rates_that_do_not_hold_are_made_anew(change):
     """An arm that is hot but not known to be would be drawn for ever, waiting for a draw below the level."""
     state, player = forged_record(Thompson(), 20, RATE_CHANGES[change])
-    assert state.levels.clock[4] == 20
-    assert state.cut[0] == 1e300
+    assert state.sampler.buckets.clock.drawn == 20
+    assert state.sampler.threshold.level == 1e300
     assert np.array_equal(state.successes, player._state.successes)
 
 
 def test_arms_never_observed_stand_first():
     def swap(state):
-        assert 0 < state.fresh[0] < 70
-        state.order[[0, -1]] = state.order[[-1, 0]]
+        assert 0 < state.sampler.clock.fresh < 70
+        state.sampler.order[[0, -1]] = state.sampler.order[[-1, 0]]
 
     with pytest.raises(ValueError, match="order must begin with the arms never observed"):
         forged_record(UCB1(), 70, swap)
 
 
-def test_levels_of_arms_that_wait_above_are_sound():
+def test_buckets_of_arms_that_wait_above_are_sound():
     n_arms = 20_000
     player = Player(Boltzmann(eta=400.0, schedule="constant"), n_arms, seed=1, compiled=False)
     means, pulls = player._state.means, player._state.pulls
@@ -210,12 +212,12 @@ def test_levels_of_arms_that_wait_above_are_sound():
     for arm in range(3):
         player.update(arm, 1.0)
     player.select()
-    levels = player._state.weights
-    assert levels.clock[WAITING] == 1
+    buckets = player._state.sampler
+    assert buckets.clock.waiting == 1
     seen = player._state.pulls > 0.0
-    assert sound_levels(levels, player._state.means, seen, 0.0) is levels
-    levels.grid[5] += 3.0
-    assert sound_levels(levels, player._state.means, seen, 0.0) is not levels
+    assert sound_buckets(buckets, player._state.means, seen, 0.0) is buckets
+    buckets.grid.zero += 3.0
+    assert sound_buckets(buckets, player._state.means, seen, 0.0) is not buckets
 
 
 # -- graphs -----------------------------------------------------------------------------------------
@@ -271,8 +273,8 @@ def test_damaged_graphs_are_refused(field, where, value):
 
 def test_what_follows_from_the_policy_is_not_asked_from_the_file():
     body = saved("UCB1(scale=2.0)", 3, "none")
-    body = {**body, "state": {**body["state"], "scale": "x", "narrow": 7}}
-    assert read_player(sealed(body), "the player", False)._state.scale == 2.0
+    body = {**body, "state": {**body["state"], "rule": "x", "inv_sqrt_count": 7}}
+    assert read_player(sealed(body), "the player", False)._state.rule.scale == 2.0
 
 
 def test_a_small_file_does_not_ask_for_gigabytes(monkeypatch):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 import abex
 from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
+from abex.divergence import kl_upper_bound
 from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.exp3 import loss_chances
-from abex.policies.indices import kl_upper_bound
-from abex.policies.softmax import boltzmann_weights, pick
 from abex.randomness import stream
+from abex.samplers.softmax import pick, softmax_weights
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
 
@@ -128,7 +128,7 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
 def test_softmax_never_overflows(values, rate):
     values = np.array(values)
     out = np.zeros(values.size)
-    total = boltzmann_weights(values, rate, out)
+    total = softmax_weights(values, rate, out)
     assert np.isfinite(out).all()
     assert 1.0 <= total <= values.size
     assert 0 <= pick(out, total, stream(0, "pick")) < values.size

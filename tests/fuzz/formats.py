@@ -40,7 +40,7 @@ class Format(NamedTuple):
 ALL: dict[str, Format] = {
     "NumPy npy, npz": Format(
         "arrays",
-        mended="headers that promise more than follows, objects and records, packed zeros, names that are no text",
+        mended="headers that promise more than follows, objects and records, packed zeros",
     ),
     "saved curves": Format("arrays", "curves", "run_curves", 0.5, "packed zeros"),
     "MATLAB mat": Format(
@@ -60,7 +60,7 @@ ALL: dict[str, Format] = {
         "tables",
         "arff",
         share=0.7,
-        mended="lone carriage returns, attributes of no kind, long nominal values",
+        mended="lone carriage returns, long nominal values",
     ),
     "LIBSVM": Format(
         "tables", "libsvm", share=0.7, mended="an index of 2,000,000,000, indices beyond 64 bits"
@@ -76,11 +76,28 @@ ALL: dict[str, Format] = {
         "experiments",
         mended="10^400, 1e12 seeds, 100,000 brackets, dates, numbers for tables and names, unknown keys of boosting problems",
     ),
-    "command line": Format("commands", share=0.3, mended="numbers that are none, too large or endless"),
-    "stores of results": Format("stores", share=0.15, needs="abex.results.store"),
-    "parsed data": Format("stores", "parsed", "run_parsed", 0.05),
-    "player files": Format("players", share=0.5),
-    "model files": Format("models", share=0.1),
+    "command line": Format(
+        "commands",
+        share=0.3,
+        mended="names of files that are too long, gaps of 1e-300, replications without end",
+    ),
+    "stores of results": Format(
+        "stores",
+        share=0.15,
+        mended="tables without checksums, texts that are none",
+        needs="abex.results.store",
+    ),
+    "parsed data": Format(
+        "stores", "parsed", "run_parsed", 0.05, "damaged headers and members that are no arrays"
+    ),
+    "player files": Format(
+        "players",
+        share=0.5,
+        mended="states of wrong shapes, arms that do not exist, broken graphs",
+    ),
+    "model files": Format(
+        "models", share=0.1, mended="trees in a circle or without end, votes that are no numbers, wrong types"
+    ),
 }
 
 

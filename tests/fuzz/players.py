@@ -27,7 +27,7 @@ from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erd
 from abex.policies import known_policies, parse_policy
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.saving import BODY, checksum, player_text, read_player
-from abex.policies.schema import Arms
+from abex.schema import Arms
 
 ARMS = (1, 3, 9, 30, 100)
 STEPS = 40

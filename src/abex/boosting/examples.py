@@ -143,7 +143,7 @@ def read_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     """The weight of each row: none negative, some positive, their sum a number."""
     from sklearn.utils.validation import _check_sample_weight
 
-    if sample_weight is not None and not np.any(sample_weight):
+    if sample_weight is not None and not np.asarray(sample_weight).any():
         raise UserError("sample_weight must not be zero everywhere")
     given: NDArray[np.float64] = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
     with np.errstate(over="ignore"):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.divergence import bernoulli_kl
 from abex.errors import UserError, real_number
 from abex.graphs.covers import (
     greedy_acyclic_set,
@@ -24,7 +25,6 @@ from abex.graphs.covers import (
 from abex.graphs.graph import Graph
 from abex.graphs.programs import EFFORT, Cover, solve_covering
 from abex.graphs.search import HAIR, largest_packing, smallest_cover
-from abex.theory.lower_bounds import bernoulli_kl
 
 LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
 SEARCH_SHARE = (

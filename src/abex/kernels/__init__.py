@@ -6,6 +6,7 @@ source, two faces.
 
 ==============  ====================================================================================
 `compiling`     kernels and compiled functions
+`scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
 `calls`         calls of a compiled function by its address
 `vectors`       arrays of vectors of 64 bytes; `vector_code` writes loops over them as vector instructions
 `interfaces`    which interfaces of Numba that are not public may be used; each is tried before
@@ -21,12 +22,14 @@ from __future__ import annotations
 
 from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
 from abex.kernels.calls import address_of, call_at
-from abex.kernels.compiling import compiled, fast, foreign, kernel, rare_kernel
+from abex.kernels.compiling import compiled, fast, foreign, kernel, rare_kernel, single_dispatch
+from abex.kernels.scalars import Scalars
 from abex.kernels.sources import source_stamp
 from abex.kernels.watching import compile_as, on_compiling
 
 __all__ = [
     "CompilerWarning",
+    "Scalars",
     "address_of",
     "cache_folder",
     "call_at",
@@ -38,6 +41,7 @@ __all__ = [
     "on_compiling",
     "prune",
     "rare_kernel",
+    "single_dispatch",
     "source_stamp",
     "user_cache",
 ]

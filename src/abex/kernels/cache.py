@@ -212,7 +212,11 @@ class KernelCache:
         kinds = kinds_described(signature)
         if self.described is None or kinds is None:
             return None
-        text = f"{self.described}\n{kinds}\n{codegen.magic_tuple()}"
+        words, modules = kinds
+        records = stamp_of_records(modules)  # `single_dispatch` finds kernels in the modules of the records
+        if records is None:
+            return None
+        text = f"{self.described}\n{words}\n{records}\n{codegen.magic_tuple()}"
         key = hashlib.sha256(text.encode()).digest()
         return self.folder / f"{self.name}-{key.hex()[:32]}.kernel", key
 
@@ -267,12 +271,20 @@ def description(value: Any) -> Any:
     return hashlib.sha256(dumps(value)).hexdigest()
 
 
-def kinds_described(signature: Any) -> str | None:
-    """The types of arguments in words; None for types that mean something else in another process.
+@cache
+def stamp_of_records(modules: frozenset[str]) -> str | None:
+    """The stamp of the modules of record classes."""
+    return stamp_of(modules)
 
-    Numba's names of named tuples do not say of which class they are.
+
+def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
+    """The types of arguments in words, and the modules of their records.
+
+    None for types that mean something else in another process. Numba's names of named tuples do not say of which class they are.
     """
     from numba.core import types
+
+    modules: set[str] = set()
 
     def words(kind: Any) -> Iterator[str]:
         if isinstance(kind, types.Dispatcher | types.Function):
@@ -280,6 +292,7 @@ def kinds_described(signature: Any) -> str | None:
             return
         if isinstance(kind, types.BaseNamedTuple):  # type: ignore[attr-defined]
             module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
+            modules.add(module)
             yield f"{module}.{name}{kind.fields}" if module.split(".")[0] == NAME else ""
         if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
             for inner in kind.types:
@@ -289,7 +302,7 @@ def kinds_described(signature: Any) -> str | None:
     kinds = getattr(signature, "args", signature)
     found = [word for kind in kinds for word in words(kind)]
     result = getattr(signature, "return_type", None)
-    return None if "" in found else f"{found} -> {result}"
+    return None if "" in found else (f"{found} -> {result}", frozenset(modules))
 
 
 @cache

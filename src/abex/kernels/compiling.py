@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.interfaces import bounds_checked, usable
@@ -13,9 +13,12 @@ from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result", covariant=True)
 
 _waiting: dict[Callable[..., Any], bool] = {}  # kernel -> whether it becomes part of its callers
 _registered: set[Callable[..., Any]] = set()
+_dispatches: dict[Callable[..., Any], tuple[Callable[..., Any], dict[type, Callable[..., Any]]]] = {}
 _lowerings: list[Callable[[], None]] = []  # run once, before anything is compiled
 _lock = threading.RLock()
 _kernels_allocate = False  # even ours, for want of vector instructions
@@ -35,6 +38,57 @@ def rare_kernel(function: Function) -> Function:
     """
     _waiting[function] = False
     return function
+
+
+class SingleDispatch(Protocol[Parameters, Result]):
+    """What `single_dispatch` makes of a function."""
+
+    def __call__(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        """Run the kernel for the class of the first argument."""
+
+    def register(self, record_class: type) -> Callable[[Function], Function]:
+        """A decorator that adds the kernel for a class."""
+
+
+def single_dispatch(function: Callable[Parameters, Result]) -> SingleDispatch[Parameters, Result]:
+    """A kernel that is written once for each class of record its first argument may have.
+
+    As with `functools.singledispatch`, ``@function.register(Record)`` adds the kernel for a class, and the function itself
+    serves all classes that have none. Python looks the class up at each call, compiled code when it is compiled. A kernel stands
+    in the module of its record: the cache of compiled code looks there to see whether it has changed.
+
+    >>> from typing import NamedTuple
+    >>> class Square(NamedTuple):
+    ...     side: float
+    >>> @single_dispatch
+    ... def area(shape):
+    ...     return 0.0
+    >>> @area.register(Square)
+    ... def area_of_square(shape):
+    ...     return shape.side * shape.side
+    >>> area(Square(3.0)), area((3.0,))
+    (9.0, 0.0)
+    """
+    variants: dict[type, Callable[..., Any]] = {}
+
+    @wraps(function)
+    def dispatch(record: Any, *arguments: Any) -> Any:
+        return variants.get(type(record), function)(record, *arguments)
+
+    def register(record_class: type) -> Callable[[Function], Function]:
+        def add(variant: Function) -> Function:
+            if variant.__module__ != record_class.__module__:
+                raise TypeError(
+                    f"{variant.__qualname__} must stand in the module of {record_class.__qualname__}"
+                )
+            variants[record_class] = variant
+            return variant
+
+        return add
+
+    dispatch.register = register  # type: ignore[attr-defined]
+    _dispatches[dispatch] = (function, variants)
+    return dispatch  # type: ignore[return-value]
 
 
 def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
@@ -132,13 +186,32 @@ def _register(kernels: Iterable[Callable[..., Any]]) -> None:
         _lowerings.pop()()
     for unknown, inline in {**dict.fromkeys(kernels, True), **_waiting}.items():
         if unknown not in _registered:
-            options = _options([unknown], lean=False)
-            if "no_cfunc_wrapper" in options:
-                options["forceinline"] = inline
-            options.pop("nogil")
-            register_jitable(**options)(unknown)
+            register_jitable(**_kernel_options(unknown, inline=inline))(unknown)
             _registered.add(unknown)
     _waiting.clear()
+    while _dispatches:
+        dispatch, (default, variants) = _dispatches.popitem()
+        _register_dispatch(dispatch, default, variants)
+
+
+def _register_dispatch(
+    dispatch: Callable[..., Any], default: Callable[..., Any], variants: dict[type, Callable[..., Any]]
+) -> None:
+    """Let compiled code find the variant of `single_dispatch` by the class of the record."""
+    from numba.extending import overload
+
+    @overload(dispatch, strict=False, jit_options=_kernel_options(dispatch, inline=True))  # type: ignore[untyped-decorator]
+    def choose(*arguments: Any) -> Any:
+        return variants.get(getattr(arguments[0], "instance_class", None), default)  # type: ignore[arg-type]
+
+
+def _kernel_options(function: Callable[..., Any], *, inline: bool) -> dict[str, Any]:
+    """How a kernel is compiled inside its callers."""
+    options = _options([function], lean=False)
+    if "no_cfunc_wrapper" in options:
+        options["forceinline"] = inline
+    options.pop("nogil")
+    return options
 
 
 def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str, Any]:

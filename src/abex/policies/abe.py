@@ -11,21 +11,16 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError
 from abex.graphs.feedback import as_changing, changes
-from abex.kernels import kernel
+from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, choice, real
-from abex.policies import crossover
-from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.boltzmann import (
-    MOST_INITIAL,
-    Boltzmann,
-    boltzmann_sampler,
-    initial_mean,
-    restored_weights,
-)
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
 from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
-from abex.policies.levels import draw_arm, refile_arm
 from abex.policies.means import learn_mean
-from abex.policies.schema import (
+from abex.randomness import below
+from abex.samplers import changed, draw
+from abex.samplers.softmax import new_softmax, pick, softmax
+from abex.schema import (
     HAIR,
     MOST_COUNT,
     Arms,
@@ -33,14 +28,11 @@ from abex.policies.schema import (
     Law,
     MeanOf,
     Rebuilt,
-    Scratch,
     UpToArms,
     Within,
     agree,
     positions,
 )
-from abex.policies.softmax import boltzmann_weights, normalised, pick, root_rate
-from abex.randomness import below
 from abex.theory.schedule import (
     MOST_POWER,
     ROUNDINGS,
@@ -53,15 +45,21 @@ from abex.theory.schedule import (
 
 COVERS = ("alpha-sample", "dominating", "lp")
 ORDERS = ("random", "index")
-
-# The counters of `AbeState.clock`.
-EPOCH = 0  # outer iteration i of the paper
-SLOTS = 1  # Boltzmann slots left in this iteration
-FOUND = 2  # arms of the exploration sequence xi found so far
-MISSING = 3  # arms that no pull of xi has revealed yet; xi is complete when there is none
-NEXT = 4  # position in xi of the next exploration pull
-EXPLORED = 5  # exploration slots used so far
 MOST_EPOCHS = 10_000  # nobody plays the 2^40 K slots of that many
+
+
+class AbeClock(Scalars):
+    """Where the schedule stands."""
+
+    epoch: Annotated[int, Count()]  # outer iteration i of the paper
+    slots: Annotated[int, Count()]  # Boltzmann slots left in this iteration
+    found: Annotated[int, Count()]  # arms of the exploration sequence xi found so far
+    missing: Annotated[
+        int, Count()
+    ]  # arms that no pull of xi has revealed yet; xi is complete when there is none
+    next: Annotated[int, Count()]  # position in xi of the next exploration pull
+    explored: Annotated[int, Count()]  # exploration slots used so far
+    due: Annotated[float, Within()]  # arms still to be covered before Boltzmann slots begin
 
 
 class AbeState(NamedTuple):
@@ -69,22 +67,19 @@ class AbeState(NamedTuple):
 
     pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
     means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
-    weights: Annotated[Any, Scratch()]  # float64 (K,); Levels where there are many arms
-    sequence: Annotated[NDArray[np.int32], Arms()]  # (K,), xi in its first clock[FOUND] places
+    sampler: Any  # of the softmax of the means
+    sequence: Annotated[NDArray[np.int32], Arms()]  # (K,), xi in its first clock.found places
     covers: Annotated[
         NDArray[np.int32], UpToArms()
     ]  # (K,), arms that the j-th pull of xi was the first to reveal
     missing: Annotated[
         NDArray[np.int32], Arms()
-    ]  # (K,), the arms not yet revealed in its first clock[MISSING] places
+    ]  # (K,), the arms not yet revealed in its first clock.missing places
     place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in `missing`, -1 once revealed
-    clock: Annotated[NDArray[np.int64], Count()]  # (6,)
-    due: Annotated[
-        NDArray[np.float64], Within()
-    ]  # (1,), arms still to be covered before Boltzmann slots begin
+    clock: AbeClock
     spread: Annotated[
         NDArray[np.float64], Law()
-    ]  # (K,), law of the exploration pulls under cover="lp", else empty
+    ]  # (K,), distribution of the exploration pulls under cover="lp", else empty
     covered: Annotated[float, Within(0.0, MOST_COUNT)]  # arms that such a pull covers on average
     afresh: bool  # the graph changes: find a new xi in every sweep
     by_index: bool  # xi goes through the arms by their numbers
@@ -95,135 +90,124 @@ class AbeState(NamedTuple):
 
     def restored(self, fresh: AbeState) -> AbeState:
         """What xi covers and what it misses are all arms; the places follow from the list of those missed."""
-        found, missing, next_ = (int(self.clock[counter]) for counter in (FOUND, MISSING, NEXT))
-        n_arms = self.means.size
-        agree(found <= n_arms and missing <= n_arms, "clock must count arms")
-        agree(next_ < found or (next_ == found and missing > 0), "clock must stand within the sequence")
-        agree(1 <= self.clock[EPOCH] < MOST_EPOCHS and self.clock[SLOTS] >= 1, "clock must name an epoch")
-        agree(bool((self.covers[:found] > 0).all()), "covers must be positive along the sequence")
-        agree(int(self.covers.sum()) == n_arms - missing, "covers must add up to the arms that are covered")
-        agree(int(self.covers[:found].sum()) == n_arms - missing, "covers must be 0 beyond the sequence")
+        clock, n_arms = self.clock, self.means.size
+        agree(clock.found <= n_arms and clock.missing <= n_arms, "clock must count arms")
+        agree(
+            clock.next < clock.found or (clock.next == clock.found and clock.missing > 0),
+            "clock must stand within the sequence",
+        )
+        agree(1 <= clock.epoch < MOST_EPOCHS and clock.slots >= 1, "clock must name an epoch")
+        covers = self.covers[: clock.found]
+        agree(bool((covers > 0).all()), "covers must be positive along the sequence")
+        agree(
+            int(self.covers.sum()) == n_arms - clock.missing,
+            "covers must add up to the arms that are covered",
+        )
+        agree(int(covers.sum()) == n_arms - clock.missing, "covers must be 0 beyond the sequence")
         agree(self.spread.size == 0 or self.covered >= 1.0 - HAIR, "covered must be at least an arm")
-        place = positions(self.missing, missing, self.place, "missing")
-        return self._replace(place=place, weights=restored_weights(self, fresh))
+        return self._replace(place=positions(self.missing, clock.missing, self.place, "missing"))
 
 
 @kernel
-def is_exploring(state: Any) -> bool:
+def is_exploring(state: AbeState) -> bool:
     """Whether the next slot belongs to pure exploration."""
-    return is_paid(state.due[0])
+    return is_paid(state.clock.due)
 
 
 @kernel
-def next_epoch(state: Any) -> None:
+def next_epoch(state: AbeState) -> None:
     """Open the next outer iteration: its exploration, counted in arms to cover, then K 2^i Boltzmann slots."""
     n_arms = state.means.size
-    state.clock[EPOCH] += 1
-    epoch = state.clock[EPOCH]
+    state.clock.epoch += 1
+    epoch = state.clock.epoch
     rate = exploration_rate(state.c, state.alpha, epoch)
-    state.due[0] = arms_due(state.rounding, rate, n_arms, state.due[0])
-    state.clock[SLOTS] = boltzmann_slots(n_arms, epoch)
+    state.clock.due = arms_due(state.rounding, rate, n_arms, state.clock.due)
+    state.clock.slots = boltzmann_slots(n_arms, epoch)
 
 
 @kernel
-def reveal_arm(state: Any, arm: int) -> None:
+def reveal_arm(state: AbeState, arm: int) -> None:
     """Take ``arm`` out of the arms that xi does not cover yet and count it for the pull under way."""
     where = state.place[arm]
     if where >= 0:
-        last = state.clock[MISSING] - 1
+        last = state.clock.missing - 1
         moved = state.missing[last]
         state.missing[where] = moved
         state.place[moved] = where
         state.place[arm] = -1
-        state.clock[MISSING] = last
-        state.covers[state.clock[FOUND]] += 1
+        state.clock.missing = last
+        state.covers[state.clock.found] += 1
 
 
 @kernel
-def end_of_slot(state: Any, arm: int) -> None:
+def end_of_slot(state: AbeState, arm: int) -> None:
     """Count the slot that ends with the pull of ``arm``."""
     clock = state.clock
     if not is_exploring(state):
-        clock[SLOTS] -= 1
-        if clock[SLOTS] == 0:
+        clock.slots -= 1
+        if clock.slots == 0:
             next_epoch(state)
         return
-    clock[EXPLORED] += 1
+    clock.explored += 1
     if state.spread.size > 0:
-        state.due[0] -= state.covered
+        state.clock.due -= state.covered
         return
-    covered = state.covers[clock[NEXT]]
-    if clock[NEXT] == clock[FOUND]:
+    covered = state.covers[clock.next]
+    if clock.next == clock.found:
         if covered == 0:
             return  # a pull that somebody else chose and that revealed nothing new is no part of xi
-        state.sequence[clock[FOUND]] = arm
-        clock[FOUND] += 1
-    state.due[0] -= covered
-    clock[NEXT] += 1
-    if clock[MISSING] == 0 and clock[NEXT] == clock[FOUND]:
-        clock[NEXT] = 0
+        state.sequence[clock.found] = arm
+        clock.found += 1
+    state.clock.due -= covered
+    clock.next += 1
+    if clock.missing == 0 and clock.next == clock.found:
+        clock.next = 0
         if state.afresh:
             forget_sequence(state)
 
 
 @kernel
-def forget_sequence(state: Any) -> None:
+def forget_sequence(state: AbeState) -> None:
     """Start the search for xi again."""
     for k in range(state.means.size):
         state.covers[k] = 0
         state.missing[k] = k
         state.place[k] = k
-    state.clock[FOUND] = 0
-    state.clock[MISSING] = state.means.size
+    state.clock.found = 0
+    state.clock.missing = state.means.size
 
 
 @kernel
-def next_by_index(state: Any) -> int:
+def next_by_index(state: AbeState) -> int:
     """The arm not yet covered that follows the last one of xi, 0 after K - 1; over a whole sweep K steps."""
     n_arms = state.means.size
     arm = 0
-    if state.clock[FOUND] > 0:
-        arm = int(state.sequence[state.clock[FOUND] - 1])
+    if state.clock.found > 0:
+        arm = int(state.sequence[state.clock.found - 1])
     while state.place[arm] < 0:
         arm = arm + 1 if arm + 1 < n_arms else 0
     return arm
 
 
 @kernel
-def next_of_sweep(state: Any, rng: Any) -> int:
+def next_of_sweep(state: AbeState, rng: Any) -> int:
     """The next arm of xi; while xi is being found, one not yet covered; under cover="lp", a draw from its law."""
     if state.spread.size > 0:
         return pick(state.spread, 1.0, rng)
-    if state.clock[NEXT] < state.clock[FOUND]:
-        return int(state.sequence[state.clock[NEXT]])
+    if state.clock.next < state.clock.found:
+        return int(state.sequence[state.clock.next])
     if state.by_index:
         return next_by_index(state)
-    return int(state.missing[below(state.clock[MISSING], rng)])
+    return int(state.missing[below(state.clock.missing, rng)])
 
 
 @kernel
-def advance(state: Any, arm: int, seen: int) -> None:
+def advance(state: AbeState, arm: int, seen: int) -> None:
     """Count an observation; a discovery pull of xi covers what it reveals."""
-    if is_exploring(state) and state.clock[NEXT] == state.clock[FOUND] and state.spread.size == 0:
+    if is_exploring(state) and state.clock.next == state.clock.found and state.spread.size == 0:
         reveal_arm(state, seen)
     if seen == arm:
         end_of_slot(state, arm)
-
-
-@kernel
-def select_of_many(state: Any, t: int, rng: Any) -> int:
-    """`ABE.select` where the weights are levels."""
-    if is_exploring(state):
-        return next_of_sweep(state, rng)
-    return draw_arm(state.weights, state.means, root_rate(state.eta, t), rng)
-
-
-@kernel
-def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """`ABE.update` where the weights are levels."""
-    learn_mean(state, t, arm, seen, reward, rng)
-    refile_arm(state.weights, seen, state.means[seen])
-    advance(state, arm, seen)
 
 
 @dataclass(frozen=True)
@@ -267,7 +251,7 @@ class ABE(Policy[AbeState]):
 
     Notes
     -----
-    Cost per slot independent of K (`abex.policies.levels`), O(K) for a few arms. `report` tells the exploration slots used.
+    Cost per slot independent of K (`abex.samplers.buckets`), O(K) for a few arms. `report` tells the exploration slots used.
     The schedule advances with the rewards that arrive, so a decision whose reward is late does not count yet.
 
     Examples
@@ -305,13 +289,12 @@ class ABE(Policy[AbeState]):
         state = AbeState(
             pulls=np.zeros(n),
             means=np.full(n, initial_mean(self.initial)),
-            weights=boltzmann_sampler(np.zeros(n), initial_mean(self.initial)),
+            sampler=None,
             sequence=np.zeros(n, np.int32),
             covers=np.zeros(n, np.int32),
             missing=np.arange(n, dtype=np.int32),
             place=np.arange(n, dtype=np.int32),
-            clock=np.array([0, 0, 0, n, 0, 0]),
-            due=np.zeros(1),
+            clock=AbeClock(missing=n),
             spread=np.zeros(0),
             covered=0.0,
             afresh=setting.graph is not None and changes(as_changing(setting.graph)),
@@ -327,7 +310,11 @@ class ABE(Policy[AbeState]):
             law, value = best_spread(only_graph(self, known_graph(self, setting)))
             state = state._replace(spread=law, covered=n * value)
         next_epoch(state)
-        return state
+        return self.with_sampler(state)
+
+    def with_sampler(self, state: AbeState) -> AbeState:
+        """Draw from the softmax of the means."""
+        return state._replace(sampler=new_softmax(state.pulls, initial_mean(self.initial)))
 
     def _sweep_over(self, state: AbeState, arms: NDArray[np.int64], setting: Setting) -> None:
         """Make ``arms`` the exploration sequence, with the arms that each is the first to reveal."""
@@ -338,51 +325,42 @@ class ABE(Policy[AbeState]):
             state.sequence[position] = arm
             state.covers[position] = new.size
             state.place[new] = -1
-        state.clock[FOUND], state.clock[MISSING] = arms.size, 0
+        state.clock.found, state.clock.missing = arms.size, 0
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: AbeState, t: int, rng: Any) -> int:
         """The next arm of the sweep, or a draw from the Boltzmann distribution."""
         if is_exploring(state):
             return next_of_sweep(state, rng)
-        rate = root_rate(state.eta, t)
-        return pick(state.weights, boltzmann_weights(state.means, rate, state.weights), rng)
+        return draw(state.sampler, state.means, root_rate(state.eta, t), rng)
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: AbeState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean; a discovery pull of xi covers what it reveals."""
         learn_mean(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state.means, seen)
         advance(state, arm, seen)
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms, a draw that does not look at each of them."""
-        return (
-            Kernels(select_of_many, update_of_many)
-            if setting.n_arms > crossover.BOLTZMANN
-            else super().kernels(setting)
-        )
 
     @staticmethod
     @kernel
-    def probabilities(state: Any, t: int, out: Any) -> None:
+    def probabilities(state: AbeState, t: int, out: Any) -> None:
         """The Boltzmann distribution, or the law of the next exploration pull."""
         if not is_exploring(state):
-            rate = root_rate(state.eta, t)
-            normalised(out, boltzmann_weights(state.means, rate, out))
+            softmax(state.means, root_rate(state.eta, t), out)
             return
         for k in range(out.size):
             out[k] = state.spread[k] if state.spread.size > 0 else 0.0
         if state.spread.size > 0:
             return
-        if state.clock[NEXT] < state.clock[FOUND]:
-            out[state.sequence[state.clock[NEXT]]] = 1.0
+        if state.clock.next < state.clock.found:
+            out[state.sequence[state.clock.next]] = 1.0
         elif state.by_index:
             out[next_by_index(state)] = 1.0
         else:
-            for j in range(state.clock[MISSING]):
-                out[state.missing[j]] = 1.0 / state.clock[MISSING]
+            for j in range(state.clock.missing):
+                out[state.missing[j]] = 1.0 / state.clock.missing
 
     def simplest(self, setting: Setting) -> Policy[Any]:
         """Boltzmann exploration of the same rate if no step up to the horizon is an exploration slot, else itself."""
@@ -395,20 +373,18 @@ class ABE(Policy[AbeState]):
     def report(self, state: AbeState) -> dict[str, float]:
         """Exploration slots used, outer iteration, and pulls of a sweep (of what is found of it so far)."""
         return {
-            "exploration_slots": float(state.clock[EXPLORED]),
-            "epoch": float(state.clock[EPOCH]),
-            "cover": float(state.means.size / state.covered if state.spread.size else state.clock[FOUND]),
+            "exploration_slots": float(state.clock.explored),
+            "epoch": float(state.clock.epoch),
+            "cover": float(state.means.size / state.covered if state.spread.size else state.clock.found),
         }
 
     def with_arms(self, state: AbeState, setting: Setting, keep: NDArray[np.int64]) -> AbeState:
         """Means go along; the sequence is found anew, and the iteration under way goes on."""
-        fresh = self.start(setting)
-        fresh.pulls[: keep.size] = state.pulls[keep]
-        fresh.means[: keep.size] = state.means[keep]
-        for counter in (EPOCH, SLOTS, EXPLORED):
-            fresh.clock[counter] = state.clock[counter]
-        fresh.due[0] = state.due[0] * (setting.n_arms / state.means.size)
-        return fresh._replace(weights=boltzmann_sampler(fresh.pulls, initial_mean(self.initial)))
+        fresh = super().with_arms(state, setting, keep)
+        clock = fresh.clock
+        clock.epoch, clock.slots, clock.explored = state.clock.epoch, state.clock.slots, state.clock.explored
+        clock.due = state.clock.due * (setting.n_arms / state.means.size)
+        return fresh
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

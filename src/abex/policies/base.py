@@ -14,7 +14,7 @@ A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays thro
 
 Both are kernels: Python runs them as they are, the simulator compiles the same source. Per-arm arrays of
 a state record are annotated `PerArm`, so that arms can be added and removed, and with what they may hold
-(`abex.policies.schema`), so that a saved state can be checked. A policy that weighs rewards
+(`abex.schema`), so that a saved state can be checked. A policy that weighs rewards
 by the probability of what it did names the fields holding it in `remembers`; a `Player` keeps them with
 each decision whose reward is late.
 """
@@ -139,21 +139,23 @@ class Policy(ABC, Generic[State]):
 
     # -- arms that come and go ------------------------------------------------------------------------
 
+    def with_sampler(self, state: State) -> State:
+        """The state with a sampler (`abex.samplers`) made for the statistics that it holds; policies that have one say which."""
+        return state
+
     def with_arms(self, state: State, setting: Setting, keep: NDArray[np.int64]) -> State:
         """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen.
 
-        Per-arm fields go along, all others start afresh; a policy for which that is wrong does it itself.
+        Per-arm fields go along, samplers are made anew, all others start afresh; a policy for which that is wrong does it itself.
         """
         if not self.resizable:
             raise UserError(f"{type(self).__name__} cannot add or remove arms while it plays")
         fresh = self.start(setting)
         hints = get_type_hints(type(state), include_extras=True)
-        carried: dict[str, Any] = {}
         for name, old, new in zip(hints, state, fresh, strict=True):
             if "per arm" in getattr(hints[name], "__metadata__", ()):
                 new[: keep.size] = old[keep]
-            carried[name] = new
-        return type(state)(**carried)
+        return self.with_sampler(fresh)
 
     # -- policies are values --------------------------------------------------------------------------
 

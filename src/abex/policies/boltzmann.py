@@ -7,36 +7,35 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, choice, real, truth
-from abex.policies import crossover
-from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.exceedance import new_gumbel_levels, select_gumbel, update_gumbel
-from abex.policies.levels import Levels, draw_arm, new_levels, refile_arm
+from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
-from abex.policies.schema import Count, MeanOf, Scratch
-from abex.policies.softmax import MOST_RATE, boltzmann_weights, normalised, pick, root_rate
-from abex.policies.sound_levels import sound_levels
-from abex.randomness import argmax
+from abex.samplers import changed, draw
+from abex.samplers.gumbel import new_gumbel
+from abex.samplers.softmax import new_softmax, softmax
+from abex.schema import Count, MeanOf
 
-SCHEDULES = ("sqrt", "log", "constant")
+MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
 MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart
+SCHEDULES = ("sqrt", "log", "constant")
 
 
 class BoltzmannState(NamedTuple):
-    """Means, scratch for the weights, and the rate with the number of its schedule."""
+    """Means, what draws from their softmax, and the rate with the number of its schedule."""
 
     pulls: Annotated[PerArm, Count()]  # float64 (K,)
     means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
-    weights: Annotated[Any, Scratch()]  # float64 (K,); Levels where there are many arms
+    sampler: Any  # of the softmax of the means
     eta: float
     schedule: int
 
-    def restored(self, fresh: BoltzmannState) -> BoltzmannState:
-        """Levels that do not file these means are made anew."""
-        return self._replace(weights=restored_weights(self, fresh))
+
+@kernel
+def root_rate(eta: float, t: int) -> float:
+    """Eta sqrt(t - 1), the inverse temperature of step t."""
+    return min(eta * math.sqrt(t - 1.0), MAX_RATE)
 
 
 @kernel
@@ -44,37 +43,12 @@ def boltzmann_rate(eta: float, schedule: int, t: int) -> float:
     """Inverse temperature of step t."""
     if schedule == 0:
         return root_rate(eta, t)
-    return min(eta * math.log(1.0 + t) if schedule == 1 else eta, MOST_RATE)
+    return min(eta * math.log(1.0 + t) if schedule == 1 else eta, MAX_RATE)
 
 
 def initial_mean(initial: float | None) -> float:
     """What an unseen arm counts as; None means: before all others."""
     return math.inf if initial is None else float(initial)
-
-
-def boltzmann_sampler(pulls: NDArray[np.float64], initial: float) -> Any:
-    """What draws need beside the means: scratch for the weights of few arms, `Levels` of many."""
-    return new_levels(pulls, initial) if pulls.size > crossover.BOLTZMANN else np.zeros(pulls.size)
-
-
-def restored_weights(state: Any, fresh: Any) -> Any:
-    """The weights of a state from a file; levels, where there are many arms, are those of its means."""
-    if not isinstance(state.weights, Levels):
-        return state.weights
-    return sound_levels(state.weights, state.means, state.pulls > 0.0, float(fresh.means[0]))
-
-
-@kernel
-def select_of_many(state: Any, t: int, rng: Any) -> int:
-    """`Boltzmann.select` where the weights are levels."""
-    return draw_arm(state.weights, state.means, boltzmann_rate(state.eta, state.schedule, t), rng)
-
-
-@kernel
-def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """`Boltzmann.update` where the weights are levels."""
-    learn_mean(state, t, arm, seen, reward, rng)
-    refile_arm(state.weights, seen, state.means[seen])
 
 
 @dataclass(frozen=True)
@@ -100,7 +74,7 @@ class Boltzmann(Policy[BoltzmannState]):
 
     Notes
     -----
-    Cost per step independent of K (`abex.policies.levels`), O(K) for a few arms.
+    Cost per step independent of K (`abex.samplers.buckets`), O(K) for a few arms.
 
     Examples
     --------
@@ -118,39 +92,33 @@ class Boltzmann(Policy[BoltzmannState]):
     also_known_as = ("BE", "Softmax")
 
     def start(self, setting: Setting) -> BoltzmannState:
-        """Record of means at their initial value."""
-        n = setting.n_arms
-        initial, pulls = initial_mean(self.initial), np.zeros(n)
-        sampler = boltzmann_sampler(pulls, initial)
-        return BoltzmannState(pulls, np.full(n, initial), sampler, self.eta, SCHEDULES.index(self.schedule))
+        """Means at their initial value."""
+        pulls, means = np.zeros(setting.n_arms), np.full(setting.n_arms, initial_mean(self.initial))
+        schedule = SCHEDULES.index(self.schedule)
+        return self.with_sampler(BoltzmannState(pulls, means, None, self.eta, schedule))
 
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms, a draw that does not look at each of them."""
-        many = setting.n_arms > crossover.BOLTZMANN
-        return Kernels(select_of_many, update_of_many) if many else super().kernels(setting)
-
-    def with_arms(self, state: BoltzmannState, setting: Setting, keep: NDArray[np.int64]) -> BoltzmannState:
-        """Means go along; the arms are filed anew."""
-        fresh = self.start(setting)
-        fresh.pulls[: keep.size] = state.pulls[keep]
-        fresh.means[: keep.size] = state.means[keep]
-        return fresh._replace(weights=boltzmann_sampler(fresh.pulls, initial_mean(self.initial)))
+    def with_sampler(self, state: BoltzmannState) -> BoltzmannState:
+        """Draw from the softmax of the means."""
+        return state._replace(sampler=new_softmax(state.pulls, initial_mean(self.initial)))
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: BoltzmannState, t: int, rng: Any) -> int:
         """A draw from the Boltzmann distribution."""
-        rate = boltzmann_rate(state.eta, state.schedule, t)
-        return pick(state.weights, boltzmann_weights(state.means, rate, state.weights), rng)
-
-    update = staticmethod(learn_mean)
+        return draw(state.sampler, state.means, boltzmann_rate(state.eta, state.schedule, t), rng)
 
     @staticmethod
     @kernel
-    def probabilities(state: Any, t: int, out: Any) -> None:
+    def update(state: BoltzmannState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn the mean."""
+        learn_mean(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state.means, seen)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: BoltzmannState, t: int, out: Any) -> None:
         """The Boltzmann distribution."""
-        rate = boltzmann_rate(state.eta, state.schedule, t)
-        normalised(out, boltzmann_weights(state.means, rate, out))
+        softmax(state.means, boltzmann_rate(state.eta, state.schedule, t), out)
 
     @classmethod
     def examples(cls) -> Any:
@@ -161,11 +129,13 @@ class Boltzmann(Policy[BoltzmannState]):
 
 
 class GumbelState(NamedTuple):
-    """Means, scratch, the width C, and whether one noise serves all arms."""
+    """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
 
     pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    means: Annotated[
+        PerArm, MeanOf("pulls")
+    ]  # float64 (K,); before the first observation +inf, with shared noise 0
+    sampler: Any  # of the largest perturbed mean
     scale: float
     shared_noise: bool
 
@@ -194,7 +164,7 @@ class BoltzmannGumbel(Policy[GumbelState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.exceedance`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
+    Cost O(log K) per step, roughly (`abex.samplers.gumbel`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     Examples
     --------
@@ -208,48 +178,29 @@ class BoltzmannGumbel(Policy[GumbelState]):
     shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
 
-    def _many(self, setting: Setting) -> bool:
-        return setting.n_arms > crossover.GUMBEL and not self.shared_noise and self.scale > 0.0
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms, noise only for those that can win."""
-        return Kernels(select_gumbel, update_gumbel) if self._many(setting) else super().kernels(setting)
-
-    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
-        """Means go along."""
-        fresh = self.start(setting)
-        fresh.pulls[: keep.size] = state.pulls[keep]
-        fresh.means[: keep.size] = state.means[keep]
-        many = self._many(setting)
-        return new_gumbel_levels(fresh.pulls, fresh.means, self.scale) if many else fresh
-
-    def start(self, setting: Setting) -> Any:
-        """Record of means; unseen arms stand at +inf, with shared noise at 0."""
+    def start(self, setting: Setting) -> GumbelState:
+        """Means; unseen arms stand at +inf, with shared noise at 0."""
         n = setting.n_arms
-        if self._many(setting):
-            return new_gumbel_levels(np.zeros(n), np.full(n, math.inf), self.scale)
-        initial = 0.0 if self.shared_noise else math.inf
-        return GumbelState(np.zeros(n), np.full(n, initial), np.zeros(n), self.scale, self.shared_noise)
+        means = np.full(n, 0.0 if self.shared_noise else math.inf)
+        return self.with_sampler(GumbelState(np.zeros(n), means, None, self.scale, self.shared_noise))
+
+    def with_sampler(self, state: GumbelState) -> GumbelState:
+        """Find the largest perturbed mean."""
+        independent = not self.shared_noise and self.scale > 0.0
+        return state._replace(sampler=new_gumbel(state.pulls, self.scale, independent))
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: GumbelState, t: int, rng: Any) -> int:
         """The largest perturbed mean."""
-        noise = 0.0
-        if state.shared_noise:
-            noise = -state.scale * math.log(rng.standard_exponential())
-        for k in range(state.means.size):
-            if not state.shared_noise and state.pulls[k] > 0.0:
-                noise = -state.scale * math.log(rng.standard_exponential())
-            if state.pulls[k] > 0.0:
-                state.score[k] = state.means[k] + noise / math.sqrt(state.pulls[k])
-            elif state.shared_noise:
-                state.score[k] = math.copysign(math.inf, noise)
-            else:
-                state.score[k] = math.inf
-        return argmax(state.score, rng)
+        return draw(state.sampler, state, t, rng)
 
-    update = staticmethod(learn_mean)
+    @staticmethod
+    @kernel
+    def update(state: GumbelState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn the mean."""
+        learn_mean(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state, seen)
 
     @classmethod
     def examples(cls) -> Any:

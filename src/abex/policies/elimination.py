@@ -14,8 +14,8 @@ from abex.kernels import kernel
 from abex.parameters import TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
-from abex.policies.schema import Arms, Count, MeanOf, Rebuilt, Within, agree, positions
 from abex.randomness import below
+from abex.schema import Arms, Count, MeanOf, Rebuilt, Within, agree, positions
 
 # The counters of `EliminationState.clock`.
 PHASE = 0  # r of the paper

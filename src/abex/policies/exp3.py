@@ -8,22 +8,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import kernel, single_dispatch
 from abex.parameters import HUGE, real
-from abex.policies import crossover
-from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.schema import Chances, Within
-from abex.policies.softmax import boltzmann_weights, normalised, pick
-from abex.policies.sum_tree import (
-    Exp3Tree,
-    ImplicitTree,
-    even_tree,
-    exp3_tree_select,
-    exp3_tree_update,
-    implicit_tree_select,
-    implicit_tree_update,
-)
+from abex.policies.base import PerArm, Policy, Setting
+from abex.randomness import below
+from abex.samplers import changed, draw
+from abex.samplers.softmax import normalise, pick, softmax_weights
+from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
+from abex.schema import Chances, Scratch, Within
 
 
 class WeightState(NamedTuple):
@@ -44,7 +38,7 @@ def weight_state(n_arms: int, mixing: float, bonus: float, step: float) -> Weigh
 @kernel
 def mixed_chances(state: Any, t: int, out: Any) -> None:
     """Normalised weights, mixed with the uniform distribution."""
-    total = boltzmann_weights(state.scores, 1.0, out)
+    total = softmax_weights(state.scores, 1.0, out)
     even = state.mixing / out.size
     for k in range(out.size):
         out[k] = (1.0 - state.mixing) * out[k] / total + even
@@ -57,8 +51,18 @@ def mixed_select(state: Any, t: int, rng: Any) -> int:
     return pick(state.chances, 1.0, rng)
 
 
+class Exp3State(NamedTuple):
+    """Log-weights, the probability of the last decision, and the rates."""
+
+    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
+    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
+    sampler: SumTree
+    mixing: float
+    step: float
+
+
 @dataclass(frozen=True)
-class Exp3(Policy[Any]):
+class Exp3(Policy[Exp3State]):
     r"""Exponential weights on importance-weighted rewards, mixed with uniform exploration.
 
     :math:`p_k=(1-\gamma)\,w_k/\sum_j w_j+\gamma/K`; the pulled arm's weight grows by
@@ -95,32 +99,34 @@ class Exp3(Policy[Any]):
         """Only where ``gamma`` is left open."""
         return self.gamma is None
 
-    def start(self, setting: Setting) -> WeightState | Exp3Tree:
+    def start(self, setting: Setting) -> Exp3State:
         """Equal weights."""
         n = setting.n_arms
         gamma = self.gamma
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
-        if n > crossover.WEIGHTS:
-            return Exp3Tree(np.zeros(n), np.ones(1), even_tree(n), np.zeros(1), gamma, gamma / n)
-        return weight_state(n, gamma, 0.0, gamma / n)
-
-    select = staticmethod(mixed_select)
-    probabilities = staticmethod(mixed_chances)
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms, weights in a tree of sums."""
-        if setting.n_arms > crossover.WEIGHTS:
-            return Kernels(exp3_tree_select, exp3_tree_update)
-        return super().kernels(setting)
+        return Exp3State(np.zeros(n), np.ones(1), new_sum_tree(n, 1.0), gamma, gamma / n)
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def select(state: Exp3State, t: int, rng: Any) -> int:
+        """A draw from the mixture of weights and uniform choice."""
+        n_arms = state.scores.size
+        even = rng.random() < state.mixing
+        arm = below(n_arms, rng) if even else draw(state.sampler, state.scores, 1.0, rng)
+        state.chances[0] = (1.0 - state.mixing) * weight_share(state.sampler, arm) + state.mixing / n_arms
+        return arm
+
+    probabilities = staticmethod(mixed_chances)
+
+    @staticmethod
+    @kernel
+    def update(state: Exp3State, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Importance-weighted reward of the pulled arm."""
-        if seen == arm:
-            state.scores[arm] += state.step * reward / state.chances[arm]
+        if seen == arm and reward != 0.0:  # else the weights stay
+            state.scores[arm] += state.step * reward / state.chances[0]
+            changed(state.sampler, state.scores, arm)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
@@ -129,11 +135,18 @@ class Exp3(Policy[Any]):
         yield cls(gamma=0.2)
 
 
+class LossScan(NamedTuple):
+    """Room for the probabilities of all arms."""
+
+    chances: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+
+
 class LossState(NamedTuple):
-    """Estimated cumulative losses and the law of the last decision; nan rates follow the step."""
+    """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
 
     losses: Annotated[PerArm, Within()]  # float64 (K,)
-    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
+    sampler: Any  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
     eta: float
 
 
@@ -155,11 +168,34 @@ def loss_chances(losses: Any, rate: float, out: Any) -> None:
     for k in range(losses.size):
         out[k] = math.exp(-rate * (losses[k] - least))
         total += out[k]
-    normalised(out, total)
+    normalise(out, total)
+
+
+@draw.register(LossScan)
+@kernel
+def draw_by_scan(sampler: LossScan, losses: Any, rate: float, rng: Any) -> int:
+    """An arm with probability proportional to ``exp(-rate * losses[arm])``."""
+    loss_chances(losses, rate, sampler.chances)
+    return pick(sampler.chances, 1.0, rng)
+
+
+@changed.register(LossScan)
+@kernel
+def changed_by_scan(sampler: LossScan, losses: Any, arm: int) -> None:
+    """A scan remembers nothing."""
+
+
+@single_dispatch
+def share_of(sampler: Any, arm: int) -> float:
+    """The probability with which the sampler just drew the arm."""
+    return sampler.chances[arm]  # type: ignore[no-any-return]
+
+
+share_of.register(SumTree)(weight_share)
 
 
 @dataclass(frozen=True)
-class Exp3IX(Policy[Any]):
+class Exp3IX(Policy[LossState]):
     r"""EXP3-IX: exponential weights whose loss estimates are tempered instead of mixed.
 
     :math:`p=\mathrm{softmax}(-\eta\hat L)`; the pulled arm's loss l counts as
@@ -193,32 +229,27 @@ class Exp3IX(Policy[Any]):
     remembers = ("chances",)
     also_known_as = ("EXP3-IX",)
 
-    def start(self, setting: Setting) -> LossState | ImplicitTree:
+    def start(self, setting: Setting) -> LossState:
         """No loss yet."""
-        n = setting.n_arms
-        if self.eta is not None and n > crossover.WEIGHTS:
-            return ImplicitTree(np.zeros(n), np.ones(1), even_tree(n), np.zeros(1), self.eta)
-        return LossState(np.zeros(n), np.full(n, 1.0 / n), math.nan if self.eta is None else self.eta)
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms and a rate that stays, weights in a tree of sums."""
-        if self.eta is not None and setting.n_arms > crossover.WEIGHTS:
-            return Kernels(implicit_tree_select, implicit_tree_update)
-        return super().kernels(setting)
+        n, anytime = setting.n_arms, self.eta is None
+        sampler = LossScan(np.zeros(n)) if anytime else new_sum_tree(n, -float(self.eta))  # type: ignore[arg-type]
+        return LossState(np.zeros(n), np.ones(1), sampler, math.nan if self.eta is None else self.eta)
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: LossState, t: int, rng: Any) -> int:
         """A draw from the softmax of the losses."""
-        loss_chances(state.losses, implicit_rate(state, t), state.chances)
-        return pick(state.chances, 1.0, rng)
+        arm = draw(state.sampler, state.losses, implicit_rate(state, t), rng)
+        state.chances[0] = share_of(state.sampler, arm)
+        return arm
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: LossState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Tempered loss of the pulled arm."""
-        if seen == arm:
-            state.losses[arm] += (1.0 - reward) / (state.chances[arm] + 0.5 * implicit_rate(state, t))
+        if seen == arm and reward != 1.0:  # else the weights stay
+            state.losses[arm] += (1.0 - reward) / (state.chances[0] + 0.5 * implicit_rate(state, t))
+            changed(state.sampler, state.losses, arm)
 
     @staticmethod
     @kernel

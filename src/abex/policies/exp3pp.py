@@ -13,8 +13,8 @@ from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
-from abex.policies.schema import Chances, Count, MeanOf, Rebuilt, Scratch, Within
-from abex.policies.softmax import pick
+from abex.samplers.softmax import pick
+from abex.schema import Chances, Count, MeanOf, Rebuilt, Scratch, Within
 
 
 class GapState(NamedTuple):

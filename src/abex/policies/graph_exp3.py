@@ -22,8 +22,8 @@ from abex.policies.known_graph import (
     known_graph,
     typical_graphs,
 )
-from abex.policies.schema import Chances, Law, Within
-from abex.policies.softmax import boltzmann_weights, pick
+from abex.samplers.softmax import pick, softmax_weights
+from abex.schema import Chances, Law, Within
 
 LEAST_CHANCE = (
     1e-12  # an arm is seen at least as often as it is pulled, which underflows only where it does not matter
@@ -46,7 +46,7 @@ def spread_chances(state: Any, t: int, out: Any) -> None:
     """Normalised weights, mixed with the exploration law of the graph in force."""
     turn = turn_of(state.graph, t) % state.mixing.size
     mixing = state.mixing[turn]
-    share = (1.0 - mixing) / boltzmann_weights(state.scores, 1.0, out)
+    share = (1.0 - mixing) / softmax_weights(state.scores, 1.0, out)
     for k in range(out.size):
         out[k] = share * out[k] + mixing * state.spread[turn, k]
 

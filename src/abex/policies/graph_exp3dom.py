@@ -16,8 +16,8 @@ from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
-from abex.policies.schema import Chances, Fixed, Scratch, UpToArms, Within
-from abex.policies.softmax import boltzmann_weights, pick
+from abex.samplers.softmax import pick, softmax_weights
+from abex.schema import Chances, Fixed, Scratch, UpToArms, Within
 
 
 class DominatingState(NamedTuple):
@@ -106,7 +106,7 @@ def dominating_chances(state: Any, t: int, out: Any) -> None:
     state.size[0] = size
     number = size_class(size)
     gamma = class_rate(state, number)
-    total = boltzmann_weights(state.scores[number], 1.0, out)
+    total = softmax_weights(state.scores[number], 1.0, out)
     for k in range(out.size):
         out[k] = (1.0 - gamma) * out[k] / total
     turn = turn_of(state.graph, t)

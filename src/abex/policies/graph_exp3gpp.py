@@ -16,8 +16,8 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.graph_exp3 import LEAST_CHANCE
 from abex.policies.known_graph import known_graph
-from abex.policies.schema import Chances, Count, MeanOf, Scratch, UpToArms, Within
-from abex.policies.softmax import pick
+from abex.samplers.softmax import pick
+from abex.schema import Chances, Count, MeanOf, Scratch, UpToArms, Within
 
 
 class GapGraphState(NamedTuple):

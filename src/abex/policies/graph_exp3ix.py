@@ -14,8 +14,8 @@ from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3 import loss_chances
 from abex.policies.known_graph import known_graph
-from abex.policies.schema import Chances, Within
-from abex.policies.softmax import pick
+from abex.samplers.softmax import pick
+from abex.schema import Chances, Within
 
 
 class ImplicitState(NamedTuple):

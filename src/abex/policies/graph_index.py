@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import Changing, observers
 from abex.kernels import kernel
 from abex.parameters import HUGE, real, truth
-from abex.policies import crossover
-from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.index_policy import learn_width, widths
+from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.schema import Checked, Count, Grown, MeanOf, Rebuilt, Scratch
-from abex.policies.thompson import MOST_PRIOR, learn_beta, update_of_many
-from abex.policies.thompson_levels import BetaLevels, new_beta_levels, select_beta
+from abex.policies.thompson import MOST_PRIOR, learn_beta
+from abex.policies.ucb import learn_width, widths
 from abex.randomness import argmax, below
+from abex.samplers import changed, draw
+from abex.samplers.beta import new_beta
+from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 
 
 class AimedMeans(NamedTuple):
@@ -28,7 +28,7 @@ class AimedMeans(NamedTuple):
 
     pulls: Annotated[PerArm, Count()]  # float64 (K,)
     means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
-    narrow: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+    inv_sqrt_count: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
     who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     scale: float
@@ -36,7 +36,7 @@ class AimedMeans(NamedTuple):
 
     def restored(self, fresh: AimedMeans) -> AimedMeans:
         """The widths follow from the observations."""
-        return self._replace(narrow=widths(self.pulls))
+        return self._replace(inv_sqrt_count=widths(self.pulls))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class UCBMaxN(Policy[AimedMeans]):
         """The best arm that shows the arm with the largest bound."""
         width = math.sqrt(state.scale * math.log(t))
         for k in range(state.means.size):
-            state.score[k] = state.means[k] + width * state.narrow[k]
+            state.score[k] = state.means[k] + width * state.inv_sqrt_count[k]
         aim = argmax(state.score, rng)
         count = observers(state.graph, t, aim, state.who)
         top = -2.0
@@ -200,44 +200,13 @@ class MixedBeta(NamedTuple):
 
     successes: Annotated[PerArm, Grown()]  # float64 (K,)
     failures: Annotated[PerArm, Grown()]  # float64 (K,)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    sampler: Any  # of the largest draw
     resample: bool
     epsilon: float
 
 
-class MixedLevels(NamedTuple):
-    """The same where only arms that can win are drawn."""
-
-    posterior: Annotated[BetaLevels, Checked()]
-    epsilon: float
-
-    def restored(self, fresh: MixedLevels) -> MixedLevels:
-        """What follows from the posteriors is checked, or made anew."""
-        return self._replace(posterior=self.posterior.restored(fresh.posterior))
-
-
-@kernel
-def is_uniform(epsilon: float, t: int, rng: Any) -> bool:
-    """Whether step t plays a uniform arm: with probability epsilon, or 1/sqrt(t) where that is nan."""
-    return bool(rng.random() < (1.0 / math.sqrt(t) if math.isnan(epsilon) else epsilon))
-
-
-@kernel
-def select_mixed(state: Any, t: int, rng: Any) -> int:
-    """`TSU.select` where the posteriors are levels."""
-    if is_uniform(state.epsilon, t, rng):
-        return below(state.posterior.successes.size, rng)
-    return select_beta(state.posterior, t, rng)
-
-
-@kernel
-def update_mixed(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """`TSU.update` where the posteriors are levels."""
-    update_of_many(state.posterior, t, arm, seen, reward, rng)
-
-
 @dataclass(frozen=True)
-class TSU(Policy[Any]):
+class TSU(Policy[MixedBeta]):
     r"""Thompson sampling for directed graphs: with probability :math:`\epsilon` a uniform arm, else the largest draw.
 
     The mixture keeps every arm's chance above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
@@ -260,8 +229,7 @@ class TSU(Policy[Any]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.thompson_levels`); O(K) draws for a few arms or a prior below 1.
-    Plays every graph.
+    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1. Plays every graph.
 
     Examples
     --------
@@ -277,49 +245,35 @@ class TSU(Policy[Any]):
     resample: bool = truth(True)
     also_known_as = ("TS-U",)
 
-    def _many(self, setting: Setting) -> bool:
-        # below 1 the density has no tangent above it
-        return setting.n_arms > crossover.THOMPSON and min(self.successes, self.failures) >= 1.0
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms, draws only for those that can win."""
-        return Kernels(select_mixed, update_mixed) if self._many(setting) else super().kernels(setting)
-
-    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
-        """Posteriors go along."""
-        fresh = self.start(setting)
-        old = state.posterior if isinstance(state, MixedLevels) else state
-        new = fresh.posterior if isinstance(fresh, MixedLevels) else fresh
-        new.successes[: keep.size] = old.successes[keep]
-        new.failures[: keep.size] = old.failures[keep]
-        if not isinstance(fresh, MixedLevels):
-            return fresh
-        seen = new.successes + new.failures > self.successes + self.failures
-        levels = new_beta_levels(new.successes, new.failures, seen, self.resample)
-        return MixedLevels(levels, fresh.epsilon)
-
-    def start(self, setting: Setting) -> Any:
+    def start(self, setting: Setting) -> MixedBeta:
         """The prior, for every arm."""
         n = setting.n_arms
         epsilon = self.epsilon
         if epsilon is None:
             epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
         prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
-        if self._many(setting):
-            return MixedLevels(new_beta_levels(*prior, np.zeros(n, bool), self.resample), float(epsilon))
-        return MixedBeta(*prior, np.zeros(n), self.resample, float(epsilon))
+        return self.with_sampler(MixedBeta(*prior, None, self.resample, float(epsilon)))
+
+    def with_sampler(self, state: MixedBeta) -> MixedBeta:
+        """Find the largest draw."""
+        seen = state.successes + state.failures > self.successes + self.failures
+        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: MixedBeta, t: int, rng: Any) -> int:
         """A uniform arm now and then, else the largest draw."""
-        if is_uniform(state.epsilon, t, rng):
-            return below(state.score.size, rng)
-        for k in range(state.score.size):
-            state.score[k] = rng.beta(state.successes[k], state.failures[k])
-        return argmax(state.score, rng)
+        epsilon = 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
+        if rng.random() < epsilon:
+            return below(state.successes.size, rng)
+        return draw(state.sampler, state, t, rng)
 
-    update = staticmethod(learn_beta)
+    @staticmethod
+    @kernel
+    def update(state: MixedBeta, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Count a success or a failure; a reward between 0 and 1 is a coin with that probability."""
+        learn_beta(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state, seen)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

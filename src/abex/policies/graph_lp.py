@@ -15,9 +15,9 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import best_cover, known_graph, only_graph
 from abex.policies.leader import share_among_leaders
 from abex.policies.means import learn_mean
-from abex.policies.schema import HAIR, MOST_COUNT, AsStarted, Count, MeanOf, Scratch, Within, agree
-from abex.policies.softmax import pick
 from abex.randomness import argmax
+from abex.samplers.softmax import pick
+from abex.schema import HAIR, MOST_COUNT, AsStarted, Count, MeanOf, Scratch, Within, agree
 
 
 class CoveredMeans(NamedTuple):

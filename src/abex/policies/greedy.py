@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
-from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.leader import FEW_ARMS, leader, learn_leader, share_among_leaders
-from abex.policies.means import learn_mean
-from abex.policies.schema import HAIR, Arms, Count, MeanOf, Within
-from abex.randomness import argmax, below
+from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.leader import leader, learn_leader, share_among_leaders
+from abex.randomness import below
+from abex.schema import HAIR, Arms, Count, MeanOf, Within
 
 
 class LeaderMeans(NamedTuple):
@@ -39,12 +38,6 @@ class LeaderMeans(NamedTuple):
 def leader_means(n_arms: int, rate: float, decays: bool) -> LeaderMeans:
     """A fresh record."""
     return LeaderMeans(np.zeros(n_arms), np.full(n_arms, np.inf), np.array([-1]), np.zeros(1), rate, decays)
-
-
-@kernel
-def greedy_scan(state: Any, t: int, rng: Any) -> int:
-    """The arm with the largest mean, found by looking at all."""
-    return argmax(state.means, rng)
 
 
 @dataclass(frozen=True)
@@ -84,10 +77,6 @@ class FollowTheLeader(Policy[LeaderMeans]):
 
     update = staticmethod(learn_leader)
 
-    def kernels(self, setting: Setting) -> Kernels:
-        """Few arms are looked at, the leader of many is remembered."""
-        return Kernels(greedy_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
-
 
 @kernel
 def exploration_chance(state: Any, t: int) -> float:
@@ -95,14 +84,6 @@ def exploration_chance(state: Any, t: int) -> float:
     if state.decays:
         return float(min(1.0, state.rate * state.means.size / t))
     return float(state.rate)
-
-
-@kernel
-def epsilon_scan(state: Any, t: int, rng: Any) -> int:
-    """A uniform arm with the chance of the step, else the leader, found by looking at all arms."""
-    if rng.random() < exploration_chance(state, t):
-        return below(state.means.size, rng)
-    return argmax(state.means, rng)
 
 
 @kernel
@@ -128,10 +109,6 @@ class _EpsilonGreedy(Policy[LeaderMeans]):
     select = staticmethod(epsilon_select)
     update = staticmethod(learn_leader)
     probabilities = staticmethod(epsilon_probabilities)
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """Few arms are looked at, the leader of many is remembered."""
-        return Kernels(epsilon_scan, learn_mean) if setting.n_arms < FEW_ARMS else super().kernels(setting)
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.divergence import bernoulli_kl
 from abex.errors import UserError
 from abex.graphs.feedback import Changing, reveal_changing
 from abex.kernels import kernel
 from abex.parameters import truth, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.schema import Fixed, Grown, Rebuilt, Scratch
-from abex.policies.softmax import pick
 from abex.policies.thompson import learn_beta
-from abex.theory.lower_bounds import bernoulli_kl
+from abex.samplers.softmax import pick
+from abex.schema import Fixed, Grown, Rebuilt, Scratch
 
 MOST_ARMS = 200  # a step costs K^2 times the grid
 UNLIKELY = 1e-60  # arms that are best with less chance tell nothing

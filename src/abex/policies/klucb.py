@@ -4,17 +4,74 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
+from abex.divergence import bernoulli_kl, kl_upper_bound
 from abex.kernels import kernel
 from abex.parameters import HUGE, real
-from abex.policies import crossover
 from abex.policies.base import Setting
-from abex.policies.index_policy import IndexPolicy
-from abex.policies.indices import kl_upper_bound
-from abex.policies.means import Means, learn_mean, new_means
-from abex.policies.tournament import DIVERGENCE
-from abex.randomness import argmax
+from abex.policies.index import IndexPolicy, IndexState
+from abex.samplers.indices import (
+    NEVER,
+    contending_index,
+    index_of,
+    level_at,
+    level_of_reaching,
+    never_differ,
+)
+
+
+class DivergenceRule(NamedTuple):
+    r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le\ell\}` at the level :math:`\ell=\ln t+c\ln\ln t`."""
+
+    c: float
+
+
+@level_at.register(DivergenceRule)
+@kernel
+def divergence_level(rule: DivergenceRule, n_arms: int, t: float) -> float:
+    """Ln t + c ln ln t, at least 0."""
+    level = math.log(t)
+    if t >= 3.0:
+        level += rule.c * math.log(level)
+    return max(level, 0.0)
+
+
+@index_of.register(DivergenceRule)
+@kernel
+def divergence_index(rule: DivergenceRule, state: IndexState, arm: int, level: float) -> float:
+    """The largest mean that the observations do not refute."""
+    return kl_upper_bound(state.means[arm], level / state.pulls[arm])
+
+
+@contending_index.register(DivergenceRule)
+@kernel
+def divergence_contending(
+    rule: DivergenceRule, state: IndexState, arm: int, level: float, best: float
+) -> float:
+    """The index, unless Pinsker's bound tells that it is smaller than the best."""
+    if state.pulls[arm] == 0.0:
+        return math.inf
+    each = level / state.pulls[arm]
+    if state.means[arm] + math.sqrt(0.5 * each) < best:
+        return -1.0
+    return kl_upper_bound(state.means[arm], each)
+
+
+@level_of_reaching.register(DivergenceRule)
+@kernel
+def divergence_reaching(rule: DivergenceRule, state: IndexState, arm: int, value: float) -> float:
+    """N times the divergence to the value."""
+    return state.pulls[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER
+
+
+@never_differ.register(DivergenceRule)
+@kernel
+def divergence_never_differ(rule: DivergenceRule, state: IndexState, one: int, two: int) -> bool:
+    """As many observations, or a mean of 1, which is its own bound."""
+    if state.means[one] >= 1.0 and state.means[two] >= 1.0:
+        return True
+    return bool(state.pulls[one] == state.pulls[two])
 
 
 @dataclass(frozen=True)
@@ -34,7 +91,7 @@ class KLUCB(IndexPolicy):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.tournament`). For a few arms O(K) plus some Newton steps (to 1e-13)
+    Cost O(log K) per step, roughly (`abex.samplers.tournament`). For a few arms O(K) plus some Newton steps (to 1e-13)
     for each arm whose Pinsker bound
     :math:`\hat\mu_k+\sqrt{\ln t/(2N_k)}` beats the best bound found so far: the others cannot win.
 
@@ -47,38 +104,9 @@ class KLUCB(IndexPolicy):
     """
 
     c: float = real(0.0, least=0.0, most=HUGE)
+    crossover = "DIVERGENCE"
     also_known_as = ("KL-UCB", "KL-UCB-N")
 
-    def _plain(self, setting: Setting) -> Means:
-        """Record of means; unseen arms stand at +inf."""
-        return new_means(setting.n_arms, self.c)
-
-    def _rule(self, setting: Setting) -> tuple[Any, ...]:
-        return DIVERGENCE, self.c
-
-    def _many(self, setting: Setting) -> bool:
-        return setting.n_arms > crossover.DIVERGENCE
-
-    @staticmethod
-    @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """The largest divergence bound."""
-        level = math.log(t)
-        if t >= 3:
-            level += state.scale * math.log(level)
-        level = max(level, 0.0)
-        top = -1.0
-        for k in range(state.means.size):
-            if state.pulls[k] == 0.0:
-                state.score[k] = math.inf
-            else:
-                each = level / state.pulls[k]
-                state.score[k] = state.means[k] + math.sqrt(0.5 * each)
-                if state.score[k] >= top:
-                    state.score[k] = kl_upper_bound(state.means[k], each)
-                    top = max(top, state.score[k])
-                else:
-                    state.score[k] = -1.0  # even Pinsker's bound is below a bound already found
-        return argmax(state.score, rng)
-
-    update = staticmethod(learn_mean)
+    def rule(self, setting: Setting) -> DivergenceRule:
+        """The factor c."""
+        return DivergenceRule(float(self.c))

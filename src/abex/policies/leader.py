@@ -12,8 +12,6 @@ from abex.kernels import kernel
 from abex.policies.means import learn_mean
 from abex.randomness import argmax
 
-FEW_ARMS = 4  # below this, looking is cheaper than remembering
-
 
 @kernel
 def leader(state: Any, rng: Any) -> int:

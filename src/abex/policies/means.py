@@ -8,7 +8,7 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.policies.base import PerArm
-from abex.policies.schema import Count, MeanOf, Scratch
+from abex.schema import Count, MeanOf, Scratch
 
 
 class Means(NamedTuple):

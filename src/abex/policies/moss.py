@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
-from abex.policies import crossover
-from abex.policies.base import PerArm, Setting
-from abex.policies.index_policy import IndexPolicy
-from abex.policies.indices import moss_bound
-from abex.policies.means import learn_mean
-from abex.policies.schema import Count, MeanOf, Scratch
-from abex.policies.tournament import MINIMAX
-from abex.randomness import argmax
+from abex.policies.base import Setting
+from abex.policies.index import IndexPolicy, IndexState
+from abex.samplers.indices import index_of, level_at, level_of_reaching, level_of_rest
 
 
-class MossState(NamedTuple):
-    """Means, and what the logarithm of MOSS compares the observations with."""
+class MossRule(NamedTuple):
+    r"""Index :math:`\hat\mu_k+\sqrt{f\ln_+(\ell/N_k)/N_k}`, the level an arm's fair share of the steps."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
     horizon: float  # nan: the current step
     factor: float
 
 
+@level_at.register(MossRule)
 @kernel
-def moss_select(state: Any, t: int, rng: Any) -> int:
-    """The largest MOSS index."""
-    rounds = t if math.isnan(state.horizon) else state.horizon
-    share = rounds / state.means.size
-    for k in range(state.means.size):
-        state.score[k] = moss_bound(state.means[k], state.pulls[k], share, state.factor)
-    return argmax(state.score, rng)
+def moss_level(rule: MossRule, n_arms: int, t: float) -> float:
+    """The steps of the horizon, or so far, over the arms."""
+    return (t if math.isnan(rule.horizon) else rule.horizon) / n_arms
+
+
+@index_of.register(MossRule)
+@kernel
+def moss_index(rule: MossRule, state: IndexState, arm: int, level: float) -> float:
+    """The mean plus a width that vanishes at the fair share."""
+    n = max(state.pulls[arm], 1.0)
+    return state.means[arm] + (0.0 if level <= n else math.sqrt(rule.factor * math.log(level / n) / n))  # type: ignore[no-any-return]
+
+
+@level_of_reaching.register(MossRule)
+@kernel
+def moss_reaching(rule: MossRule, state: IndexState, arm: int, value: float) -> float:
+    """The inverse of the index."""
+    pulls, above = state.pulls[arm], value - state.means[arm]
+    return pulls * math.exp(min(pulls * above * above / rule.factor, 600.0))  # type: ignore[no-any-return]
+
+
+@level_of_rest.register(MossRule)
+@kernel
+def moss_rest(rule: MossRule, state: IndexState, arm: int) -> float:
+    """Up to its fair share an arm's index is its mean alone."""
+    return float(state.pulls[arm])
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class MOSS(IndexPolicy):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms.
+    Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms.
 
     Examples
     --------
@@ -69,32 +79,23 @@ class MOSS(IndexPolicy):
     """
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
+    crossover = "MOSS"
+    arms_per_leaf = 2
 
     @property
     def needs_horizon(self) -> bool:
         """Only where ``horizon`` is left open."""
         return self.horizon is None
 
-    def _plain(self, setting: Setting) -> MossState:
-        """Record of means; unseen arms stand at +inf."""
-        n = setting.n_arms
-        horizon = float(self.horizon or self.horizon_of(setting))
-        return MossState(np.zeros(n), np.full(n, np.inf), np.zeros(n), horizon, 1.0)
-
-    def _rule(self, setting: Setting) -> tuple[Any, ...]:
-        return MINIMAX, self.horizon or self.horizon_of(setting), 1.0
-
-    def _many(self, setting: Setting) -> bool:
-        return setting.n_arms > crossover.MINIMAX
+    def rule(self, setting: Setting) -> MossRule:
+        """Its horizon, or that of the run."""
+        return MossRule(float(self.horizon or self.horizon_of(setting)), 1.0)
 
     def report(self, state: Any) -> dict[str, float]:
         """How many observations came after the horizon that the policy names, if it names one."""
         if self.horizon is None:
             return {}
         return {"observations past horizon": max(0.0, float(state.pulls.sum()) - self.horizon)}
-
-    select = staticmethod(moss_select)
-    update = staticmethod(learn_mean)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class AnytimeMOSS(IndexPolicy):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms. Needs no horizon.
+    Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms. Needs no horizon.
 
     Examples
     --------
@@ -125,18 +126,10 @@ class AnytimeMOSS(IndexPolicy):
     """
 
     a: float = real(1.35, above=-1.0, most=HUGE)
+    crossover = "MOSS"
+    arms_per_leaf = 2
     also_known_as = ("MOSS-anytime",)
 
-    def _plain(self, setting: Setting) -> MossState:
-        """Record of means; unseen arms stand at +inf."""
-        n = setting.n_arms
-        return MossState(np.zeros(n), np.full(n, np.inf), np.zeros(n), math.nan, 0.5 * (1.0 + self.a))
-
-    def _rule(self, setting: Setting) -> tuple[Any, ...]:
-        return MINIMAX, math.nan, 0.5 * (1.0 + self.a)
-
-    def _many(self, setting: Setting) -> bool:
-        return setting.n_arms > crossover.MINIMAX
-
-    select = staticmethod(moss_select)
-    update = staticmethod(learn_mean)
+    def rule(self, setting: Setting) -> MossRule:
+        """No horizon."""
+        return MossRule(math.nan, 0.5 * (1.0 + self.a))

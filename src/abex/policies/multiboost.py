@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.schema import Chances, Count, Rebuilt, Within, agree
-from abex.policies.softmax import boltzmann_weights, normalised, pick
+from abex.samplers.softmax import normalise, pick, softmax_weights
+from abex.schema import Chances, Count, Rebuilt, Within, agree
 
 
 class MultiBoostState(NamedTuple):
@@ -36,7 +36,7 @@ class MultiBoostState(NamedTuple):
 @kernel
 def multiboost_chances(state: Any, t: int, out: Any) -> float:
     """(1 - gamma) w / sum w + gamma / s, s the pulls since the first sweep plus 2; returns the sum."""
-    total = boltzmann_weights(state.scores, 1.0, out)
+    total = softmax_weights(state.scores, 1.0, out)
     even = state.gamma / max(t - out.size + 1.0, 2.0)
     mass = 0.0
     for k in range(out.size):
@@ -126,4 +126,4 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
             for k in range(out.size):
                 out[k] = state.untried[k] / state.left[0]
         else:
-            normalised(out, multiboost_chances(state, t, out))
+            normalise(out, multiboost_chances(state, t, out))

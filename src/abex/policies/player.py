@@ -22,8 +22,8 @@ from abex.graphs.graph import as_graph
 from abex.kernels import compiled, fast
 from abex.policies.base import MOST_ARMS, NO_SUCH_ARM, Kernels, Policy, Setting, arms_exist, as_policy
 from abex.policies.decision_ids import Life, life_and_number
-from abex.policies.softmax import pick
 from abex.randomness import stream
+from abex.samplers.softmax import pick
 
 MOST_PENDING = 100_000
 MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision

@@ -1,7 +1,7 @@
 """A player as a JSON file: plain numbers and base64 arrays under a checksum, nothing that could run.
 
 A checksum tells damage, not intent. So every number is checked before anything compiled sees it: the state by the rules of its
-class (`abex.policies.schema`), the graph by `checked_feedback`, all else here. No array in memory is larger than the file allows.
+class (`abex.schema`), the graph by `checked_feedback`, all else here. No array in memory is larger than the file allows.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from abex.errors import UserError, shown, whole_number
 from abex.files import decode_array, encode_array, read_text, write_atomically
 from abex.graphs import feedback as feedback_records
 from abex.graphs.checking import checked_feedback
+from abex.kernels import Scalars
 from abex.policies.base import MOST_ARMS, Policy, known_policies, parse_policy
 from abex.policies.decision_ids import is_life, life_and_number
-from abex.policies.schema import LEAST_CHANCE, agree, check_field, read_array, read_record, write_record
+from abex.samplers.buckets import Buckets
+from abex.samplers.tournament import Tournament
+from abex.schema import LEAST_CHANCE, agree, check_field, read_array, read_record, write_record
 
 if TYPE_CHECKING:
     from abex.policies.player import Player
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 FORMAT = "abex-player"
 VERSION = 3
 FORMER_VERSION = 2  # ids were the seed's tag and the step, the state held scratch, waiting decisions named arms by their place
+FORMER_NAMES = {"squares": "spread"}  # present name -> former name
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
 
 
@@ -119,7 +123,11 @@ def _player(body: dict[str, Any], compiled: bool | None, former: bool) -> Player
     player._max_pending = whole_number("max_pending", body["max_pending"], least=1)
     player._steps = whole_number("steps", body["steps"], most=MOST_STEPS)
     fresh = player._state
-    player._state = read_record(body["state"], fresh, n_arms)
+    player._state = (
+        former_state(policy, body["state"], fresh, n_arms)
+        if former
+        else read_record(body["state"], fresh, n_arms)
+    )
     if former:
         agree(is_life(body["tag"]), "tag must be the name of a life")
         player._earlier = {body["tag"]: player._steps} if player._steps else {}
@@ -130,6 +138,44 @@ def _player(body: dict[str, Any], compiled: bool | None, former: bool) -> Player
     if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
         player._careful = CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16
     return player
+
+
+def former_state(policy: Policy[Any], saved: Any, fresh: Any, n_arms: int) -> Any:
+    """The state of a file of the former format, in which a sampler's fields stood among those of the state.
+
+    Buckets and the order of unseen arms go along; other samplers are made anew, which changes no distribution.
+    """
+    agree(isinstance(saved, dict), "state must be a record")
+    moved = {name: saved[old] for name, old in FORMER_NAMES.items() if old in saved and name in fresh._fields}
+    fields = {name: saved[name] for name in fresh._fields if name in saved} | moved
+    for name in fields:
+        if isinstance(getattr(fresh, name), Scalars):  # it was an array or two
+            numbers = [
+                *decode_array(saved[name]).tolist(),
+                *(decode_array(saved["due"]).tolist() if "due" in saved else []),
+            ]
+            fields[name] = dict(zip(getattr(fresh, name).fields, numbers, strict=True))
+    sampler = getattr(fresh, "sampler", None)
+    if sampler is None:
+        return read_record(fields, fresh, n_arms)
+    if isinstance(sampler, Buckets):
+        filed = dict(saved["weights"])
+        filed["bucket"] = filed.pop("level")
+        for name in ("clock", "grid"):
+            filed[name] = dict(
+                zip(getattr(sampler, name).fields, decode_array(filed[name]).tolist(), strict=True)
+            )
+        return read_record(fields | {"sampler": filed}, fresh, n_arms)
+    if isinstance(sampler, Tournament):
+        return read_record(fields | {"sampler": {"order": saved["order"]}}, fresh, n_arms)
+    fields.pop("sampler", None)
+    if "chances" in fields and decode_array(fields["chances"]).shape != fresh.chances.shape:
+        fields["chances"] = encode_array(
+            fresh.chances
+        )  # of all arms; now of the chosen one, which the next decision writes
+    return policy.with_sampler(
+        read_record(fields, fresh._replace(sampler=None), n_arms)._replace(sampler=sampler)
+    )
 
 
 def _policy(body: dict[str, Any]) -> Policy[Any]:
@@ -169,6 +215,13 @@ def _read_pending(player: Player, fresh: Any, saved: Any, former: bool) -> None:
         agree(name not in player._pending, "a decision waits twice")
         fields = player.policy.remembers
         agree(isinstance(memory, list) and len(memory) == len(fields), "a decision remembers something else")
+        if former:  # all arms' probabilities stood where now the chosen one's does
+            memory = [
+                encode_array(decode_array(value)[inner : inner + 1])
+                if getattr(fresh, field).size == 1
+                else value
+                for field, value in zip(fields, memory, strict=True)
+            ]
         arrays = tuple(
             read_array(value, getattr(fresh, field), field)
             for field, value in zip(fields, memory, strict=True)

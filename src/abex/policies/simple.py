@@ -13,8 +13,8 @@ from abex.kernels import kernel
 from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
-from abex.policies.schema import Count, Fixed, MeanOf, Scratch, UpToArms, agree
 from abex.randomness import argmax, below
+from abex.schema import Count, Fixed, MeanOf, Scratch, UpToArms, agree
 
 
 class ArmCount(NamedTuple):

@@ -6,25 +6,23 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.parameters import real, truth
-from abex.policies import crossover
-from abex.policies.base import Kernels, PerArm, Policy, Setting
-from abex.policies.schema import Grown, Scratch
-from abex.policies.thompson_levels import learn_levels, new_beta_levels, select_beta
-from abex.randomness import argmax
+from abex.policies.base import PerArm, Policy, Setting
+from abex.samplers import changed, draw
+from abex.samplers.beta import new_beta
+from abex.schema import Grown
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 
 
 class BetaState(NamedTuple):
-    """Parameters of each arm's Beta posterior, scratch, and whether fractions are resampled."""
+    """Parameters of each arm's Beta posterior, what finds the largest draw, and whether fractions are resampled."""
 
     successes: Annotated[PerArm, Grown()]  # float64 (K,), prior included
     failures: Annotated[PerArm, Grown()]  # float64 (K,), prior included
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
+    sampler: Any  # of the largest draw
     resample: bool
 
 
@@ -35,13 +33,6 @@ def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
         reward = 1.0 if rng.random() < reward else 0.0
     state.successes[seen] += reward
     state.failures[seen] += 1.0 - reward
-
-
-@kernel
-def update_of_many(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """`Thompson.update` where only arms that can win are drawn."""
-    learn_beta(state, t, arm, seen, reward, rng)
-    learn_levels(state, seen)
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ class Thompson(Policy[BetaState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.thompson_levels`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
 
     Examples
     --------
@@ -81,43 +72,29 @@ class Thompson(Policy[BetaState]):
     resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
 
-    def _many(self, setting: Setting) -> bool:
-        # below 1 the density has no tangent above it
-        return setting.n_arms > crossover.THOMPSON and min(self.successes, self.failures) >= 1.0
-
-    def kernels(self, setting: Setting) -> Kernels:
-        """With many arms, draws only for those that can win."""
-        return Kernels(select_beta, update_of_many) if self._many(setting) else super().kernels(setting)
-
-    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Any:
-        """Posteriors go along."""
-        fresh = self.start(setting)
-        fresh.successes[: keep.size] = state.successes[keep]
-        fresh.failures[: keep.size] = state.failures[keep]
-        if not self._many(setting):
-            return fresh
-        seen = fresh.successes + fresh.failures > self.successes + self.failures
-        return new_beta_levels(fresh.successes, fresh.failures, seen, self.resample)
-
-    def start(self, setting: Setting) -> Any:
+    def start(self, setting: Setting) -> BetaState:
         """The prior, for every arm."""
         n = setting.n_arms
-        if self._many(setting):
-            prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
-            return new_beta_levels(*prior, np.zeros(n, bool), self.resample)
-        return BetaState(
-            np.full(n, float(self.successes)), np.full(n, float(self.failures)), np.zeros(n), self.resample
-        )
+        prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
+        return self.with_sampler(BetaState(*prior, None, self.resample))
+
+    def with_sampler(self, state: BetaState) -> BetaState:
+        """Find the largest draw."""
+        seen = state.successes + state.failures > self.successes + self.failures
+        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: BetaState, t: int, rng: Any) -> int:
         """The largest draw."""
-        for k in range(state.score.size):
-            state.score[k] = rng.beta(state.successes[k], state.failures[k])
-        return argmax(state.score, rng)
+        return draw(state.sampler, state, t, rng)
 
-    update = staticmethod(learn_beta)
+    @staticmethod
+    @kernel
+    def update(state: BetaState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Count a success or a failure; a reward between 0 and 1 is a coin with that probability."""
+        learn_beta(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state, seen)
 
     @classmethod
     def examples(cls) -> Any:

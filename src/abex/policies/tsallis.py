@@ -12,8 +12,8 @@ import numpy as np
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.schema import Chances, Within, agree
-from abex.policies.softmax import normalised, pick
+from abex.samplers.softmax import normalise, pick
+from abex.schema import Chances, Within, agree
 
 ESTIMATORS = ("RV", "IW")
 
@@ -66,7 +66,7 @@ def tsallis_chances(state: Any, t: int, out: Any) -> None:
         if total - 1.0 < 1e-12:
             break
         depth += (total - 1.0) / (eta * slope)
-    normalised(out, total)
+    normalise(out, total)
 
 
 @kernel

@@ -4,18 +4,86 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, real
-from abex.policies import crossover
-from abex.policies.base import Setting
-from abex.policies.index_policy import IndexPolicy, VarianceMeans, WidthMeans, learn_spread, learn_width
-from abex.policies.indices import ucb1_bound, variance_bound
-from abex.policies.tournament import UCB, VARIANCE
-from abex.randomness import argmax
+from abex.policies.base import PerArm, Setting
+from abex.policies.index import IndexPolicy
+from abex.policies.means import learn_mean
+from abex.samplers import changed
+from abex.samplers.indices import (
+    NEVER,
+    SAFETY,
+    certain_until,
+    index_of,
+    level_at,
+    level_of_reaching,
+    never_differ,
+)
+from abex.schema import MOST_COUNT, Count, Fixed, MeanOf, Rebuilt, Within
+
+
+class UcbRule(NamedTuple):
+    r"""Index :math:`\hat\mu_k+\ell/\sqrt{N_k}` at the level :math:`\ell=\sqrt{a\ln t}`."""
+
+    scale: float
+
+
+class UcbState(NamedTuple):
+    r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
+
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    inv_sqrt_count: Annotated[
+        PerArm, Rebuilt()
+    ]  # float64 (K,), 1/sqrt(pulls), 0 before the first observation
+    rule: Annotated[UcbRule, Fixed()]
+    sampler: Any  # of the largest index
+
+    def restored(self, fresh: UcbState) -> UcbState:
+        """The widths follow from the observations."""
+        return self._replace(inv_sqrt_count=widths(self.pulls))
+
+
+def widths(pulls: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/sqrt(pulls), and 0 where there were none."""
+    return np.where(pulls > 0.0, 1.0 / np.sqrt(np.maximum(pulls, 1.0)), 0.0)
+
+
+@kernel
+def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Mean and width of an observed arm."""
+    learn_mean(state, t, arm, seen, reward, rng)
+    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(state.pulls[seen])
+
+
+@level_at.register(UcbRule)
+@kernel
+def ucb_level(rule: UcbRule, n_arms: int, t: float) -> float:
+    """Sqrt(a ln t)."""
+    return math.sqrt(rule.scale * math.log(t))
+
+
+@index_of.register(UcbRule)
+@kernel
+def ucb_index(rule: UcbRule, state: UcbState, arm: int, level: float) -> float:
+    """The mean plus the level over the root of the observations."""
+    return state.means[arm] + level * state.inv_sqrt_count[arm]  # type: ignore[no-any-return]
+
+
+@certain_until.register(UcbRule)
+@kernel
+def ucb_crossing(rule: UcbRule, state: UcbState, champion: int, index: float, loser: int) -> float:
+    """The indices are lines in the level: where the loser's crosses the champion's, if it is the steeper one."""
+    steeper = state.inv_sqrt_count[loser] - state.inv_sqrt_count[champion]
+    gap = state.means[champion] - state.means[loser] - SAFETY
+    # which of two is the steeper is chance: a choice before the division is no branch
+    gap = gap if steeper > 0.0 else 1.0
+    return float(min(gap / max(steeper, 1.0 / NEVER), NEVER))
 
 
 @dataclass(frozen=True)
@@ -37,7 +105,7 @@ class UCB1(IndexPolicy):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms.
+    Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms.
 
     Examples
     --------
@@ -51,32 +119,84 @@ class UCB1(IndexPolicy):
     """
 
     scale: float = real(2.0, least=0.0, most=HUGE)
+    crossover = "UCB"
+    arms_per_leaf = 4
     also_known_as = ("UCB", "UCB-N")
 
-    def _plain(self, setting: Setting) -> WidthMeans:
-        """Record of means; unseen arms stand at +inf."""
-        n = setting.n_arms
-        return WidthMeans(np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), self.scale)
+    def rule(self, setting: Setting) -> UcbRule:
+        """The scale."""
+        return UcbRule(float(self.scale))
 
-    def _rule(self, setting: Setting) -> tuple[Any, ...]:
-        return UCB, self.scale
+    def start(self, setting: Setting) -> UcbState:
+        """Nothing observed; unseen arms stand at +inf."""
+        n = setting.n_arms
+        state = UcbState(np.zeros(n), np.full(n, np.inf), np.zeros(n), self.rule(setting), None)
+        return self.with_sampler(state)  # type: ignore[no-any-return]
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """The largest upper confidence bound."""
-        width = math.sqrt(state.scale * math.log(t))
-        for k in range(state.means.size):
-            state.score[k] = ucb1_bound(state.means[k], state.narrow[k], width)
-        return argmax(state.score, rng)
-
-    update = staticmethod(learn_width)
+    def update(state: UcbState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn mean and width."""
+        learn_width(state, t, arm, seen, reward, rng)
+        changed(state.sampler, state, seen)
 
     @classmethod
     def examples(cls) -> Any:
         """The published scale and the Hoeffding rate."""
         yield cls()
         yield cls(scale=0.5)
+
+
+class VarianceRule(NamedTuple):
+    r"""Index :math:`\hat\mu_k+\sqrt{2\ell V_k/N_k}+3c\,\ell/N_k` at the level :math:`\ell=\zeta\ln t`."""
+
+    zeta: float
+    c: float
+
+
+class VarianceState(NamedTuple):
+    """Means and sums of squared deviations (Welford)."""
+
+    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    squares: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,), sum of (x - mean)^2
+    rule: Annotated[VarianceRule, Fixed()]
+    sampler: Any  # of the largest index
+
+
+@level_at.register(VarianceRule)
+@kernel
+def variance_level(rule: VarianceRule, n_arms: int, t: float) -> float:
+    """Zeta ln t."""
+    return rule.zeta * math.log(t)
+
+
+@index_of.register(VarianceRule)
+@kernel
+def variance_index(rule: VarianceRule, state: VarianceState, arm: int, level: float) -> float:
+    """The mean, a width by the empirical variance, and one by the range of rewards."""
+    n = max(state.pulls[arm], 1.0)
+    return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * rule.c * level / n  # type: ignore[no-any-return]
+
+
+@level_of_reaching.register(VarianceRule)
+@kernel
+def variance_reaching(rule: VarianceRule, state: VarianceState, arm: int, value: float) -> float:
+    """A quadratic equation in the root of the level."""
+    pulls, above = state.pulls[arm], value - state.means[arm]
+    line = math.sqrt(2.0 * state.squares[arm]) / pulls
+    root = line + math.sqrt(line * line + 12.0 * rule.c * above / pulls)
+    return 4.0 * above * above / (root * root) if root > 0.0 else NEVER
+
+
+@never_differ.register(VarianceRule)
+@kernel
+def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, two: int) -> bool:
+    """As many observations of the same spread."""
+    apart = math.sqrt(state.squares[one]) - math.sqrt(state.squares[two])
+    if abs(apart) > SAFETY * state.pulls[one]:
+        return False
+    return bool(state.pulls[one] == state.pulls[two])
 
 
 @dataclass(frozen=True)
@@ -98,7 +218,7 @@ class UCBV(IndexPolicy):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.policies.tournament`), O(K) for a few arms.
+    Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms.
 
     Examples
     --------
@@ -110,26 +230,25 @@ class UCBV(IndexPolicy):
 
     zeta: float = real(1.2, above=0.0, most=HUGE)
     c: float = real(1.0, least=0.0, most=HUGE)
+    crossover = "VARIANCE"
+    arms_per_leaf = 4
     also_known_as = ("UCB-V",)
 
-    def _plain(self, setting: Setting) -> VarianceMeans:
-        """Record of means and spreads; unseen arms stand at +inf."""
+    def rule(self, setting: Setting) -> VarianceRule:
+        """Both factors."""
+        return VarianceRule(float(self.zeta), float(self.c))
+
+    def start(self, setting: Setting) -> VarianceState:
+        """Nothing observed; unseen arms stand at +inf."""
         n = setting.n_arms
-        return VarianceMeans(np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), self.zeta, self.c)
-
-    def _rule(self, setting: Setting) -> tuple[Any, ...]:
-        return VARIANCE, self.zeta, self.c
-
-    def _many(self, setting: Setting) -> bool:
-        return setting.n_arms > crossover.VARIANCE
+        state = VarianceState(np.zeros(n), np.full(n, np.inf), np.zeros(n), self.rule(setting), None)
+        return self.with_sampler(state)  # type: ignore[no-any-return]
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """The largest variance-aware bound."""
-        level = state.zeta * math.log(t)
-        for k in range(state.means.size):
-            state.score[k] = variance_bound(state.means[k], state.pulls[k], state.spread[k], level, state.c)
-        return argmax(state.score, rng)
-
-    update = staticmethod(learn_spread)
+    def update(state: VarianceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn mean and squared deviations (Welford)."""
+        before = state.means[seen] if state.pulls[seen] > 0.0 else reward
+        learn_mean(state, t, arm, seen, reward, rng)
+        state.squares[seen] += (reward - before) * (reward - state.means[seen])
+        changed(state.sampler, state, seen)

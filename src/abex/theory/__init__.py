@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from abex.divergence import bernoulli_kl
     from abex.theory.bounds import (
         Bound,
         corollary_1,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         lemma_5,
         lemma_6,
     )
-    from abex.theory.lower_bounds import bernoulli_kl, graph_lower_bound, lai_robbins
+    from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
     from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, ucb1_bound
     from abex.theory.schedule import Epoch, FirstExploration, Schedule
     from abex.theory.tuning import Recommendation, recommend

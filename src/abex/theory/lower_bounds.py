@@ -9,41 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.divergence import bernoulli_kl
 from abex.errors import UserError
-from abex.kernels import kernel
-
-
-@kernel
-def _curvature(u: float) -> float:
-    r""":math:`u-\ln(1+u)\ge0`; near 0, with :math:`s=u/(2+u)`, from :math:`\ln(1+u)=2\,\mathrm{artanh}\,s`."""
-    if u <= -1.0:
-        return math.inf
-    if abs(u) > 0.1:
-        return u - math.log1p(u)
-    s = u / (2.0 + u)
-    x = s * s
-    series = 1.0 / 3.0 + x * (1.0 / 5.0 + x * (1.0 / 7.0 + x * (1.0 / 9.0 + x * (1.0 / 11.0 + x / 13.0))))
-    return 2.0 * x * (1.0 / (1.0 - s) - s * series)
-
-
-@kernel
-def bernoulli_kl(p: float, q: float) -> float:
-    r"""Kullback-Leibler divergence of Bernoulli laws, :math:`p\ln\frac pq + (1-p)\ln\frac{1-p}{1-q}`.
-
-    Computed as :math:`p\,h(\frac{q-p}p)+(1-p)\,h(\frac{p-q}{1-p})` with :math:`h(u)=u-\ln(1+u)\ge0`: the terms that
-    would cancel where p is close to q are left out, as their sum is 0.
-
-    >>> bernoulli_kl(0.5, 0.75)
-    0.143...
-    >>> bernoulli_kl(0.5, 1.0)
-    inf
-    >>> bernoulli_kl(0.5, 0.5 + 1e-9)
-    1.99...e-18
-    """
-    total = 0.0
-    for x, shift in ((p, q - p), (1.0 - p, p - q)):
-        total += x * _curvature(shift / x) if x > 0.0 else shift
-    return total
 
 
 def lai_robbins(means: Iterable[float]) -> float:

@@ -12,8 +12,8 @@ from a file reaches them that its field does not allow. A state class says so in
 Type and shape are those of the record that `Policy.start` makes for the number of arms. A number of such a class cannot change
 while it plays (the fields of a tuple are fixed), so it is what `start` makes, whatever a file says, unless it has a rule. What
 must agree between fields, or follows from others, is the business of the method ``restored(fresh)`` of the class, if it
-has one. Fields without a rule in a class without any, such as those of a policy of yours, must be finite where `start` makes
-them finite.
+has one, and of ``restored(state, fresh)`` of its sampler. Fields without a rule in a class without any, such as those of a policy
+of yours, must be finite where `start` makes them finite.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import Alone, Changing, Links
+from abex.kernels import Scalars
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end
@@ -204,7 +205,7 @@ class AsStarted(Rule):
         fine = np.isfinite(strange) | np.isin(strange, known)
         if np.isnan(known).any():
             fine |= np.isnan(strange)
-        agree(bool(np.all(fine)), f"{about.name} must be finite (or declare it: see abex.policies.schema)")
+        agree(bool(np.all(fine)), f"{about.name} must be finite (or declare it: see abex.schema)")
 
 
 def agree(condition: bool, message: str) -> None:
@@ -226,6 +227,10 @@ def rules_of(cls: Any) -> dict[str, Rule | None]:
     return _rules(cls)
 
 
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(cls.fields) if issubclass(cls, Scalars) else cls._fields
+
+
 @cache
 def _rules(cls: Any) -> dict[str, Rule | None]:
     hints = get_type_hints(cls, include_extras=True)
@@ -233,7 +238,7 @@ def _rules(cls: Any) -> dict[str, Rule | None]:
         name: next(
             (part for part in getattr(hints[name], "__metadata__", ()) if isinstance(part, Rule)), None
         )
-        for name in cls._fields
+        for name in _names(cls)
     }
     return given if any(given.values()) else dict.fromkeys(given, AsStarted())
 
@@ -243,7 +248,7 @@ def is_stored(rule: Rule | None, fresh: Any) -> bool:
     if isinstance(fresh, Alone | Changing | Links):
         return False  # the graph stands in the file once, and was checked
     if rule is None:
-        return isinstance(fresh, np.ndarray | tuple)
+        return isinstance(fresh, np.ndarray | tuple | Scalars)
     return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, Fixed))
 
 
@@ -251,6 +256,8 @@ def write_record(record: Any) -> Any:
     """The fields of a state record that a file holds, as a JSON value."""
     if isinstance(record, np.ndarray):
         return encode_array(record)
+    if isinstance(record, Scalars):
+        return record.asdict()
     if isinstance(record, tuple) and hasattr(record, "_fields"):
         rules = rules_of(type(record))
         return {
@@ -272,15 +279,21 @@ def read_record(saved: Any, fresh: Any, n_arms: int) -> Any:
     """
     record = _read(saved, fresh, "state")
     check_record(record, fresh, n_arms)
-    return record.restored(fresh) if hasattr(record, "restored") else record
+    if hasattr(record, "restored"):
+        record = record.restored(fresh)
+    sampler: Any = getattr(record, "sampler", None)
+    return (
+        record._replace(sampler=sampler.restored(record, fresh)) if hasattr(sampler, "restored") else record
+    )
 
 
 def check_record(record: Any, fresh: Any, n_arms: int) -> None:
     """Apply the rule of every field."""
     for name, rule in rules_of(type(record)).items():
         value, made = getattr(record, name), getattr(fresh, name)
-        if isinstance(made, tuple) and hasattr(made, "_fields") and is_stored(rule, made):
-            check_record(value, made, n_arms)
+        if isinstance(made, Scalars) or (isinstance(made, tuple) and hasattr(made, "_fields")):
+            if is_stored(rule, made):
+                check_record(value, made, n_arms)
         elif rule is not None and is_stored(rule, made):
             check_field(record, fresh, name, value, n_arms)
 
@@ -308,6 +321,14 @@ def read_array(saved: Any, fresh: NDArray[Any], name: str) -> NDArray[Any]:
 def _read(saved: Any, fresh: Any, name: str) -> Any:
     if isinstance(fresh, np.ndarray):
         return read_array(saved, fresh, name)
+    if isinstance(fresh, Scalars):
+        agree(
+            isinstance(saved, dict) and saved.keys() == fresh.fields.keys(),
+            f"{name} must be {type(fresh).__name__}",
+        )
+        return type(fresh)(
+            **{field: _read(saved[field], kind(), field) for field, kind in fresh.fields.items()}
+        )
     if isinstance(fresh, tuple) and hasattr(fresh, "_fields"):
         rules = rules_of(type(fresh))
         stored = {field: is_stored(rules[field], getattr(fresh, field)) for field in fresh._fields}

@@ -1,0 +1,439 @@
+r"""Exact draws from weights :math:`w_k=\exp(\beta v_k)` at a cost that does not grow with the number of arms.
+
+Arms are filed in *buckets* of scores, a quarter of a nat wide (:math:`\beta` times the width). For a window of
+rates :math:`\beta` each bucket has a number :math:`u_\ell` that no weight in it exceeds, and a mass, the whole number
+:math:`m_\ell=\lfloor n_\ell u_\ell\rfloor+1` for its :math:`n_\ell` arms. A trial takes bucket
+:math:`\ell` with probability :math:`m_\ell/\sum m`, one of its arms uniformly, and accepts it with probability
+:math:`w_k n_\ell/m_\ell\le 1`; trials are repeated until one is accepted. One uniform number serves for all
+three: lay the masses side by side, cut each into :math:`n_\ell` slots, and accept within the first :math:`w_k` of a slot.
+
+**Proof that this is exact.** A trial proposes and accepts arm k with probability
+:math:`\frac{m_\ell}{\sum m}\cdot\frac1{n_\ell}\cdot\frac{w_k n_\ell}{m_\ell}=\frac{w_k}{\sum m}`. The factor
+:math:`1/\sum m` is the same for all arms, so the accepted arm has probability :math:`w_k/\sum_j w_j`.
+How tight the bounds are decides the number of trials, never the distribution. (As in the plain loop, the uniform
+number has 53 bits.)
+
+Arms more than about 48 nats below the best share one *tail* without a list: it proposes any arm and accepts only
+those that are in the tail. Arms never observed have one common score and are a group of their own.
+
+**Cost.** A draw tests about 1.2 arms; an observation moves its arm between lists at most. All arms are filed anew when the rate
+has doubled, when an arm has risen above the buckets or all have sunk below them, and when moved lists have used
+up the pool: in each case after many steps. Among many arms one that rises soon after a filing, as a first reward of 1 does at a
+high rate, joins the first bucket instead, whose bound follows its best arm: most of them sink again. Masses are whole
+numbers that are set, never accumulated as fractions: nothing drifts, however long the run. 36 bytes an arm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.kernels import Scalars, kernel, rare_kernel
+from abex.randomness import below
+from abex.samplers.interface import changed, draw
+from abex.schema import Checked
+
+BUCKETS = 256
+TAIL = BUCKETS  # arms below the last bucket: counted, not listed
+FRESH = BUCKETS + 1  # arms never observed
+ABOVE = 64  # buckets above the best score at the time of filing
+PER_NAT = 4.0  # buckets for each nat when filed; half of that when the rate has doubled
+REACH = 4.0  # nats above the reference for which there is a bound
+FALLEN = math.exp(-6.0)  # share of a unit at which a total mass is too coarse
+WINDOW = 1.0 + 1.0 / 32.0  # rates for which a table of bounds holds
+PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the buckets may have to wait for it
+DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
+MOST_ABOVE = 64  # arms that wait
+MOST_TRIALS = (
+    1000  # a draw needs about 1.2; where bounds are useless, as beside scores of 1000, all arms are looked at
+)
+UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
+
+
+class BucketClock(Scalars):
+    """Counters and flags of `Buckets`."""
+
+    first: Annotated[int, Checked()]  # first bucket in use, or one before it
+    end: Annotated[int, Checked()]  # of the used pool
+    stale: Annotated[int, Checked()]  # 1 if all arms must be filed anew
+    highest: Annotated[int, Checked()]  # first bucket that has a bound
+    drawn: Annotated[int, Checked()]  # draws since the last filing
+    waiting: Annotated[int, Checked()]  # 1 while arms above the buckets wait in the first one
+
+
+class BucketGrid(Scalars):
+    """Where the buckets lie, and the window of rates for which their bounds hold."""
+
+    anchor: Annotated[float, Checked()]  # best score when filed
+    scale: Annotated[float, Checked()]  # buckets per unit of score
+    filed: Annotated[float, Checked()]  # rate when filed
+    low: Annotated[float, Checked()]
+    high: Annotated[float, Checked()]  # the window of rates
+    zero: Annotated[float, Checked()]  # the score that weighs `one`
+    one: Annotated[float, Checked()]
+    total: Annotated[float, Checked()]  # all masses together
+
+
+class Buckets(NamedTuple):
+    """Arms filed by score, and bounds on their weights; `sound_buckets` checks what a file holds of them."""
+
+    bucket: Annotated[NDArray[np.int32], Checked()]  # (K,), the bucket of an arm, TAIL or FRESH
+    place: Annotated[NDArray[np.int32], Checked()]  # (K,), where it stands in the list of its bucket
+    order: Annotated[NDArray[np.int32], Checked()]  # (K,), first the arms never observed, then the others
+    pool: Annotated[NDArray[np.int32], Checked()]  # the lists of the buckets
+    start: Annotated[NDArray[np.int64], Checked()]  # (BUCKETS,), where a bucket's list begins in the pool
+    room: Annotated[NDArray[np.int64], Checked()]  # (BUCKETS,), how long it may get there
+    arms: Annotated[
+        NDArray[np.int64], Checked()
+    ]  # (BUCKETS + 2,), arms of each bucket, of the tail, and never observed
+    upper: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (BUCKETS + 2,), no weight of the bucket is larger (in units of mass)
+    lower: Annotated[NDArray[np.float64], Checked()]  # (BUCKETS + 2,), no weight of the bucket is smaller
+    mass: Annotated[
+        NDArray[np.float64], Checked()
+    ]  # (BUCKETS + 2,), what a bucket weighs in a trial, whole numbers
+    clock: Annotated[BucketClock, Checked()]
+    grid: Annotated[BucketGrid, Checked()]
+
+    def restored(self, state: Any, fresh: Any) -> Buckets:
+        """Buckets from a file, or new ones if they do not file the means of the state."""
+        from abex.samplers.sound_buckets import sound_buckets
+
+        return sound_buckets(self, state.means, state.pulls > 0.0, float(fresh.means[0]))
+
+
+def new_buckets(observations: NDArray[np.float64], initial: float) -> Buckets:
+    """Buckets for arms observed so often; arms never observed have the score ``initial``."""
+    n = observations.size
+    seen = observations > 0.0
+    order = np.concatenate([np.flatnonzero(~seen), np.flatnonzero(seen)]).astype(np.int32)
+    fresh = n - int(np.count_nonzero(seen))
+    place = np.zeros(n, np.int32)
+    place[order] = np.arange(n, dtype=np.int32)
+    arms = np.zeros(BUCKETS + 2, np.int64)
+    arms[TAIL], arms[FRESH] = n - fresh, fresh
+    return Buckets(
+        bucket=np.where(seen, TAIL, FRESH).astype(np.int32),
+        place=place,
+        order=order,
+        pool=np.zeros(4 * n + 8 * BUCKETS, np.int32),
+        start=np.zeros(BUCKETS, np.int64),
+        room=np.zeros(BUCKETS, np.int64),
+        arms=arms,
+        upper=np.zeros(BUCKETS + 2),
+        lower=np.zeros(BUCKETS + 2),
+        mass=np.zeros(BUCKETS + 2),
+        clock=BucketClock(first=BUCKETS, stale=int(seen.any()), drawn=n),
+        # a window of rates from 1 to 0 holds for none: the first draw makes the bounds
+        grid=BucketGrid(
+            anchor=initial if math.isfinite(initial) else 0.0,
+            scale=PER_NAT,
+            filed=1.0,
+            low=1.0,
+            one=UNITS / n,
+        ),
+    )
+
+
+@kernel
+def bucket_of(buckets: Buckets, score: float) -> int:
+    """The bucket of a score, TAIL below the last one, -1 above the first."""
+    depth = (buckets.grid.anchor - score) * buckets.grid.scale + ABOVE
+    if depth < 0.0:
+        return -1
+    return int(depth) if depth < BUCKETS else TAIL
+
+
+@kernel
+def weigh(buckets: Buckets, bucket: int) -> None:
+    """Set the mass of a bucket whose count or bound has changed."""
+    mass = 0.0
+    if buckets.arms[bucket] > 0:  # the tail proposes all arms, whoever is in it
+        arms = buckets.bucket.size if bucket == TAIL else buckets.arms[bucket]
+        mass = math.floor(arms * buckets.upper[bucket]) + 1.0
+    buckets.grid.total += mass - buckets.mass[bucket]
+    buckets.mass[bucket] = mass
+
+
+@kernel
+def list_arm(buckets: Buckets, bucket: int, arm: int) -> bool:
+    """Append an arm to the list of its bucket; False if the pool is used up."""
+    size = buckets.arms[bucket]
+    if size == buckets.room[bucket]:
+        room = max(4, 2 * size)
+        end = buckets.clock.end
+        if end + room > buckets.pool.size:
+            return False
+        begin = buckets.start[bucket]
+        for j in range(size):
+            buckets.pool[end + j] = buckets.pool[begin + j]
+        buckets.start[bucket] = end
+        buckets.room[bucket] = room
+        buckets.clock.end = end + room
+    buckets.pool[buckets.start[bucket] + size] = arm
+    buckets.place[arm] = size
+    return True
+
+
+@changed.register(Buckets)
+@kernel
+def changed_in_buckets(buckets: Buckets, scores: Any, arm: int) -> None:
+    """Move an arm to the bucket of its new score."""
+    refile(buckets, arm, scores[arm])
+
+
+@kernel
+def refile(buckets: Buckets, arm: int, score: float) -> None:
+    """The score of an arm has changed: move it to its bucket."""
+    bucket = bucket_of(buckets, score)
+    if bucket != buckets.bucket[arm]:
+        move_arm(buckets, arm, bucket)
+    elif bucket == 0 and buckets.clock.waiting == 1:
+        forget_bounds(buckets)
+
+
+@kernel
+def forget_bounds(buckets: Buckets) -> None:
+    """Let the next draw make new ones."""
+    buckets.grid.high = -1.0
+
+
+@kernel
+def may_wait(buckets: Buckets) -> bool:
+    """Whether an arm above the buckets joins the first one: filing is dear, the last one recent, and few are there."""
+    n_arms = buckets.bucket.size
+    recent = DRAWS_PER_FILING * buckets.clock.drawn < n_arms
+    return bool(n_arms >= PATIENT and recent and buckets.arms[0] < MOST_ABOVE)
+
+
+@rare_kernel
+def move_arm(buckets: Buckets, arm: int, bucket: int) -> None:
+    """Take an arm from where it is to its new bucket."""
+    old = int(np.int64(buckets.bucket[arm]))
+    last = buckets.arms[old] - 1
+    buckets.arms[old] = last
+    if old == 0 and buckets.clock.waiting == 1:
+        forget_bounds(buckets)  # if it was the best one, the others are never accepted under its bound
+    if old != TAIL:
+        where = buckets.place[arm]
+        if old == FRESH:
+            moved = buckets.order[last]
+            buckets.order[last] = arm
+            buckets.order[where] = moved
+        else:
+            begin = buckets.start[old]
+            moved = buckets.pool[begin + last]
+            buckets.pool[begin + where] = moved
+        buckets.place[moved] = where
+    weigh(buckets, old)
+    if bucket < 0 and may_wait(buckets):
+        bucket = 0
+        forget_bounds(buckets)  # that of the first bucket may be too low
+    if bucket < 0 or (bucket < TAIL and not list_arm(buckets, bucket, arm)):
+        buckets.clock.stale = 1  # no list for it: wait in the tail until the next draw files all arms
+        bucket = TAIL
+    buckets.bucket[arm] = bucket
+    buckets.arms[bucket] += 1
+    weigh(buckets, bucket)
+    buckets.clock.first = min(buckets.clock.first, bucket)
+
+
+@rare_kernel
+def file_all(buckets: Buckets, scores: Any, rate: float) -> None:
+    """File all observed arms around the best score, in buckets of a quarter of a nat at this rate."""
+    n_arms = scores.size
+    fresh = buckets.arms[FRESH]
+    top = scores[buckets.order[0]] if fresh > 0 else scores[0]
+    for j in range(fresh, n_arms):
+        top = max(top, scores[buckets.order[j]])
+    buckets.grid.anchor = top
+    buckets.grid.filed = max(rate, 1e-9)
+    buckets.grid.scale = PER_NAT * buckets.grid.filed
+    for bucket in range(BUCKETS + 1):
+        buckets.arms[bucket] = 0
+    for j in range(fresh, n_arms):
+        arm = buckets.order[j]
+        bucket = bucket_of(buckets, scores[arm])
+        buckets.bucket[arm] = bucket
+        buckets.arms[bucket] += 1
+    end = 0
+    for bucket in range(BUCKETS):
+        buckets.start[bucket] = end
+        buckets.room[bucket] = 2 * buckets.arms[bucket]
+        end += buckets.room[bucket]
+        buckets.arms[bucket] = 0
+    for j in range(fresh, n_arms):
+        arm = int(
+            np.int64(buckets.order[j])
+        )  # the integers of `move_arm`: one `list_arm` is compiled for both
+        bucket = int(np.int64(buckets.bucket[arm]))
+        if bucket < TAIL:
+            list_arm(buckets, bucket, arm)
+            buckets.arms[bucket] += 1
+    buckets.clock.end = end
+    buckets.clock.first = 0
+    buckets.clock.stale = 0
+    buckets.clock.drawn = 0
+
+
+@rare_kernel
+def bound_all(buckets: Buckets, scores: Any, rate: float) -> None:
+    """Bounds on the weights for a window of rates from here on, relative to the first bucket in use."""
+    grid, upper, lower = buckets.grid, buckets.upper, buckets.lower
+    find_first(buckets)
+    first = buckets.clock.first
+    fresh = buckets.arms[FRESH] > 0
+    initial = scores[buckets.order[0]] if fresh else -math.inf
+    if fresh:
+        first = min(first, bucket_of(buckets, initial))
+    high = rate * WINDOW
+    anchor, step = grid.anchor, 1.0 / grid.scale
+    zero = anchor + (ABOVE - first) * step  # the largest score of that bucket has weight 1
+    excess = 0.0  # of the arms above the buckets, who wait in the first one
+    for j in range(buckets.arms[0]):
+        excess = max(excess, scores[buckets.pool[buckets.start[0] + j]] - zero)
+    buckets.clock.waiting = 1 if excess > 0.0 else 0
+    zero += excess
+    # scores and edges are rounded: so much a bound has to give
+    slack = 1e-9 + 1e-15 * high * (abs(anchor) + abs(zero) + BUCKETS * step)
+    most, least = grid.one * math.exp(slack), grid.one * math.exp(-slack)
+    highest = 0
+    if first * high * step > REACH:
+        highest = first - int(REACH / (high * step))
+    for bucket in range(highest, BUCKETS + 1):
+        edge = (first - bucket) * step - excess
+        if bucket == 0 and excess > 0.0:
+            upper[bucket] = most
+        else:
+            upper[bucket] = most * math.exp((high if edge > 0.0 else rate) * edge)
+        edge -= step
+        lower[bucket] = least * math.exp((high if edge < 0.0 else rate) * edge)
+    lower[TAIL] = 0.0
+    if fresh:
+        upper[FRESH] = most * math.exp(rate * (initial - zero))
+        lower[FRESH] = least * math.exp(high * (initial - zero))
+    buckets.grid.total = 0.0
+    for bucket in range(BUCKETS + 2):
+        buckets.mass[bucket] = 0.0
+        if bucket >= highest:
+            weigh(buckets, bucket)
+    buckets.clock.highest = highest
+    grid.low, grid.high, grid.zero = rate, high, zero
+
+
+@kernel
+def find_first(buckets: Buckets) -> None:
+    """Go down to the first bucket in use."""
+    first = buckets.clock.first
+    while first < BUCKETS and buckets.arms[first] == 0:
+        first += 1
+    buckets.clock.first = first
+
+
+@kernel
+def fits(buckets: Buckets, rate: float) -> bool:
+    """Whether buckets and bounds still serve this rate and the best arms."""
+    grid, clock = buckets.grid, buckets.clock
+    return bool(
+        clock.stale == 0
+        and grid.low <= rate <= grid.high
+        and clock.highest <= clock.first
+        and grid.total >= FALLEN * grid.one
+        and 8.0 * buckets.mass[TAIL] <= grid.total
+    )
+
+
+@rare_kernel
+def refit(buckets: Buckets, scores: Any, rate: float) -> None:
+    """New bounds; file all arms anew where the rate has outgrown the buckets or the best arms have left them."""
+    anew = buckets.clock.stale == 1 or rate > 2.0 * buckets.grid.filed
+    while True:
+        if anew:
+            file_all(buckets, scores, rate)
+        bound_all(buckets, scores, rate)
+        if anew or 8.0 * buckets.mass[TAIL] <= buckets.grid.total:
+            return
+        anew = True  # the best arms have sunk
+
+
+@kernel
+def make_fit(buckets: Buckets, scores: Any, rate: float) -> None:
+    """Buckets, bounds and the first bucket in use for a trial at this rate."""
+    buckets.clock.drawn += 1
+    if not fits(buckets, rate):
+        refit(buckets, scores, rate)
+    find_first(buckets)
+
+
+@kernel
+def try_arm(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
+    """One trial: an arm with probability ``exp(rate * (scores[arm] - ZERO)) * ONE / TOTAL``, else -1."""
+    mass, size = buckets.mass, scores.size
+    rest = rng.random() * buckets.grid.total
+    bucket = FRESH
+    if rest >= mass[FRESH]:
+        rest -= mass[FRESH]
+        bucket = buckets.clock.first
+        while bucket < TAIL and rest >= mass[bucket]:
+            rest -= mass[bucket]
+            bucket += 1
+    if bucket != TAIL:
+        size = buckets.arms[bucket]
+    where, mark = 0, rest
+    if size > 1:
+        slot = rest * size / mass[bucket]
+        where = min(int(slot), size - 1)
+        mark = (slot - where) * mass[bucket]  # of a slot as wide as the mass
+    if bucket < TAIL:
+        arm = int(buckets.pool[buckets.start[bucket] + where])
+    elif bucket == FRESH:
+        arm = int(buckets.order[where])
+    else:
+        arm = where
+        if buckets.bucket[arm] != TAIL:
+            return -1
+    if mark < size * buckets.lower[bucket] or mark < size * buckets.grid.one * math.exp(
+        rate * (scores[arm] - buckets.grid.zero)
+    ):
+        return arm
+    return -1
+
+
+@rare_kernel
+def scan_arms(scores: Any, rate: float, rng: Any) -> int:
+    """A draw from the same distribution that looks at every arm."""
+    top = scores[0]
+    for k in range(1, scores.size):
+        top = max(top, scores[k])
+    total = 0.0
+    for k in range(scores.size):
+        total += math.exp(rate * (scores[k] - top))
+    rest = rng.random() * total
+    last = 0
+    for k in range(scores.size):
+        weight = math.exp(rate * (scores[k] - top))
+        if weight > 0.0:
+            last = k
+        rest -= weight
+        if rest < 0.0:
+            break
+    return last
+
+
+@draw.register(Buckets)
+@kernel
+def draw_from_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
+    """An arm with probability proportional to ``exp(rate * scores[arm])``."""
+    fresh = buckets.arms[FRESH]
+    if fresh > 0 and scores[buckets.order[0]] == math.inf:  # before all others
+        return int(buckets.order[below(fresh, rng)])
+    make_fit(buckets, scores, rate)
+    for _ in range(MOST_TRIALS):
+        arm = try_arm(buckets, scores, rate, rng)
+        if arm >= 0:
+            return arm
+    return scan_arms(scores, rate, rng)

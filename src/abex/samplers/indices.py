@@ -1,0 +1,95 @@
+r"""The arm of the largest index :math:`f_k(\ell)`, where the level :math:`\ell` grows with time.
+
+Few arms are scanned, many play a `Tournament`. A policy of this kind (UCB1, UCB-V, KL-UCB, MOSS) is its *rule*, a record
+of its parameters, with kernels for its formulas: `level_at` and `index_of` are enough to scan, `level_of_reaching` (the inverse
+of the index) lets the tournament serve a million arms. Its state has ``pulls``, ``means``, ``rule`` and ``sampler``, and whatever
+else its index needs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.kernels import kernel, single_dispatch
+from abex.randomness import argmax
+from abex.samplers.interface import changed, draw
+from abex.schema import Scratch
+
+NEVER = 1e300
+SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
+
+
+@single_dispatch
+def level_at(rule: Any, n_arms: int, t: float) -> float:
+    """What the indices of all arms have in common at step t; it does not fall with t (kernel)."""
+    return t
+
+
+@single_dispatch
+def index_of(rule: Any, state: Any, arm: int, level: float) -> float:
+    """The index of an arm, +inf if it was never observed; it does not fall with the level (kernel)."""
+    return math.inf
+
+
+@single_dispatch
+def contending_index(rule: Any, state: Any, arm: int, level: float, best: float) -> float:
+    """The index of an arm, or anything below ``best`` if the index is: a rule may know without computing it (kernel)."""
+    return index_of(rule, state, arm, level)
+
+
+@single_dispatch
+def level_of_reaching(rule: Any, state: Any, arm: int, value: float) -> float:
+    """The level at which the index of an arm reaches a value that is above its mean (kernel)."""
+    return 0.0
+
+
+@single_dispatch
+def level_of_rest(rule: Any, state: Any, arm: int) -> float:
+    """The level up to which the index of an arm does not move (kernel)."""
+    return 0.0
+
+
+@single_dispatch
+def certain_until(rule: Any, state: Any, champion: int, index: float, loser: int) -> float:
+    """A level up to which the loser's index stays below that of the champion, now ``index`` (kernel).
+
+    It cannot win before it has reached what the champion's index was already.
+    """
+    level = 0.0
+    if index - SAFETY > state.means[loser]:
+        level = min(level_of_reaching(rule, state, loser, index - SAFETY), NEVER)
+    return max(level, level_of_rest(rule, state, loser))
+
+
+@single_dispatch
+def never_differ(rule: Any, state: Any, one: int, two: int) -> bool:
+    """Whether two arms of about the same mean have the same index at every level: they have seen the same (kernel)."""
+    return bool(state.pulls[one] == state.pulls[two])
+
+
+class IndexScan(NamedTuple):
+    """Room for the indices of all arms."""
+
+    score: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+
+
+@draw.register(IndexScan)
+@kernel
+def largest_of_all(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
+    """The arm of the largest index, ties broken uniformly."""
+    level = level_at(state.rule, state.means.size, float(t))
+    best = -math.inf
+    for k in range(state.means.size):
+        sampler.score[k] = contending_index(state.rule, state, k, level, best)
+        best = max(best, sampler.score[k])
+    return argmax(sampler.score, rng)
+
+
+@changed.register(IndexScan)
+@kernel
+def changed_by_scan(sampler: IndexScan, state: Any, arm: int) -> None:
+    """A scan remembers nothing."""

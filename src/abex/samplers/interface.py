@@ -1,0 +1,46 @@
+"""What every sampler offers: `draw` an arm, be told that one has `changed`.
+
+A policy says *what* it draws from or maximises; a sampler, a record inside the policy's state, finds it. Few arms are scanned,
+many are found by a structure that does not look at each of them; the policy does not know which, and both have the same
+distribution.
+
+==========================  ==============================  =========================  ==============================
+what is wanted              few arms                        many arms                  ``subject``, ``at``
+==========================  ==============================  =========================  ==============================
+softmax of scores           `softmax.SoftmaxScan`           `buckets.Buckets`          the scores, the rate
+argmax of growing indices   `indices.IndexScan`             `tournament.Tournament`    the policy's state, the step
+argmax of Gumbel draws      `gumbel.GumbelScan`             `gumbel.GumbelExceedance`  the policy's state, the step
+argmax of Beta draws        `beta.BetaScan`                 `beta.BetaExceedance`      the policy's state, the step
+exponential weights         `sum_tree.SumTree`              `sum_tree.SumTree`         the log-weights, the rate
+==========================  ==============================  =========================  ==============================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abex.kernels import single_dispatch
+
+
+@single_dispatch
+def draw(sampler: Any, subject: Any, at: float, rng: Any) -> int:
+    """The arm that the sampler finds for ``subject`` at this rate or step (kernel).
+
+    Parameters
+    ----------
+    sampler : record
+        Of one of the classes above.
+    subject : array or record
+        What is drawn from; the same at each call.
+    at : float
+        The rate, or the step.
+    rng : Generator
+        The policy's stream.
+    """
+    raise TypeError
+
+
+@single_dispatch
+def changed(sampler: Any, subject: Any, arm: int) -> None:
+    """What is known of an arm has changed: to be called after every observation of it (kernel)."""
+    raise TypeError

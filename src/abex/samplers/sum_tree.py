@@ -1,0 +1,143 @@
+r"""Exponential weights of many arms in a tree of sums: a draw and an update cost log K, not K.
+
+Leaf k holds :math:`e^{\beta(s_k-r)}`, s_k the score and r a reference; every inner node holds the sum of its two children,
+computed from them whenever one changes, so that no error accumulates. Walking down from the root with a uniform number
+below the total reaches leaf k with probability :math:`e^{\beta s_k}/\sum_j e^{\beta s_j}`, as a scan of all arms does. A
+log-weight moves by at most 2 a step, so the reference has to follow, and all leaves to be written anew, only once in hundreds of
+steps of one arm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.kernels import Scalars, kernel, rare_kernel
+from abex.samplers.interface import changed, draw
+from abex.schema import Rebuilt, Within, agree
+
+FARTHEST = 200.0  # log-weights that far from the reference move it
+
+
+class TreeClock(Scalars):
+    """What changes beside the tree."""
+
+    reference: Annotated[float, Within()]  # the score whose weight is 1
+
+
+class SumTree(NamedTuple):
+    """Weights ``exp(rate * (score - reference))`` and the sums above them."""
+
+    tree: Annotated[NDArray[np.float64], Rebuilt()]  # (2 size,), root at 1, leaf of arm k at size + k
+    clock: TreeClock
+    rate: float
+
+    def restored(self, state: Any, fresh: Any) -> SumTree:
+        """The weights follow from the scores."""
+        scores = state.losses if self.rate < 0.0 else state.scores
+        logs = self.rate * (scores - self.clock.reference)
+        agree(float(logs.max()) <= FARTHEST, "reference must be near the score of the largest weight")
+        tree = tree_of(logs, fresh.sampler.tree)
+        agree(
+            bool(tree[1] >= math.exp(-FARTHEST - 1.0)),
+            "reference must be near the score of the largest weight",
+        )
+        return self._replace(tree=tree)
+
+
+def tree_of(logs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The tree of the weights with these logarithms, in the size of another one."""
+    tree = np.zeros_like(like)
+    size = tree.size >> 1
+    different, which = np.unique(logs, return_inverse=True)
+    tree[size : size + logs.size] = np.array([math.exp(log) for log in different])[which]
+    while size > 1:  # all sums, as `add_up` writes them
+        tree[size >> 1 : size] = tree[size : 2 * size : 2] + tree[size + 1 : 2 * size : 2]
+        size >>= 1
+    return tree
+
+
+def new_sum_tree(n_arms: int, rate: float) -> SumTree:
+    """The tree of scores of 0."""
+    return SumTree(even_tree(n_arms), TreeClock(), rate)
+
+
+def even_tree(n_arms: int) -> NDArray[np.float64]:
+    """The sums of ``n_arms`` weights of 1."""
+    size = 1 << (n_arms - 1).bit_length()
+    tree = np.zeros(2 * size)
+    tree[size : size + n_arms] = 1.0
+    add_up(tree)
+    return tree
+
+
+@kernel
+def add_up(tree: Any) -> None:
+    """Write all sums."""
+    for node in range((tree.size >> 1) - 1, 0, -1):
+        tree[node] = tree[2 * node] + tree[2 * node + 1]
+
+
+@kernel
+def set_leaf(tree: Any, arm: int, weight: float) -> None:
+    """Write one weight and the sums above it."""
+    node = (tree.size >> 1) + arm
+    tree[node] = weight
+    node >>= 1
+    while node > 0:
+        tree[node] = tree[2 * node] + tree[2 * node + 1]
+        node >>= 1
+
+
+@kernel
+def find_leaf(tree: Any, rest: float) -> int:
+    """The arm at ``rest`` in the line of all weights; rounding never leads to one without weight."""
+    node = 1
+    while node < tree.size >> 1:
+        node *= 2
+        if rest >= tree[node] and tree[node + 1] > 0.0:
+            rest -= tree[node]
+            node += 1
+    return int(node - (tree.size >> 1))
+
+
+@draw.register(SumTree)
+@kernel
+def draw_from_tree(sampler: SumTree, scores: Any, at: float, rng: Any) -> int:
+    """An arm with probability proportional to ``exp(rate * scores[arm])``."""
+    return find_leaf(sampler.tree, rng.random() * sampler.tree[1])
+
+
+@kernel
+def weight_share(sampler: SumTree, arm: int) -> float:
+    """The probability of an arm."""
+    return sampler.tree[(sampler.tree.size >> 1) + arm] / sampler.tree[1]  # type: ignore[no-any-return]
+
+
+@changed.register(SumTree)
+@kernel
+def changed_in_tree(sampler: SumTree, scores: Any, arm: int) -> None:
+    """Write the weight of an arm; all of them where the scores have run away from the reference."""
+    above = sampler.rate * (scores[arm] - sampler.clock.reference)
+    if above > FARTHEST:
+        move_reference(sampler, scores)
+    else:
+        set_leaf(sampler.tree, arm, math.exp(above))
+        if sampler.tree[1] < math.exp(-FARTHEST):
+            move_reference(sampler, scores)
+
+
+@rare_kernel
+def move_reference(sampler: SumTree, scores: Any) -> None:
+    """Take the score of the largest weight as reference."""
+    top = scores[0]
+    for k in range(1, scores.size):
+        if sampler.rate * (scores[k] - top) > 0.0:
+            top = scores[k]
+    sampler.clock.reference = top
+    for k in range(scores.size):
+        sampler.tree[(sampler.tree.size >> 1) + k] = math.exp(sampler.rate * (scores[k] - top))
+    add_up(sampler.tree)
