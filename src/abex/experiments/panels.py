@@ -147,13 +147,14 @@ def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | No
     """Names at the ends of the lines; a line that ends above the picture has an arrow."""
     if not outcome.lines:
         return
-    end = max(float(xs(drawn, x)[-1]) for drawn in outcome.lines)
+    main = [drawn for drawn in outcome.lines if not drawn.line.plateau] or list(outcome.lines)
+    end = max(float(xs(drawn, x)[-1]) for drawn in main)  # full search goes on, and would squeeze all others
     axes.set_xlim(0.0, end)
     top = np.inf
     if limits is not None:
         axes.set_ylim(*limits)
         top = limits[1]
-    ends = [(drawn.label, float(drawn.mean[-1])) for drawn in outcome.lines]
+    ends = [(drawn.label, float(np.interp(end, xs(drawn, x), drawn.mean))) for drawn in outcome.lines]
     label_ends(
         axes, [end], [(f"{label} \u2191" if loss > top else label, [min(loss, top)]) for label, loss in ends]
     )

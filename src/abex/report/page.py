@@ -107,6 +107,9 @@ def figure_data(outcome: Outcome) -> dict[str, Any]:
             rows.append({name: _short(value) for name, value in row.items()})
     return {
         "kind": outcome.experiment.kind,
+        "wide": any(
+            drawn.line.plateau for drawn in outcome.lines
+        ),  # full search takes far longer than all others
         "loss": outcome.loss_name,
         "first": first.label if first else "",
         "axes": {x: x_name(outcome, x) for x in ("step", "seconds", "evaluations")},

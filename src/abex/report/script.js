@@ -144,7 +144,7 @@ for (const element of document.querySelectorAll("[data-figure]")) {
   const data = everything[element.dataset.figure];
   const boosting = data.kind === "boosting";
   const figure = { data, plot: element.querySelector(".plot"), bar: element.querySelector(".controls"), visible: false,
-    state: { hidden: new Set(), x: boosting ? "seconds" : "step", y: "loss", logX: !boosting, logY: !boosting } };
+    state: { hidden: new Set(), x: boosting ? "seconds" : "step", y: "loss", logX: !boosting || data.wide, logY: !boosting } };
   drawn.set(element.dataset.figure, figure);
   if (!data.lines.length) { figure.plot.textContent = "Nothing of this experiment has been computed yet."; continue; }
   controls(figure);
