@@ -211,8 +211,10 @@ def test_solvers_are_never_given_a_time_limit(monkeypatch):
 
 def test_what_decides_a_result_does_not_look_at_the_clock():
     package = Path(programs.__file__).parents[1]
-    for folder in ("graphs", "policies", "theory", "environments"):
+    for folder in ("graphs", "policies", "samplers", "theory", "environments"):
         for path in (package / folder).glob("*.py"):
+            if path.stem == "decision_ids":  # they tell when a decision was made, and decide nothing
+                continue
             tree = ast.parse(path.read_text())
             imported = {
                 name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names

@@ -14,6 +14,7 @@ from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.exp3 import loss_chances
 from abex.randomness import stream
+from abex.samplers.indices import IndexScan
 from abex.samplers.softmax import pick, softmax_weights
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
@@ -114,7 +115,7 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
     policy = KLUCB(c=3.0)
     for _ in range(200):
         n = int(rng.integers(2, 12))
-        state = policy._plain(Setting(n))
+        state = policy.start(Setting(n))._replace(sampler=IndexScan(np.zeros(n)))
         state.pulls[:] = rng.integers(1, 60, n)
         state.means[:] = np.round(rng.random(n) * state.pulls) / state.pulls
         t = int(rng.integers(3, 10_000))

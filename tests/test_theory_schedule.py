@@ -206,9 +206,9 @@ def test_the_policy_plays_this_schedule() -> None:
             slots = []
             for t in range(1, 701):
                 arm = policy.select(state, t, rng)
-                before = state.clock[5]
+                before = state.clock.explored
                 policy.update(state, t, arm, arm, 0.5, rng)
-                slots.append(bool(state.clock[5] > before))
+                slots.append(bool(state.clock.explored > before))
             expected = [position is not None for position in Schedule(5, c, alpha, rounding).positions(700)]
             assert slots == expected
 
@@ -224,10 +224,10 @@ def test_the_policy_plays_this_schedule_on_a_graph() -> None:
         slots = []
         for t in range(1, 501):
             arm = policy.select(state, t, rng)
-            before = state.clock[5]
+            before = state.clock.explored
             for seen in [*star[arm], arm]:
                 policy.update(state, t, arm, seen, 0.5, rng)
-            slots.append(bool(state.clock[5] > before))
+            slots.append(bool(state.clock.explored > before))
         covers = tuple(int(n) for n in state.covers if n > 0)
         assert np.sum(covers) == 5
         expected = [p is not None for p in Schedule(5, 0.4, 0.7, "carry", covers).positions(500)]

@@ -173,4 +173,5 @@ def _sentence(error: Any) -> str:
     if error["type"] == "missing":
         hint = "" if above else " (the keys of the experiment itself stand above the first [table])"
         return f"the key {where!r} is missing{hint}"
-    return f"{brief(where)}: {str(error['msg'])[0].lower()}{brief(str(error['msg'])[1:], 80)}, got {shown(error['input'])}"
+    reason = str(error["msg"])
+    return f"{brief(where)}: {reason[0].lower()}{brief(reason[1:], 80)}, got {brief(shown(error['input']), 40)}"
