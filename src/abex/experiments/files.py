@@ -174,4 +174,6 @@ def _sentence(error: Any) -> str:
         hint = "" if above else " (the keys of the experiment itself stand above the first [table])"
         return f"the key {where!r} is missing{hint}"
     reason = str(error["msg"])
-    return f"{brief(where)}: {reason[0].lower()}{brief(reason[1:], 80)}, got {brief(shown(error['input']), 40)}"
+    return (
+        f"{brief(where)}: {reason[0].lower()}{brief(reason[1:], 80)}, got {brief(shown(error['input']), 40)}"
+    )
