@@ -57,6 +57,7 @@ def test_bounds_are_checked_when_asked_for():
 def untried(tmp_path, monkeypatch):
     """Nothing has been tried yet, and nothing is remembered."""
     monkeypatch.setattr(abex.kernels.interfaces, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(abex.kernels.interfaces, "bounds_checked", lambda: False)
     for function in (usable, abex.kernels.interfaces.version_is_tested):
         function.cache_clear()
     yield tmp_path

@@ -341,6 +341,12 @@ def test_the_smallest_and_largest_numbers_are_no_accident(gap: float, eta: float
         explain(3, 10**6, gap, 8.0, 0.5, eta)
 
 
+def test_the_divergence_of_the_smallest_probabilities() -> None:
+    assert bernoulli_kl(5e-324, 1.0) == math.inf
+    assert bernoulli_kl(5e-324, 0.5) == pytest.approx(math.log(2.0))
+    assert bernoulli_kl(0.9, 1e-300) == pytest.approx(0.9 * math.log(0.9e300) + 0.1 * math.log(0.1))
+
+
 @settings(deadline=None, max_examples=200)
 @given(p=st.floats(0.0, 1.0), shift=st.floats(-12.0, 0.0), up=st.booleans())
 def test_the_divergence_keeps_its_digits(p: float, shift: float, up: bool) -> None:

@@ -9,11 +9,7 @@ from abex.kernels import kernel
 
 @kernel
 def _curvature(u: float) -> float:
-    r""":math:`u-\ln(1+u)\ge0`; near 0, with :math:`s=u/(2+u)`, from :math:`\ln(1+u)=2\,\mathrm{artanh}\,s`."""
-    if u <= -1.0:
-        return math.inf
-    if abs(u) > 0.1:
-        return u - math.log1p(u)
+    r""":math:`u-\ln(1+u)\ge0` near 0: with :math:`s=u/(2+u)`, from :math:`\ln(1+u)=2\,\mathrm{artanh}\,s`."""
     s = u / (2.0 + u)
     x = s * s
     series = 1.0 / 3.0 + x * (1.0 / 5.0 + x * (1.0 / 7.0 + x * (1.0 / 9.0 + x * (1.0 / 11.0 + x / 13.0))))
@@ -35,8 +31,15 @@ def bernoulli_kl(p: float, q: float) -> float:
     1.99...e-18
     """
     total = 0.0
-    for x, shift in ((p, q - p), (1.0 - p, p - q)):
-        total += x * _curvature(shift / x) if x > 0.0 else shift
+    for x, y, shift in ((p, q, q - p), (1.0 - p, 1.0 - q, p - q)):
+        if x <= 0.0:
+            total += shift
+        elif y <= 0.0:
+            total = math.inf
+        elif abs(shift) <= 0.1 * x:
+            total += x * _curvature(shift / x)
+        else:
+            total += shift - x * (math.log(y) - math.log(x))
     return total
 
 
