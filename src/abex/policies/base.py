@@ -116,7 +116,7 @@ class Policy(ABC, Generic[State]):
     probabilities: ClassVar[Any] = None
 
     def kernels(self, setting: Setting) -> Kernels:
-        """The kernels that play this setting; all variants of a policy have the same law."""
+        """The kernels by which this policy plays."""
         for kernel in (self.select, self.update):
             if inspect.ismethod(kernel):
                 raise UserError(

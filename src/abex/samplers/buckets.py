@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel
 from abex.randomness import below
-from abex.samplers.interface import changed, draw
+from abex.samplers.interface import changed, draw, unseen_first
 from abex.schema import Checked
 
 BUCKETS = 256
@@ -110,10 +110,7 @@ def new_buckets(observations: NDArray[np.float64], initial: float) -> Buckets:
     """Buckets for arms observed so often; arms never observed have the score ``initial``."""
     n = observations.size
     seen = observations > 0.0
-    order = np.concatenate([np.flatnonzero(~seen), np.flatnonzero(seen)]).astype(np.int32)
-    fresh = n - int(np.count_nonzero(seen))
-    place = np.zeros(n, np.int32)
-    place[order] = np.arange(n, dtype=np.int32)
+    order, place, fresh = unseen_first(observations)
     arms = np.zeros(BUCKETS + 2, np.int64)
     arms[TAIL], arms[FRESH] = n - fresh, fresh
     return Buckets(

@@ -19,7 +19,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from abex.kernels import single_dispatch
+
+
+def unseen_first(observations: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """The arms, those never observed first; where each stands in that order; how many were never observed.
+
+    >>> unseen_first(np.array([2.0, 0.0, 1.0]))
+    (array([1, 0, 2], dtype=int32), array([1, 0, 2], dtype=int32), 1)
+    """
+    seen = observations > 0.0
+    order = np.concatenate([np.flatnonzero(~seen), np.flatnonzero(seen)]).astype(np.int32)
+    place = np.zeros(order.size, np.int32)
+    place[order] = np.arange(order.size, dtype=np.int32)
+    return order, place, int(np.count_nonzero(~seen))
 
 
 @single_dispatch

@@ -36,7 +36,7 @@ from abex.samplers.indices import (
     level_of_rest,
     never_differ,
 )
-from abex.samplers.interface import changed, draw
+from abex.samplers.interface import changed, draw, unseen_first
 from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
@@ -81,16 +81,13 @@ def new_index_sampler(observations: NDArray[np.float64], few: int, together: int
     size = 1
     while size * together < n_arms:
         size *= 2
-    seen = observations > 0.0
-    order = np.concatenate([np.flatnonzero(~seen), np.flatnonzero(seen)]).astype(np.int32)
-    place = np.zeros(n_arms, np.int32)
-    place[order] = np.arange(n_arms, dtype=np.int32)
+    order, place, fresh = unseen_first(observations)
     return Tournament(
         nodes=np.tile([-1.0, 0.0, NEVER], (2 * size, 1)),
         order=order,
         place=place,
         stack=np.zeros(256, np.int64),
-        clock=TournamentClock(fresh=int(np.count_nonzero(~seen)), now=NEVER),
+        clock=TournamentClock(fresh=fresh, now=NEVER),
         together=together,
     )
 
