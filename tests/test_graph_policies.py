@@ -49,11 +49,11 @@ FACEBOOK = DATA / "facebook" / "0.edges"
 
 def test_elp_is_tuned_as_stated():
     graph = erdos_renyi(40, 0.1, seed=2)
-    state = ELP(independence=10).start(Setting(40, 10**6, graph.feedback()))
+    state = ELP(independence=10).start(Setting(40, 10**6, graph))
     beta = min(math.sqrt(math.log(40) / (3 * 10 * 10**6)), 1 / 80)
     assert state.step == pytest.approx(beta)
     assert state.mixing[0] == pytest.approx(beta * fractional_domination(graph).upper)
-    few = ELP(independence=10).start(Setting(40, 100, graph.feedback()))
+    few = ELP(independence=10).start(Setting(40, 100, graph))
     assert few.step == pytest.approx(1 / 80), "the cap 1/(2K)"
 
 
@@ -75,14 +75,14 @@ def test_ts_u_without_uniform_pulls_is_thompson_sampling():
 def test_the_information_ratio_is_right_and_no_other_pair_is_better():
     successes, failures = np.array([3.0, 5.0, 2.0, 1.0]), np.array([2.0, 3.0, 5.0, 1.0])
     graph = star(4)
-    state = IDSN(grid=400).start(Setting(4, None, graph.feedback()))
+    state = IDSN(grid=400).start(Setting(4, None, graph))
     state.successes[:], state.failures[:] = successes, failures
-    from abex.policies.ids import information_chances, shape_on_grid
+    from abex.policies.ids import information_probabilities, shape_on_grid
 
     for arm in range(4):
         shape_on_grid(state, arm)
     law = np.zeros(4)
-    information_chances(state, 1, law)
+    information_probabilities(state, 1, law)
     share, regret, gain = naive.information(
         successes, failures, naive.matrix(graph), 10**6, np.random.default_rng(0)
     )
@@ -105,40 +105,40 @@ def test_information_directed_sampling_never_stops_learning():
 def test_ucb_lp_observes_every_arm_as_often_as_its_phase_asks():
     graph, policy = erdos_renyi(12, 0.3, seed=5), UCBLP()
     horizon = 4000
-    state, rng = policy.start(Setting(12, horizon, graph.feedback())), stream(1, "play")
+    state, rng = policy.start(Setting(12, horizon, graph)), stream(1, "play")
     finished = 0
     for t in range(1, horizon + 1):
         arm = policy.select(state, t, rng)
         for seen in graph.out(arm):
             policy.update(state, t, arm, seen, float(rng.random() < 0.3 + 0.5 * (seen == 4)), rng)
-        if state.clock[0] > finished:
+        if state.clock.phase > finished:
             width = 4.0 ** -float(finished)
             wanted = math.ceil(2 * math.log(horizon * width) / width)
-            assert state.pulls[state.active].min() >= wanted
-            finished = state.clock[0]
+            assert state.observations[state.active].min() >= wanted
+            finished = state.clock.phase
     assert finished >= 2
     assert np.flatnonzero(state.active).tolist() == [4]
 
 
 def test_elimination_observes_the_arms_in_play_in_every_pass_and_keeps_the_best():
     graph, policy = erdos_renyi(12, 0.3, seed=5, directed=True), EliminationAlphaSample(delta=0.3)
-    state, rng = policy.start(Setting(12, None, graph.feedback())), stream(2, "play")
-    passes = state.clock[3]
+    state, rng = policy.start(Setting(12, None, graph)), stream(2, "play")
+    passes = state.clock.passes
     assert passes == math.ceil(2 * math.log(1 / 0.3) * 16)
     for t in range(1, 4000):
         arm = policy.select(state, t, rng)
-        assert arm in state.active[: state.clock[1]]
+        assert arm in state.active[: state.clock.active]
         for seen in graph.out(arm):
             policy.update(state, t, arm, seen, float(rng.random() < 0.3 + 0.5 * (seen == 4)), rng)
-        if state.clock[0] == 1:
-            assert state.pulls.min() >= passes - state.clock[3]
-    assert state.clock[0] > 1
-    assert 4 in state.active[: state.clock[1]]
+        if state.clock.phase == 1:
+            assert state.observations.min() >= passes - state.clock.passes
+    assert state.clock.phase > 1
+    assert 4 in state.active[: state.clock.active]
 
 
 def test_epsilon_greedy_lp_explores_only_where_the_program_says():
     graph = star(6)
-    state = EpsilonGreedyLP(c=5.1, d=0.5).start(Setting(6, None, graph.feedback()))
+    state = EpsilonGreedyLP(c=5.1, d=0.5).start(Setting(6, None, graph))
     assert state.cover.tolist() == pytest.approx([1, 0, 0, 0, 0, 0])
     assert state.rate == pytest.approx(5.1 * 1.0 / 0.25)
 
@@ -259,9 +259,9 @@ def test_a_graph_of_another_size_is_refused():
     with pytest.raises(UserError, match=r"graph must be a Graph, got list: see Graph\.from_edges"):
         simulate(UCB1(), Bernoulli([0.1, 0.2]), graph=[(0, 1)], horizon=10, replications=1)
     with pytest.raises(UserError, match="4 arms and the setting 3"):
-        Exp3SET(eta=0.1).start(Setting(3, 10, star(4).feedback()))
+        Exp3SET(eta=0.1).start(Setting(3, 10, star(4)))
     with pytest.raises(UserError, match="at most 200 arms"):
-        IDSN().start(Setting(300, 10, star(300).feedback()))
+        IDSN().start(Setting(300, 10, star(300)))
 
 
 def test_isolated_arms_and_several_components_are_legal():
@@ -269,7 +269,7 @@ def test_isolated_arms_and_several_components_are_legal():
     for policy in (ABE(c=1.0, alpha=0.5), ELP(), UCBLP()):
         for one in (graph, bandit(6)):
             curves = simulate(policy, SpecialArm(6), graph=one, horizon=50, replications=2, progress=False)
-            wrong = curves.checkpoints - curves.hits
+            wrong = curves.checkpoints - curves.optimal_pulls
             assert curves.regret == pytest.approx(0.25 * wrong)
             assert (wrong[0, :, -1] > 0).all(), "the special arm has to be found first"
 
@@ -301,7 +301,7 @@ def test_no_state_is_larger_than_linear():
         for policy in cls.examples():
             if name == "IDSN" or not cls.__module__.startswith("abex."):
                 continue
-            state = policy.start(Setting(graph.n_arms, 10_000, graph.feedback()))
+            state = policy.start(Setting(graph.n_arms, 10_000, graph))
             assert sum(leaf.nbytes for leaf in leaves(state)) < 100 * size, name
 
 

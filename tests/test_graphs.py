@@ -1,6 +1,7 @@
 """Graphs as values: where they come from, what they promise the simulator, how they change with time."""
 
 import gzip
+import json
 import math
 import os
 import pickle
@@ -16,6 +17,7 @@ from scipy.sparse import csr_array
 
 from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, UserError
 from abex.graphs import (
+    FeedbackGraph,
     bandit,
     cliques,
     complete,
@@ -25,7 +27,9 @@ from abex.graphs import (
     random_geometric,
     star,
 )
-from abex.graphs.feedback import as_changing, chance_seen, observers, reveal_changing, reveal_links
+from abex.graphs.feedback import Alone, is_drawn, observers, probability_seen, reveal, turn_of
+from abex.graphs.graph_json import read_graph, write_graph
+from abex.graphs.time_varying import graph_of_feedback
 from abex.randomness import counter_key
 
 DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -317,17 +321,84 @@ def test_the_questions_about_a_step_agree_with_its_graph(graph):
                 count = observers(record, t, arm, who)
                 assert who[count - 1] == arm
                 assert sorted(who[:count]) == sorted(now.into(arm))
-                assert chance_seen(record, t, arm, law) == pytest.approx(law[now.into(arm)].sum())
+                assert probability_seen(record, t, arm, law) == pytest.approx(law[now.into(arm)].sum())
 
 
 def test_a_fixed_graph_is_the_changing_one_that_does_not():
     graph = erdos_renyi(8, 0.3, 7, directed=True)
-    record, seen, same = as_changing(graph.feedback()), np.zeros(8, np.int64), np.zeros(8, np.int64)
+    record, seen, same = GraphSequence([graph]).feedback(), np.zeros(8, np.int64), np.zeros(8, np.int64)
+    probabilities = np.random.default_rng(1).dirichlet(np.ones(8))
+    assert turn_of(graph.links, 5) == turn_of(record, 5) == 0
+    assert not is_drawn(graph.links)
+    assert not is_drawn(record)
     for t in (1, 2, 99):
         for arm in range(8):
-            count = reveal_links(graph.links, t, arm, seen)
-            assert reveal_changing(record, t, arm, same) == count
-            assert seen[:count].tolist() == same[:count].tolist()
+            for ask in (reveal, observers):
+                count = ask(graph.links, t, arm, seen)
+                assert ask(record, t, arm, same) == count
+                assert seen[:count].tolist() == same[:count].tolist()
+            fixed, changing = (probability_seen(one, t, arm, probabilities) for one in (graph.links, record))
+            assert fixed == changing
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        star(5),
+        erdos_renyi(9, 0.3, seed=1, directed=True),
+        GraphSequence([star(5), cliques(1, 5), erdos_renyi(5, 0.5, seed=1, directed=True)]),
+        DropOut(star(5), keep=0.5),
+        DropOut(erdos_renyi(6, 0.4, seed=1, directed=True), keep=0.5),
+        ErdosRenyiEachStep(5, q=0.5),
+        ErdosRenyiEachStep(5, q=0.5, directed=True),
+    ],
+    ids=str,
+)
+def test_a_saved_graph_is_the_graph(graph):
+    key = np.uint64(7) if graph.varies else np.uint64(0)
+    again, its_key = read_graph(json.loads(json.dumps(write_graph(graph, key))), graph.n_arms)
+    assert (again, type(again)) == (graph, type(graph))
+    assert its_key == (
+        key if hasattr(graph.feedback(), "key") and not isinstance(graph, GraphSequence) else 0
+    )
+    assert again.period == graph.period
+    with np.errstate(over="ignore"):
+        assert all(again.at(t, its_key) == graph.at(t, key) for t in (1, 2, 3, 8))
+
+
+class _Everybody(FeedbackGraph):
+    """A graph of one's own that tells no more than it must: odd steps show all arms, even ones only the pulled one."""
+
+    varies = True
+    n_arms = 4
+    widest = 4
+    is_directed = False
+
+    @staticmethod
+    def reveal(feedback, t, arm, seen):
+        others = [k for k in range(4) if k != arm and t % 2 == 1]
+        seen[: len(others) + 1] = [*others, arm]
+        return len(others) + 1
+
+    def feedback(self, key=0):
+        return (4,)
+
+
+def test_a_graph_of_ones_own_can_be_looked_at():
+    graph = _Everybody()
+    assert graph.period is None
+    assert graph.at(1) == cliques(1, 4)
+    assert graph.at(2) == bandit(4)
+    with pytest.raises(UserError, match="a graph of kind _Everybody cannot be saved"):
+        write_graph(graph)
+
+
+def test_a_record_that_no_graph_makes_is_refused():
+    record = GraphSequence([star(3), star(3)]).feedback()
+    for wrong in (record._replace(keep=0.5), record._replace(paired=False)):
+        with pytest.raises(ValueError, match="the graph is damaged"):
+            graph_of_feedback(wrong)
+    assert graph_of_feedback(Alone(3)) == bandit(3)
 
 
 @pytest.mark.parametrize("directed", [False, True])

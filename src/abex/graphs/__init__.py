@@ -1,6 +1,5 @@
 """Feedback graphs: who is seen when an arm is pulled."""
 
-from abex.graphs.changing import DropOut, ErdosRenyiEachStep, GraphSequence
 from abex.graphs.generators import (
     bandit,
     cliques,
@@ -12,6 +11,7 @@ from abex.graphs.generators import (
     star,
 )
 from abex.graphs.graph import FeedbackGraph, Graph
+from abex.graphs.time_varying import DropOut, ErdosRenyiEachStep, GraphSequence
 
 __all__ = [
     "DropOut",

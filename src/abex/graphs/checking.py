@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Alone, Links, as_changing
+from abex.graphs.feedback import Alone, Changing
 
 
 def checked_feedback(record: Any, n_arms: int) -> Any:
@@ -19,30 +19,32 @@ def checked_feedback(record: Any, n_arms: int) -> Any:
     if isinstance(record, Alone):
         _demand(record.n_arms == n_arms, "it must have as many nodes as there are arms")
         return record
-    graph = as_changing(record)
-    _demand(_whole(graph.n_arms) and graph.n_arms == n_arms, "it must have as many nodes as there are arms")
-    _demand(_whole(graph.period) and graph.period >= 1, "it must have a period")
-    _demand(
-        type(graph.keep) is float and 0.0 <= graph.keep <= 1.0, "its edges must be there with a probability"
-    )
-    _demand(isinstance(graph.key, np.uint64), "its key must be a word of 64 bits")
-    _demand(type(graph.paired) is bool and type(graph.dense) is bool, "its kind must be given")
-    for start, arms in (graph[:2], graph[2:4]):
+    period = 1
+    if isinstance(record, Changing):
+        _demand(
+            _whole(record.n_arms) and record.n_arms == n_arms, "it must have as many nodes as there are arms"
+        )
+        _demand(_whole(record.period) and record.period >= 1, "it must have a period")
+        probability = type(record.keep) is float and 0.0 <= record.keep <= 1.0
+        _demand(probability, "its edges must be there with a probability")
+        _demand(isinstance(record.key, np.uint64), "its key must be a word of 64 bits")
+        _demand(type(record.paired) is bool and type(record.dense) is bool, "its kind must be given")
+        period = record.period
+    rows = ((record.out_start, record.out_arms), (record.in_start, record.in_arms))
+    for start, arms in rows:
         _demand(start.dtype == np.int64 and arms.dtype == np.int32, "its rows must be whole numbers")
-    if graph.dense:
-        _demand(graph.period == 1, "a graph of all pairs does not take turns")
-        _demand(graph.out_arms.size == 0 and graph.in_arms.size == 0, "a graph of all pairs stores no edges")
+    if isinstance(record, Changing) and record.dense:
+        _demand(period == 1, "a graph of all pairs does not take turns")
+        _demand(all(arms.size == 0 for _, arms in rows), "a graph of all pairs stores no edges")
     else:
-        _demand(graph.period * n_arms * n_arms < 2**63, "it must not be larger than any machine")
-        turn, row, arm = _edges(graph.out_start, graph.out_arms, n_arms, graph.period)
+        _demand(period * n_arms * n_arms < 2**63, "it must not be larger than any machine")
+        turn, row, arm = _edges(record.out_start, record.out_arms, n_arms, period)
         seen = (turn * n_arms + row) * n_arms + arm
-        turn, row, arm = _edges(graph.in_start, graph.in_arms, n_arms, graph.period)
+        turn, row, arm = _edges(record.in_start, record.in_arms, n_arms, period)
         seers = np.sort((turn * n_arms + arm) * n_arms + row)
         _demand(np.array_equal(seen, seers), "who is seen and who sees must be the same edges")
-    for array in (graph.out_start, graph.out_arms, graph.in_start, graph.in_arms):
+    for array in (*rows[0], *rows[1]):
         array.setflags(write=False)
-    if isinstance(record, Links) and np.array_equal(graph.out_arms, graph.in_arms):
-        return Links(*record[:2], *record[:2])  # one copy of an undirected graph, as `Graph` keeps it
     return record
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from abex.divergence import bernoulli_kl
 from abex.errors import UserError, real_number
+from abex.extras import needed
 from abex.graphs.covers import (
     greedy_acyclic_set,
     greedy_clique_cover,
@@ -137,7 +138,8 @@ def regret_lower_bound(graph: Graph, means: Any, effort: float = EFFORT) -> Cove
 
 def _clique_rows(graph: Graph) -> Any:
     """A sparse 0-1 matrix whose rows are cliques that together hold every edge; each is grown greedily."""
-    from scipy.sparse import csr_array
+    with needed():
+        from scipy.sparse import csr_array
 
     known = [set(graph.out(arm)[:-1].tolist()) for arm in range(graph.n_arms)]
     open_edges = [{other for other in near if other > arm} for arm, near in enumerate(known)]
@@ -161,7 +163,8 @@ def _clique_rows(graph: Graph) -> Any:
 
 
 def _has_cycle(graph: Graph) -> bool:
-    from scipy.sparse.csgraph import connected_components
+    with needed():
+        from scipy.sparse.csgraph import connected_components
 
     count, _ = connected_components(graph.to_scipy(), directed=True, connection="strong")
     return bool(count < graph.n_arms)

@@ -1,8 +1,9 @@
-"""What a pull reveals, as kernels: a feedback record and ``reveal(feedback, t, arm, seen) -> count``.
+"""What a pull reveals, as kernels over a feedback record.
 
-`reveal` writes the observed arms of step t into ``seen``, the pulled arm last, and says how many they are.
-Policies that must know the graph hold it as a `Changing` record, whatever it is, and ask it with `observers`
-and `chance_seen`: one record, so that each policy is written once for fixed and for changing graphs.
+The simulator asks ``reveal(feedback, t, arm, seen) -> count``: the arms observed at step t, the pulled arm last, and how many.
+A policy that must know the graph holds the same record and also asks who would have revealed an arm (`observers`)
+and with what probability it is observed (`probability_seen`). There is one record for a fixed graph, `Links`, and one for graphs
+that change, `Changing`; each kernel is written for both, and a policy does not know which it has.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import kernel, single_dispatch
 from abex.randomness import GOLDEN, mix, uniform_at
+
+Floats = NDArray[np.float64]
 
 
 class Alone(NamedTuple):
@@ -32,7 +35,7 @@ class Links(NamedTuple):
 
 
 class Changing(NamedTuple):
-    """Graphs that take turns, and whose edges may be absent at random; `Links` is the case of one graph kept whole."""
+    """Graphs that take turns, or a graph whose edges are there at random at each step."""
 
     out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at turn_of(t) * (K + 1)
     out_arms: NDArray[np.int32]
@@ -46,49 +49,120 @@ class Changing(NamedTuple):
     dense: bool  # every pair is an edge: no rows are stored
 
 
-def as_changing(feedback: Any) -> Changing:
-    """Any feedback record as the one that policies hold; arrays are shared."""
-    if isinstance(feedback, Changing):
-        return feedback
-    if isinstance(feedback, Alone):
-        start = np.arange(feedback.n_arms + 1, dtype=np.int64)
-        arms = np.arange(feedback.n_arms, dtype=np.int32)
-        feedback = Links(start, arms, start, arms)
-    n_arms = int(feedback.out_start.size) - 1
-    rows = (feedback.out_start, feedback.out_arms, feedback.in_start, feedback.in_arms)
-    return Changing(*rows, n_arms, 1, 1.0, np.uint64(0), True, False)
+Feedback = Links | Changing
 
 
-def changes(record: Changing) -> bool:
-    """Whether the graph at step t depends on t."""
-    return record.period > 1 or record.keep < 1.0
+@single_dispatch
+def reveal(feedback: Any, t: int, arm: int, seen: Any) -> int:
+    """The arms that a pull of ``arm`` reveals at step t into ``seen``, itself last; returns their number (kernel)."""
+    raise TypeError
 
 
+@single_dispatch
+def observers(graph: Any, t: int, arm: int, who: Any) -> int:
+    """The arms that would reveal ``arm`` at step t into ``who``, itself last; returns their number (kernel)."""
+    raise TypeError
+
+
+@single_dispatch
+def probability_seen(graph: Any, t: int, arm: int, probabilities: Any) -> float:
+    """Probability that ``arm`` is observed at step t when the pull has the distribution ``probabilities`` (kernel)."""
+    raise TypeError
+
+
+@single_dispatch
+def turn_of(graph: Any, t: int) -> int:
+    """Which of the graphs that take turns is in force at step t = 1, 2, ... (kernel)."""
+    raise TypeError
+
+
+@single_dispatch
+def is_drawn(graph: Any) -> bool:
+    """Whether edges are there at random at each step (kernel)."""
+    raise TypeError
+
+
+# -- bandit feedback -------------------------------------------------------------------------------
+
+
+@reveal.register(Alone)
 @kernel
-def reveal_alone(feedback: Any, t: int, arm: int, seen: Any) -> int:
+def reveal_alone(feedback: Alone, t: int, arm: int, seen: Any) -> int:
     """The pulled arm."""
     seen[0] = arm
     return 1
 
 
+# -- a fixed graph ---------------------------------------------------------------------------------
+
+
 @kernel
-def reveal_links(feedback: Any, t: int, arm: int, seen: Any) -> int:
-    """The closed out-neighbourhood of the pulled arm."""
-    first = feedback.out_start[arm]
-    count = int(feedback.out_start[arm + 1] - first)
+def copy_list(start: Any, arms: Any, which: int, out: Any) -> int:
+    """One of the lists that stand behind each other in ``arms``, into ``out``; returns its length."""
+    first = start[which]
+    count = int(start[which + 1] - first)
     for j in range(count):
-        seen[j] = feedback.out_arms[first + j]
+        out[j] = arms[first + j]
     return count
 
 
+@reveal.register(Links)
 @kernel
-def turn_of(graph: Any, t: int) -> int:
-    """Which of the graphs is in force at step t = 1, 2, ..."""
+def reveal_links(feedback: Links, t: int, arm: int, seen: Any) -> int:
+    """The closed out-neighbourhood of the pulled arm."""
+    return copy_list(feedback.out_start, feedback.out_arms, arm, seen)
+
+
+@observers.register(Links)
+@kernel
+def observers_in_links(graph: Links, t: int, arm: int, who: Any) -> int:
+    """The closed in-neighbourhood."""
+    return copy_list(graph.in_start, graph.in_arms, arm, who)
+
+
+@probability_seen.register(Links)
+@kernel
+def probability_seen_in_links(graph: Links, t: int, arm: int, probabilities: Floats) -> float:
+    """The probabilities of the closed in-neighbourhood."""
+    total = 0.0
+    for j in range(graph.in_start[arm], graph.in_start[arm + 1]):
+        total += probabilities[graph.in_arms[j]]
+    return total
+
+
+@turn_of.register(Links)
+@kernel
+def turn_of_links(graph: Links, t: int) -> int:
+    """There is one graph."""
+    return 0
+
+
+@is_drawn.register(Links)
+@kernel
+def are_links_drawn(graph: Links) -> bool:
+    """All edges are there."""
+    return False
+
+
+# -- graphs that change ----------------------------------------------------------------------------
+
+
+@turn_of.register(Changing)
+@kernel
+def turn_of_changing(graph: Changing, t: int) -> int:
+    """Step by step, then again from the first."""
     return 0 if graph.period == 1 else int((t - 1) % graph.period)  # a division costs as much as ten sums
 
 
+@is_drawn.register(Changing)
 @kernel
-def there(graph: Any, t: int, source: int, target: int) -> bool:
+def is_changing_drawn(graph: Changing) -> bool:
+    """Unless every edge is kept."""
+    return graph.keep < 1.0
+
+
+@kernel
+def there(graph: Changing, t: int, source: int, target: int) -> bool:
     """Whether an edge of the graph is present at step t; the same answer whoever asks."""
     if graph.keep >= 1.0 or source == target:
         return True
@@ -98,61 +172,58 @@ def there(graph: Any, t: int, source: int, target: int) -> bool:
 
 
 @kernel
-def reveal_changing(feedback: Any, t: int, arm: int, seen: Any) -> int:
-    """The closed out-neighbourhood of the pulled arm at step t."""
-    count = 0
-    if feedback.dense:
-        for other in range(feedback.n_arms):
-            if other != arm and there(feedback, t, arm, other):
-                seen[count] = other
-                count += 1
-        seen[count] = arm
-        return count + 1
-    row = turn_of(feedback, t) * (feedback.n_arms + 1) + arm
-    for j in range(feedback.out_start[row], feedback.out_start[row + 1]):
-        other = feedback.out_arms[j]
-        if there(feedback, t, arm, other):
-            seen[count] = other
-            count += 1
-    return count
-
-
-@kernel
-def observers(graph: Any, t: int, arm: int, who: Any) -> int:
-    """The arms that would reveal ``arm`` at step t into ``who``, itself last; returns their number."""
+def neighbours(
+    graph: Changing, start: NDArray[np.int64], arms: NDArray[np.int32], t: int, arm: int, out: bool, who: Any
+) -> int:
+    """The closed out- or in-neighbourhood of ``arm`` at step t, of which ``start`` and ``arms`` are the rows."""
     count = 0
     if graph.dense:
         for other in range(graph.n_arms):
-            if other != arm and there(graph, t, other, arm):
+            if other != arm and (there(graph, t, arm, other) if out else there(graph, t, other, arm)):
                 who[count] = other
                 count += 1
         who[count] = arm
         return count + 1
-    row = turn_of(graph, t) * (graph.n_arms + 1) + arm
-    for j in range(graph.in_start[row], graph.in_start[row + 1]):
-        other = graph.in_arms[j]
-        if there(graph, t, other, arm):
+    row = turn_of_changing(graph, t) * (graph.n_arms + 1) + arm
+    for j in range(start[row], start[row + 1]):
+        other = arms[j]
+        if there(graph, t, arm, other) if out else there(graph, t, other, arm):
             who[count] = other
             count += 1
     return count
 
 
+@reveal.register(Changing)
 @kernel
-def chance_seen(graph: Any, t: int, arm: int, chances: Any) -> float:
-    """Probability that ``arm`` is observed at step t when the pull has the law ``chances``."""
+def reveal_changing(feedback: Changing, t: int, arm: int, seen: Any) -> int:
+    """The closed out-neighbourhood of the pulled arm at step t."""
+    return neighbours(feedback, feedback.out_start, feedback.out_arms, t, arm, True, seen)
+
+
+@observers.register(Changing)
+@kernel
+def observers_in_changing(graph: Changing, t: int, arm: int, who: Any) -> int:
+    """The closed in-neighbourhood at step t."""
+    return neighbours(graph, graph.in_start, graph.in_arms, t, arm, False, who)
+
+
+@probability_seen.register(Changing)
+@kernel
+def probability_seen_in_changing(graph: Changing, t: int, arm: int, probabilities: Floats) -> float:
+    """The probabilities of the closed in-neighbourhood at step t."""
     total = 0.0
     if graph.dense:
         for other in range(graph.n_arms):
             if there(graph, t, other, arm):
-                total += chances[other]
+                total += probabilities[other]
         return total
-    row = turn_of(graph, t) * (graph.n_arms + 1) + arm
+    row = turn_of_changing(graph, t) * (graph.n_arms + 1) + arm
     if graph.keep >= 1.0:
         for j in range(graph.in_start[row], graph.in_start[row + 1]):
-            total += chances[graph.in_arms[j]]
+            total += probabilities[graph.in_arms[j]]
         return total
     for j in range(graph.in_start[row], graph.in_start[row + 1]):
         other = graph.in_arms[j]
         if there(graph, t, other, arm):
-            total += chances[other]
+            total += probabilities[other]
     return total

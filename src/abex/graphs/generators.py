@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, real_number, whole_number
+from abex.extras import needed
 from abex.graphs.graph import Graph
-from abex.graphs.rows import MOST_ARMS
 from abex.kernels import fast, kernel
+from abex.parameters import MOST_ARMS
 from abex.randomness import below, stream
 from abex.reading import check_size
 
@@ -99,7 +100,8 @@ def planted_partition(groups: int, size: int, q_in: float, q_out: float, seed: i
 
 def random_geometric(n: int, radius: float, seed: int = 0) -> Graph:
     """Arms are uniform points of the unit square; those at most ``radius`` apart are joined."""
-    from scipy.spatial import cKDTree
+    with needed():
+        from scipy.spatial import cKDTree
 
     n, radius = _number_of_arms("n", n), real_number("radius", radius, least=0.0)
     check_size(

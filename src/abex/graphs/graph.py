@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, whole_number
+from abex.extras import needed
+from abex.graphs.compressed_rows import compress, same_rows
 from abex.graphs.feedback import Links, reveal_links
-from abex.graphs.rows import MOST_ARMS, compress, same_rows
+from abex.parameters import MOST_ARMS
 
 NO_KEY = np.uint64(0)
 
@@ -44,9 +46,21 @@ class FeedbackGraph(ABC):
     def is_directed(self) -> bool:
         """Whether an edge may be there without its reverse."""
 
+    @property
+    def period(self) -> int | None:
+        """How many graphs take turns; None if a graph is drawn at each step."""
+        return None if self.varies else 1
+
     @abstractmethod
     def feedback(self, key: np.uint64 = NO_KEY) -> Any:
         """The record that `reveal` reads; graphs drawn at random are named by ``key``."""
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
+        record, seen = self.feedback(key), np.zeros(self.widest, np.int64)
+        shown = [seen[: self.reveal(record, t, arm, seen)].copy() for arm in range(self.n_arms)]
+        sources = np.repeat(np.arange(self.n_arms), [arms.size for arms in shown])
+        return Graph.from_edges((sources, np.concatenate(shown)), self.n_arms, directed=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +131,7 @@ class Graph(FeedbackGraph):
         non-negative whole numbers, or any words with ``ids="words"``; arms follow their order and `labels`
         keeps them. A damaged line is an error that names it.
         """
-        from abex.graphs.files import read_edges
+        from abex.graphs.edge_lists import read_edges
 
         labels, sources, targets = read_edges(Path(path), ids)
         return cls.from_edges((sources, targets), labels.size, directed=directed, labels=labels)
@@ -165,6 +179,10 @@ class Graph(FeedbackGraph):
         """The rows themselves."""
         return self.links
 
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph itself, at every step."""
+        return self
+
     # -- a person's questions -------------------------------------------------------------------------
 
     @property
@@ -210,17 +228,35 @@ class Graph(FeedbackGraph):
 
     def to_scipy(self) -> Any:
         """The closed neighbourhoods as a SciPy CSR array of ones: entry (u, v) if pulling u shows v."""
-        from scipy.sparse import csr_array
+        with needed():
+            from scipy.sparse import csr_array
 
         ones = np.ones(self.links.out_arms.size)
         return csr_array((ones, self.links.out_arms, self.links.out_start), shape=(self.n_arms, self.n_arms))
+
+    def to_networkx(self) -> Any:
+        """A NetworkX graph, or digraph if this one is directed; its nodes are the labels, or the arms where there are none.
+
+        >>> sorted(Graph.from_edges([(0, 1), (1, 2)], 3).to_networkx().edges)
+        [(0, 1), (1, 2)]
+        """
+        with needed():
+            import networkx
+
+        nodes = range(self.n_arms) if self.labels is None else self.labels.tolist()
+        graph = networkx.DiGraph() if self.is_directed else networkx.Graph()
+        graph.add_nodes_from(nodes)
+        graph.add_edges_from(
+            (nodes[u], nodes[v]) for u, v in zip(*map(np.ndarray.tolist, self.pairs()), strict=True)
+        )
+        return graph
 
     def summary(self, effort: float = 5.0) -> str:
         """A page for a person: size, components, degrees, and the quantities that govern regret.
 
         ``effort`` is the work in all, about as many seconds of CPU; the page depends on the graph and on it alone.
         """
-        from abex.graphs.summary import describe
+        from abex.graphs.description import describe
 
         return describe(self, effort)
 
@@ -249,6 +285,11 @@ class Graph(FeedbackGraph):
     def __repr__(self) -> str:
         kind = "directed" if self.is_directed else "undirected"
         return f"<Graph: {self.n_arms} arms, {self.n_edges} {kind} edges>"
+
+    def _repr_html_(self) -> str:
+        from abex.graphs.drawing import page_of
+
+        return page_of(self)
 
 
 def as_graph(graph: Any) -> Any:

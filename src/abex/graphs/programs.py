@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.extras import needed
 
 EFFORT = 20.0  # about seconds of CPU
 UNIT = 2e8  # entries that the steps of a solver look at in a unit of effort
@@ -74,8 +75,8 @@ def certified(matrix: Any, demand: Any, cost: Any, weights: Any, packing: Any, m
     """Scale both solutions to feasibility: then weak duality proves the interval."""
     weights, packing = np.maximum(weights, 0.0), np.maximum(packing, 0.0)
     reached = matrix @ weights
-    needed = demand > 0.0
-    scale = np.max(demand[needed] / reached[needed], initial=0.0) if needed.any() else 0.0
+    demanded = demand > 0.0
+    scale = np.max(demand[demanded] / reached[demanded], initial=0.0) if demanded.any() else 0.0
     load = matrix.T @ packing
     priced = cost > 0.0
     packing = np.where(matrix @ (~priced * 1.0) > 0.0, 0.0, packing)  # a free arm covers these rows
@@ -87,7 +88,8 @@ def certified(matrix: Any, demand: Any, cost: Any, weights: Any, packing: Any, m
 
 
 def _highs(matrix: Any, demand: Any, cost: Any, steps: int) -> tuple[Any, Any] | None:
-    from scipy.optimize import linprog
+    with needed():
+        from scipy.optimize import linprog
 
     if steps < 1:
         return None
@@ -103,15 +105,16 @@ def _highs(matrix: Any, demand: Any, cost: Any, steps: int) -> tuple[Any, Any] |
 
 def _gradients(matrix: Any, demand: Any, cost: Any, steps: int) -> tuple[Any, Any]:
     """The program in the variables cost * z and demand * y, without what costs nothing or is covered for nothing."""
-    from scipy.sparse import diags_array
+    with needed():
+        from scipy.sparse import diags_array
 
-    free, needed = cost <= 0.0, demand > 0.0
-    needed &= ~((matrix @ (free * 1.0)) > 0.0)
-    scaled = diags_array(1.0 / demand[needed]) @ matrix[needed][:, ~free] @ diags_array(1.0 / cost[~free])
+    free, demanded = cost <= 0.0, demand > 0.0
+    demanded &= ~((matrix @ (free * 1.0)) > 0.0)
+    scaled = diags_array(1.0 / demand[demanded]) @ matrix[demanded][:, ~free] @ diags_array(1.0 / cost[~free])
     cover, pack = _saddle_point(scaled.tocsr(), steps)
     weights, packing = np.zeros(cost.size), np.zeros(demand.size)
     weights[~free] = cover / cost[~free]
-    packing[needed] = pack / demand[needed]
+    packing[demanded] = pack / demand[demanded]
     weights[free] = demand.max() / matrix.data.min()  # enough for every row, and it costs nothing
     return weights, packing
 

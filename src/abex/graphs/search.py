@@ -1,8 +1,8 @@
 r"""The smallest cover or the largest packing of a 0-1 matrix, by branch and bound within a budget of work.
 
-A *cover* is a set of columns that meets every row, a *packing* one that meets no row twice. Each part of the search is
+A *cover* is a set of columns that meets every row, a *packing* one that meets no row twice. Each subproblem is
 bounded by its linear program (HiGHS), an arm is fixed where its reduced cost proves that the best set known cannot
-be beaten otherwise, and the part is split at an arm of which the program takes about a half.
+be beaten otherwise, and the subproblem is split at an arm of which the program takes about a half.
 
 The budget is counted in steps of the simplex method, each as dear as the matrix is large: the answer depends on the
 matrix and the budget alone, never on the clock or on what else the machine does.
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.extras import needed
 from abex.graphs.programs import simplex_steps
 
 HAIR = 1e-6  # how far a linear program may be from the number that it means
@@ -29,7 +30,7 @@ class Found(NamedTuple):
     bound: float
 
 
-class _Part(NamedTuple):
+class _Subproblem(NamedTuple):
     """Sets that hold the arms with ``least`` 1 and none with ``most`` 0; their cost is at least ``bound``."""
 
     bound: float
@@ -54,17 +55,17 @@ def _search(rows: Any, sign: float, best: float, effort: float) -> tuple[NDArray
     rows, columns = rows.tocsr(), rows.tocsc()
     n_arms = rows.shape[1]
     left, found = simplex_steps(rows, effort), None
-    open_parts = [_Part(-math.inf, np.zeros(n_arms), np.ones(n_arms))]
-    while open_parts and left > 0:
-        part = open_parts.pop()
-        if part.bound >= best:
+    open_problems = [_Subproblem(-math.inf, np.zeros(n_arms), np.ones(n_arms))]
+    while open_problems and left > 0:
+        problem = open_problems.pop()
+        if problem.bound >= best:
             continue
-        answer = _relaxed(rows, sign, part, left)
+        answer = _relaxed(rows, sign, problem, left)
         left -= answer.nit + EACH
         if answer.status == 2:  # no such set
             continue
         if answer.status != 0:
-            open_parts.append(part)
+            open_problems.append(problem)
             break
         candidate = (_rounded_cover if sign > 0.0 else _rounded_packing)(rows, columns, answer.x)
         if sign * candidate.size < best:
@@ -73,28 +74,29 @@ def _search(rows: Any, sign: float, best: float, effort: float) -> tuple[NDArray
         if bound >= best:
             continue
         slack = best - 1.0 + HAIR - answer.fun  # what a better set may cost more than the program
-        most = np.where(answer.lower.marginals > slack, part.least, part.most)
-        least = np.where(answer.upper.marginals < -slack, part.most, part.least)
+        most = np.where(answer.lower.marginals > slack, problem.least, problem.most)
+        least = np.where(answer.upper.marginals < -slack, problem.most, problem.least)
         halves = np.where(most > least, np.abs(answer.x - 0.5), np.inf)
         arm = int(np.argmin(halves))
         if halves[arm] >= 0.5 - HAIR:
             continue  # the program's own solution is a set, and has been taken
         for value in (0.0, 1.0):  # the second is searched first
-            child = _Part(bound, least.copy(), most.copy())
+            child = _Subproblem(bound, least.copy(), most.copy())
             child.least[arm] = child.most[arm] = value
-            open_parts.append(child)
-    return found, min((part.bound for part in open_parts), default=best)
+            open_problems.append(child)
+    return found, min((problem.bound for problem in open_problems), default=best)
 
 
-def _relaxed(rows: Any, sign: float, part: _Part, steps: int) -> Any:
-    from scipy.optimize import linprog
+def _relaxed(rows: Any, sign: float, problem: _Subproblem, steps: int) -> Any:
+    with needed():
+        from scipy.optimize import linprog
 
     ones = np.ones(rows.shape[0])
     return linprog(
         np.full(rows.shape[1], sign),
         A_ub=-sign * rows,
         b_ub=-sign * ones,
-        bounds=np.column_stack([part.least, part.most]),
+        bounds=np.column_stack([problem.least, problem.most]),
         method="highs",
         options={"maxiter": max(1, steps)},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from abex.errors import UserError, real_number
+from abex.extras import needed
 from abex.graphs.covers import greedy_clique_cover
 from abex.graphs.exact import acyclic_number, domination_number, fractional_domination, independence_number
 from abex.graphs.graph import Graph
@@ -14,7 +15,8 @@ LARGE = 20_000  # arms beyond which only linear-time bounds are shown
 
 def describe(graph: Graph, effort: float) -> str:
     """Size, components, degrees and bounds, a line each."""
-    from scipy.sparse.csgraph import connected_components
+    with needed():
+        from scipy.sparse.csgraph import connected_components
 
     answered = graph.mutual().n_edges
     ordered = int(graph.links.out_arms.size) - graph.n_arms

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_ARMS = 2**31 - 1  # arms are stored in 32 bits
-
-Rows = tuple[NDArray[np.int64], NDArray[np.int32]]
+CompressedRows = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
-def compress(sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int) -> Rows:
-    """Rows of distinct targets in increasing order, each row closed by its own arm.
+def compress(sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int) -> CompressedRows:
+    """CompressedRows of distinct targets in increasing order, each row closed by its own arm.
 
     >>> start, arms = compress(np.array([0, 2, 0, 0]), np.array([2, 1, 1, 0]), 3)
     >>> start.tolist(), arms.tolist()

@@ -13,39 +13,53 @@ from typing import Any
 import numpy as np
 
 from abex.errors import UserError, real_number, whole_number
-from abex.graphs.feedback import Changing, Links, as_changing, reveal_changing
+from abex.graphs.feedback import Alone, Changing, Links, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph
-from abex.graphs.rows import MOST_ARMS
 from abex.kernels import fast, kernel
+from abex.parameters import MOST_ARMS
 
 
 class _Changing(FeedbackGraph):
     varies = True
     reveal = staticmethod(reveal_changing)
 
-    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
-        """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
-        return graph_at(self.feedback(key), whole_number("t", t, least=1))
 
-
-def graph_at(feedback: Any, t: int) -> Graph:
-    """The graph that a feedback record stands for at step t."""
-    record = as_changing(feedback)
-    if record.keep >= 1.0 and not record.dense:
-        rows = slice(first := (t - 1) % record.period * (record.n_arms + 1), first + record.n_arms + 1)
-        out, into = record.out_start[rows], record.in_start[rows]
-        out_arms, in_arms = record.out_arms[out[0] : out[-1]], record.in_arms[into[0] : into[-1]]
-        return Graph(Links(out - out[0], out_arms, into - into[0], in_arms))
-    n = record.n_arms
-    seen = np.empty(n, dtype=np.int32)
+def drawn_graph(record: Changing, t: int) -> Graph:
+    """The graph that is drawn at step t."""
+    seen = np.empty(record.n_arms, dtype=np.int32)
     count = fast(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
     sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     fast(collect)(record, t, seen, sources, targets)
-    return Graph.from_edges((sources, targets), n, directed=True)
+    return Graph.from_edges((sources, targets), record.n_arms, directed=True)
+
+
+def graph_of_feedback(record: Any) -> FeedbackGraph:
+    """The graph that made a feedback record, but for its key; raises ValueError where none of ours did."""
+    if isinstance(record, Alone):
+        return Graph.from_edges([], record.n_arms)
+    if isinstance(record, Links):
+        return Graph(record)
+    if record.dense:
+        return ErdosRenyiEachStep(record.n_arms, record.keep, directed=not record.paired)
+    graphs = [_turn(record, turn) for turn in range(record.period)]
+    made: FeedbackGraph = GraphSequence(graphs)
+    if record.keep < 1.0 and record.period == 1:
+        made = DropOut(graphs[0], record.keep)
+    if record.paired == made.is_directed or (record.keep < 1.0 and record.period > 1):
+        raise ValueError("the graph is damaged: its edges must come and go as those of a DropOut")
+    return made
+
+
+def _turn(record: Changing, turn: int) -> Graph:
+    """One of the graphs that take turns."""
+    rows = slice(first := turn * (record.n_arms + 1), first + record.n_arms + 1)
+    out, into = record.out_start[rows], record.in_start[rows]
+    out_arms, in_arms = record.out_arms[out[0] : out[-1]], record.in_arms[into[0] : into[-1]]
+    return Graph(Links(out - out[0], out_arms, into - into[0], in_arms))
 
 
 @kernel
-def collect(feedback: Any, t: int, seen: Any, sources: Any, targets: Any) -> int:
+def collect(feedback: Changing, t: int, seen: Any, sources: Any, targets: Any) -> int:
     """All edges of step t into the two arrays if they have room; returns their number."""
     total = 0
     for arm in range(feedback.n_arms):
@@ -90,6 +104,15 @@ class GraphSequence(_Changing):
     def is_directed(self) -> bool:
         """Whether one of the graphs is directed."""
         return any(graph.is_directed for graph in self.graphs)
+
+    @property
+    def period(self) -> int:
+        """Number of graphs."""
+        return len(self.graphs)
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph whose turn is step t = 1, 2, ..."""
+        return self.graphs[(whole_number("t", t, least=1) - 1) % len(self.graphs)]
 
     def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
         """The rows of all graphs, one after the other."""
@@ -136,6 +159,16 @@ class DropOut(_Changing):
         """As the base."""
         return self.base.is_directed
 
+    @property
+    def period(self) -> int | None:
+        """None: drawn at each step, unless every edge is kept."""
+        return 1 if self.keep >= 1.0 else None
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
+        t = whole_number("t", t, least=1)
+        return self.base if self.keep >= 1.0 else drawn_graph(self.feedback(key), t)
+
     def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
         """The rows of the base and the key of the draws."""
         return Changing(
@@ -175,6 +208,15 @@ class ErdosRenyiEachStep(_Changing):
     def is_directed(self) -> bool:
         """Whether the two directions of a pair are drawn apart."""
         return self.directed
+
+    @property
+    def period(self) -> int | None:
+        """None: drawn at each step, unless every pair is always joined."""
+        return 1 if self.q >= 1.0 else None
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
+        return drawn_graph(self.feedback(key), whole_number("t", t, least=1))
 
     def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
         """No rows, and the key of the draws."""
