@@ -19,8 +19,10 @@ import tracemalloc
 import numba
 import numpy as np
 
-from abex.boosting.fitting import Recipe, first_weights, start_fit
-from abex.boosting.stages import PRODUCT, TREE
+from abex.boosting.booster import new_booster
+from abex.boosting.parameters import BoostingParameters
+from abex.boosting.weak_learners import PRODUCT, TREE
+from abex.boosting.weights import first_weights
 from abex.datasets import load
 from abex.policies import Uniform
 from abex.randomness import stream
@@ -54,16 +56,17 @@ def main() -> None:
 
 def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     signs = np.where(y[:, None] == np.unique(y), 1, -1).astype(np.int8)
-    begin(X, signs, Recipe(policy=Uniform(), dtype=np.float32), 10).advance(
+    begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 10).advance(
         10
     )  # what the compiler needs is not ours
     tracemalloc.start()
-    ours = begin(X, signs, Recipe(policy=Uniform(), dtype=np.float32), 20_000)
+    ours = begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 20_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    peak -= sum(array.nbytes for array in (*ours.stages, *ours.pulls))  # the result: stumps and pulls
-    coded = sum(array.nbytes for array in ours.codes) + ours.weights.values.nbytes
-    full = begin(X, signs, Recipe(policy=None, dtype=np.float32), 100)
+    result = (*ours.learners.arrays.values(), *ours.pulls.arrays.values())  # stumps and pulls
+    peak -= sum(array.nbytes for array in result)
+    coded = sum(array.nbytes for array in ours.binned.arrays.values()) + ours.weights.values.nbytes
+    full = begin(X, signs, BoostingParameters(policy=None, dtype=np.float32), 100)
     presorted = Presorted(X, signs)
     tuned = Presorted(X, signs, tuned=True)
     plain = Plain(X, signs)
@@ -92,8 +95,10 @@ def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     )
 
 
-def begin(X, signs, recipe, size):
-    return start_fit(X, signs, first_weights(signs, np.ones(len(X))), recipe, size, rng=stream(0, "policy"))
+def begin(X, signs, parameters, size):
+    return new_booster(
+        X, signs, first_weights(signs, np.ones(len(X))), parameters, size, rng=stream(0, "policy")
+    )
 
 
 def timed(work, count: int) -> float:
@@ -105,15 +110,17 @@ def timed(work, count: int) -> float:
 def learner_cost(X, signs, kind) -> float:
     """CPU of a tree or product over that of as many stump searches as it has inner stumps times features tried."""
     count, tried = 20, 4
-    recipe = Recipe(policy=Uniform(), dtype=np.float32, kind=kind, terms=3, leaves=16, per_search=tried)
-    recipe = recipe._replace(leaves=16 if kind == TREE else 1)
-    fit = begin(X, signs, recipe, 2 * count)
-    stumps = begin(X, signs, Recipe(policy=Uniform(), dtype=np.float32), 4000)
+    parameters = BoostingParameters(
+        policy=Uniform(), dtype=np.float32, kind=kind, terms=3, leaves=16, per_search=tried
+    )
+    parameters = parameters._replace(leaves=16 if kind == TREE else 1)
+    fit = begin(X, signs, parameters, 2 * count)
+    stumps = begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 4000)
     stumps.advance(100)
     fit.advance(count)
     one = timed(lambda: stumps.advance(2000), 2000)
     whole = timed(lambda: fit.advance(count), count)
-    inner = float((fit.stages.feature[count : 2 * count] >= 0).sum(axis=1).mean())
+    inner = float((fit.learners.feature[count : 2 * count] >= 0).sum(axis=1).mean())
     return whole / (one * inner * tried)
 
 
@@ -213,7 +220,7 @@ def prediction(names: list[str]) -> None:
     for name in names:
         data = load(name)
         signs = np.where(data.y_train[:, None] == np.unique(data.y_train), 1, -1).astype(np.int8)
-        fit = begin(data.X_train, signs, Recipe(policy=Uniform(), dtype=np.float32), 50_000)
+        fit = begin(data.X_train, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 50_000)
         seconds = timed(lambda fit=fit: fit.advance(50_000), 1)
         model = fit.model()
         model.scores(data.X_test[:2])

@@ -110,8 +110,8 @@ def main() -> None:
                 length: int, arms: int, seed: int, base: str = base, size: Any = size
             ) -> AdaBoostMHClassifier:
                 return AdaBoostMHClassifier(
-                    length, arguments.policy, base=base, arms_per_round=arms, calibrate=False,
-                    random_state=seed, **size,
+                    length, arguments.policy, base=base, arms_per_search=arms, committee_size=None,
+                    calibrate=False, random_state=seed, **size,
                 )  # fmt: skip
 
             arms, at = chosen(make, data.X_train, data.y_train, most, ARMS[base])

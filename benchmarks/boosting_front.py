@@ -45,16 +45,16 @@ def contestants() -> dict[str, list[Any]]:
     makers: dict[str, list[Any]] = {
         DEFAULT: [
             lambda: ours(),
-            lambda: ours(n_estimators=150),
-            lambda: ours(n_leaves=40),
-            lambda: ours(n_leaves=40, arms_per_round=10),
+            lambda: ours(arms_per_search=2),
+            lambda: ours(n_leaves=20, n_estimators=1000, arms_per_search=2, committee_size=None),
+            lambda: ours(n_leaves=40, n_estimators=1000, arms_per_search=10, committee_size=None),
         ],
         "abex trees, no probabilities": [lambda: ours(calibrate=False)],
         "abex products": [
             lambda: ours(base="product", n_estimators=3000),
             lambda: ours(base="product", n_estimators=3000, n_terms=6),
         ],
-        "abex stumps": [lambda: ours(base="stump", n_estimators=10_000, arms_per_round=1)],
+        "abex stumps": [lambda: ours(base="stump", n_estimators=10_000, arms_per_search=1)],
         "AdaBoost (sklearn)": [
             lambda: AdaBoostClassifier(random_state=0),
             lambda: AdaBoostClassifier(DecisionTreeClassifier(max_depth=8), n_estimators=50, random_state=0),

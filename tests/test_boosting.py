@@ -25,8 +25,25 @@ X, Y = load_digits(return_X_y=True)
 TRAIN, TEST, Y_TRAIN, Y_TEST = train_test_split(X, Y, test_size=0.4, random_state=0)
 
 
+PUBLISHED = {"n_leaves": 20, "arms_per_search": 2, "committee_size": None}  # AdaBoost.MH, one committee
+
+
 def classifier(**parameters):
-    return AdaBoostMHClassifier(**{"n_estimators": 60, "random_state": 1, "calibrate": False, **parameters})
+    common = {"n_estimators": 60, "random_state": 1, "calibrate": False}
+    return AdaBoostMHClassifier(**{**common, **PUBLISHED, **parameters})
+
+
+def test_the_default_is_trees_in_committees():
+    default = AdaBoostMHClassifier(random_state=0, calibrate=False).fit(TRAIN[:300], Y_TRAIN[:300])
+    given = AdaBoostMHClassifier(
+        512, n_leaves=60, arms_per_search=5, committee_size=16, random_state=0, calibrate=False
+    ).fit(TRAIN[:300], Y_TRAIN[:300])
+    np.testing.assert_array_equal(default.model_.threshold, given.model_.threshold)
+    stumps = AdaBoostMHClassifier(base="stump", random_state=0, calibrate=False).fit(
+        TRAIN[:300], Y_TRAIN[:300]
+    )
+    plain = classifier(base="stump", n_estimators=1000, random_state=0).fit(TRAIN[:300], Y_TRAIN[:300])
+    np.testing.assert_array_equal(stumps.model_.threshold, plain.model_.threshold)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +219,7 @@ def test_warm_start_goes_on_where_the_first_fit_ended(stumps):
 
 def test_arms_may_be_groups_of_features():
     groups = [list(range(k, k + 8)) for k in range(0, 64, 8)]
-    fitted = classifier(base="stump", n_estimators=40, arms=groups, arms_per_round=1).fit(TRAIN, Y_TRAIN)
+    fitted = classifier(base="stump", n_estimators=40, arms=groups, arms_per_search=1).fit(TRAIN, Y_TRAIN)
     used = fitted.model_.feature[:, 0]
     assert (used // 8 == fitted.pulled_arms_).all()
     assert len(classifier(n_estimators=2, arms="groups").fit(TRAIN, Y_TRAIN).arm_features_) == 8
@@ -213,7 +230,7 @@ def test_arms_may_be_groups_of_features():
 def test_full_search_is_one_arm_with_all_features():
     fitted = classifier(base="stump", n_estimators=30, policy=None).fit(TRAIN, Y_TRAIN)
     assert (fitted.pulled_arms_ == 0).all()
-    one = classifier(base="stump", n_estimators=30, arms_per_round=1).fit(TRAIN, Y_TRAIN)
+    one = classifier(base="stump", n_estimators=30, arms_per_search=1).fit(TRAIN, Y_TRAIN)
     assert fitted.model_.edge[0] >= one.model_.edge[0]
     assert fitted.model_.edge.mean() > one.model_.edge.mean()
 
@@ -237,15 +254,17 @@ class FirstArm(Policy[ArmCount]):
 
 
 def test_a_persons_own_policy_boosts():
-    fitted = classifier(base="stump", n_estimators=6, policy=FirstArm(), arms_per_round=1).fit(TRAIN, Y_TRAIN)
+    fitted = classifier(base="stump", n_estimators=6, policy=FirstArm(), arms_per_search=1).fit(
+        TRAIN, Y_TRAIN
+    )
     assert fitted.pulled_arms_.tolist() == [0, 1] * 3
 
 
 def test_the_report_tells_a_learner_from_a_coin(stumps):
-    assert stumps.policy_report(windows=4).as_good_as_a_coin
-    greedy = classifier(base="stump", n_estimators=2000, policy=UCB1(scale=1e-7), arms_per_round=1)
+    assert stumps.policy_report(windows=4).indistinguishable_from_uniform
+    greedy = classifier(base="stump", n_estimators=2000, policy=UCB1(scale=1e-7), arms_per_search=1)
     report = greedy.fit(TRAIN, Y_TRAIN).policy_report()
-    assert not report.as_good_as_a_coin
+    assert not report.indistinguishable_from_uniform
     assert report.share.sum() == pytest.approx(1.0)
     assert "mean reward" in str(report)
 
@@ -345,6 +364,6 @@ def test_pendigits_ends_near_the_published_error(base, least, most):
         pytest.skip("set ABEX_DATA to a folder with the real data sets")
     data = datasets.load("pendigits")
     size = {"stump": 4000, "tree": 300}[base]
-    fitted = classifier(base=base, n_estimators=size, arms_per_round=1 if base == "stump" else 4)
+    fitted = classifier(base=base, n_estimators=size, arms_per_search=1 if base == "stump" else 4)
     error = 100 * (1 - fitted.fit(data.X_train, data.y_train).score(data.X_test, data.y_test))
     assert least < error < most

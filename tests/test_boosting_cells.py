@@ -5,7 +5,7 @@ import pytest
 
 from abex.datasets import load
 from abex.errors import UserError
-from abex.experiments.base import FULL_SEARCH
+from abex.experiments.experiment import FULL_SEARCH
 from abex.sweeps.boosting_cells import run_boosting, sample_points, smoothed
 from abex.sweeps.cells import run_cell
 

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from abex.boosting import AdaBoostMHClassifier, load
 from abex.boosting.model import Model
-from abex.boosting.schema import array_fields
-from abex.boosting.stored_model import check_model
+from abex.boosting.model_checks import check_model
+from abex.boosting.stored_arrays import array_fields
 from abex.errors import UserError
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -88,12 +88,12 @@ def test_two_children_may_not_change_places_with_a_circle(tree):
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    from abex.boosting import saving
+    from abex.boosting import persistence
 
     file = tmp_path / "model.abex"
     classifier().fit(X, Y).save(file)
-    monkeypatch.setattr(saving, "ROOM", 1000)
-    monkeypatch.setattr(saving, "EXPANDS", 1)
+    monkeypatch.setattr(persistence, "ROOM", 1000)
+    monkeypatch.setattr(persistence, "EXPANDS", 1)
     with pytest.raises(UserError, match="too large"):
         load(file)
     classifier().fit(X, Y).save(file)  # what is saved can be loaded, if need be without compression

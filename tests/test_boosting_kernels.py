@@ -10,24 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex.boosting import full_search
-from abex.boosting.fitting import Recipe, first_weights, start_fit
-from abex.boosting.stages import PRODUCT, STUMP, TREE
+from abex.boosting.booster import new_booster
+from abex.boosting.parameters import BoostingParameters
+from abex.boosting.weak_learners import PRODUCT, STUMP, TREE
+from abex.boosting.weights import first_weights
+from abex.kernels.vectors import ManyVectors, TwoVectors
 from abex.policies import Uniform
 from abex.randomness import stream
 from tests.naive import boosting as naive
 
 
-def fitted(X, signs, iterations, policy=None, dtype=np.float64, mapper=map, **recipe):
+def fitted(X, signs, iterations, policy=None, dtype=np.float64, mapper=map, **parameters):
     start = first_weights(signs, np.ones(len(X)))
-    recipe = Recipe(policy=policy, dtype=dtype, **recipe)
-    fit = start_fit(X, signs, start, recipe, iterations, rng=stream(1, "policy"), mapper=mapper)
+    parameters = BoostingParameters(policy=policy, dtype=dtype, **parameters)
+    fit = new_booster(X, signs, start, parameters, iterations, rng=stream(1, "policy"), mapper=mapper)
     fit.advance(iterations)
     return fit
 
 
 def features_tried(fit, iterations):
     """The features each search was allowed, in order, from what the policy pulled."""
-    arms = fit.pulls.arm[: fit.pulls.made[0]].reshape(iterations, -1)
+    arms = fit.pulls.arm[: fit.pulls.made].reshape(iterations, -1)
     start, features = fit.arms.start, fit.arms.features
     return [[j for arm in row for j in features[start[arm] : start[arm + 1]]] for row in arms]
 
@@ -95,17 +98,17 @@ def test_full_search_by_several_threads_finds_the_naive_stumps(kind, monkeypatch
     assert_follows(fit, X, signs, iterations)
 
 
-@pytest.mark.parametrize("recipe", [{}, {"kind": TREE, "leaves": 6}, {"kind": PRODUCT, "terms": 3}])
-def test_full_search_in_parts_is_that_of_the_compiled_loop(recipe, monkeypatch):
+@pytest.mark.parametrize("parameters", [{}, {"kind": TREE, "leaves": 6}, {"kind": PRODUCT, "terms": 3}])
+def test_full_search_in_parts_is_that_of_the_compiled_loop(parameters, monkeypatch):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 21))
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, :7] = np.round(2 * X[:, :7])
     signs = naive.label_signs(np.digitize(np.nan_to_num(X[:, 1] * X[:, 9]), [-0.5, 0.1, 0.6]))
-    alone = fitted(X, signs, 15, **recipe)
+    alone = fitted(X, signs, 15, **parameters)
     monkeypatch.setattr(full_search, "LEAST_WORK", 0)
     with ThreadPoolExecutor(2) as pool:
-        fits = [fitted(X, signs, 15, mapper=mapper, **recipe) for mapper in (map, pool.map)]
+        fits = [fitted(X, signs, 15, mapper=mapper, **parameters) for mapper in (map, pool.map)]
     assert not alone.parts
     for fit in fits:
         assert len(fit.parts) == full_search.PARTS
@@ -128,8 +131,8 @@ def test_listed_and_wide_features_at_once():
     X[:20, 2] = np.nan
     signs = naive.label_signs(np.digitize(X[:, 0] + rng.normal(size=900), [-0.3, 0.4]))
     fit = fitted(X, signs, 25, Uniform())
-    assert fit.codes.listed.all()
-    assert fit.codes.wide.all()
+    assert fit.binned.listed.all()
+    assert fit.binned.wide.all()
     assert fit.search.track
     assert not fit.weights.bounded
     assert_follows(fit, X, signs, 25)
@@ -147,8 +150,9 @@ def test_rows_of_several_vectors(labels, policy):
     signs = naive.label_signs(y)
     iterations = 10 if policy is None else 20
     fit = fitted(X, signs, iterations, policy)
-    assert fit.weights.chunks == -(-(labels + 1) // 8)
-    assert fit.codes.wide[0]
+    assert fit.weights.values.shape[1] == 8 * -(-(labels + 1) // 8)
+    assert type(fit.weights.width) is (TwoVectors if labels == 12 else ManyVectors)
+    assert fit.binned.wide[0]
     assert_follows(fit, X, signs, iterations)
 
 
@@ -156,7 +160,7 @@ def test_many_groups_of_labels_with_lists_need_no_totals_in_between():
     X, _ = problem("listed", seed=11)
     signs = np.where(np.random.default_rng(0).random((len(X), 8)) < 0.5, 1, -1).astype(np.int8)
     fit = fitted(X, signs, 30, Uniform())
-    assert fit.codes.listed.any()
+    assert fit.binned.listed.any()
     assert not fit.search.track
     assert_follows(fit, X, signs, 30)
 
@@ -177,8 +181,8 @@ def test_multiboost_mode_smooths_and_uses_single_precision_cuts():
     X, signs = problem("narrow", seed=4)
     X = X + 0.1
     start = first_weights(signs, np.ones(len(X)))
-    recipe = Recipe(policy=Uniform(), dtype=np.float64, multiboost=True)
-    fit = start_fit(X, signs, start, recipe, 40, rng=stream(1, "policy"))
+    parameters = BoostingParameters(policy=Uniform(), dtype=np.float64, multiboost=True)
+    fit = new_booster(X, signs, start, parameters, 40, rng=stream(1, "policy"))
     fit.advance(40)
     found, _ = naive.boost(X, signs, start, features_tried(fit, 40), smoothing=0.01 / len(X), tolerance=0.0)
     model = fit.model()
@@ -268,11 +272,11 @@ def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
 
 
 @pytest.mark.parametrize("kind", ["narrow", "wide", "missing"])
-@pytest.mark.parametrize("recipe", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
+@pytest.mark.parametrize("parameters", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
 @pytest.mark.parametrize("strict", [False, True])
-def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, recipe, strict):
+def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, parameters, strict):
     X, signs = problem(kind, seed=11)
-    model = fitted(X, signs, 30, Uniform(), **recipe).model()
+    model = fitted(X, signs, 30, Uniform(), **parameters).model()
     label = (signs > 0).argmax(axis=1)
     slow = []
     for scores in model.staged_scores(X):
@@ -292,19 +296,19 @@ def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, recipe, s
 
 
 @pytest.mark.parametrize("kind", ["narrow", "listed", "missing", "multilabel"])
-@pytest.mark.parametrize(("learner", "size"), [(TREE, 5), (PRODUCT, 3)])
-def test_trees_and_products_are_the_naive_ones(kind, learner, size):
-    """Each iteration's learner has the edge of the one grown naively under the weights before it."""
+@pytest.mark.parametrize(("grower", "size"), [(TREE, 5), (PRODUCT, 3)])
+def test_trees_and_products_are_the_naive_ones(kind, grower, size):
+    """Each iteration's grower has the edge of the one grown naively under the weights before it."""
     X, signs = problem(kind, seed=9)
     iterations = 6
-    recipe = {"leaves": size} if learner == TREE else {"terms": size}
-    fit = fitted(X, signs, iterations, kind=learner, **recipe)
+    parameters = {"leaves": size} if grower == TREE else {"terms": size}
+    fit = fitted(X, signs, iterations, kind=grower, **parameters)
     model = fit.model()
     weights = first_weights(signs, np.ones(len(X)))
     before = np.zeros(signs.shape)
     for t, scores in enumerate(model.staged_scores(X)):
         s = weights * signs
-        edge = naive.tree_edge(X, s, size) if learner == TREE else naive.product_edge(X, s, size)
+        edge = naive.tree_edge(X, s, size) if grower == TREE else naive.product_edge(X, s, size)
         assert model.edge[t] == pytest.approx(edge, abs=1e-9)
         weights = weights * np.exp(-signs * (scores - before))
         weights /= weights.sum()
@@ -314,7 +318,7 @@ def test_trees_and_products_are_the_naive_ones(kind, learner, size):
 def test_products_on_listed_features_keep_their_totals():
     X, signs = problem("listed", seed=10)
     fit = fitted(X, signs, 40, Uniform(), kind=PRODUCT, terms=3, cycles=2, per_search=2)
-    assert fit.codes.listed.any()
+    assert fit.binned.listed.any()
     weights = first_weights(signs, np.ones(len(X)))
     before = np.zeros(signs.shape)
     for t, scores in enumerate(fit.model().staged_scores(X)):
@@ -339,37 +343,37 @@ def edges_again(fit, X, signs):
     return np.array(edges)
 
 
-@pytest.mark.parametrize("learner", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
+@pytest.mark.parametrize("grower", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-3), (np.float64, 1e-7)])
 @pytest.mark.parametrize("flipped", [0.01, 0.05])
 @pytest.mark.parametrize("values", ["coins", "fractions"])
 def test_nearly_separable_data_neither_end_a_fit_nor_spoil_its_sums(
-    learner, dtype, tolerance, flipped, values
+    grower, dtype, tolerance, flipped, values
 ):
     rng = np.random.default_rng(0)
     y = rng.random(2000) < 0.5
     X = (y[:, None] ^ (rng.random((2000, 30)) < flipped)).astype(np.float64)
     X = 2.0 * X + rng.random(X.shape) if values == "fractions" else X
     signs = naive.label_signs(y.astype(int))
-    fit = fitted(X, signs, 60, Uniform(), dtype, **learner)
+    fit = fitted(X, signs, 60, Uniform(), dtype, **grower)
     model = fit.model()
     found = model.feature[:, 0] >= 0  # a coin that was just cut has nothing left to cut
     assert found.sum() >= (60 if values == "fractions" else 45)
     assert found[-10:].any()
-    assert fit.pulls.made[0] >= 60
+    assert fit.pulls.made >= 60
     np.testing.assert_allclose(model.edge, edges_again(fit, X, signs), rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("learner", [{}, {"kind": PRODUCT, "terms": 2}, {"kind": TREE, "leaves": 3}])
-def test_separable_data_are_boosted_to_the_end(learner):
+@pytest.mark.parametrize("grower", [{}, {"kind": PRODUCT, "terms": 2}, {"kind": TREE, "leaves": 3}])
+def test_separable_data_are_boosted_to_the_end(grower):
     y = np.arange(60) % 3
     X = np.column_stack([y, y == 1, np.arange(60) % 7]).astype(np.float64)
     for dtype in (np.float32, np.float64):
-        fit = fitted(X, naive.label_signs(y), 40, Uniform(), dtype, **learner)
+        fit = fitted(X, naive.label_signs(y), 40, Uniform(), dtype, **grower)
         assert (fit.model().scores(X).argmax(axis=1) == y).all()
         assert np.isfinite(fit.model().coefficient).all()
         assert fit.model().edge.max() <= 1.0 + 1e-6
-        assert fit.weights.numbers[0] > 0.0
+        assert fit.weights.sum > 0.0
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_multilabel_classification
 
-from abex.boosting import AdaBoostMHClassifier, calibration, estimator, learning, stopping
+from abex.boosting import AdaBoostMHClassifier, calibration, estimator, stopping, warm_start
+from abex.boosting.persistence import read_archive, rebuild
 from abex.errors import UserError
 from abex.policies import UCB1
 
@@ -29,7 +32,7 @@ def check_n_estimators(monkeypatch):
 
 
 def check_policy(monkeypatch):
-    ours = fitted(policy="UCB1", arms_per_round=1, n_estimators=100)
+    ours = fitted(policy="UCB1", arms_per_search=1, n_estimators=100)
     arms = len(ours.arm_features_)
     assert sorted(ours.pulled_arms_[:arms]) == list(range(arms))  # UCB1 plays every arm once
     assert fitted(policy=None).arm_features_[0] == [j for arm in ours.arm_features_ for j in arm]
@@ -44,13 +47,13 @@ def check_n_leaves(monkeypatch):
 
 
 def check_n_terms(monkeypatch):
-    pulls = [fitted(base="product", n_terms=n, arms_per_round=1).pulled_arms_.size for n in (2, 4)]
+    pulls = [fitted(base="product", n_terms=n, arms_per_search=1).pulled_arms_.size for n in (2, 4)]
     assert pulls == [2 * 12, 4 * 12]
 
 
 def check_n_cycles(monkeypatch):
     pulls = [
-        fitted(base="product", n_terms=2, n_cycles=n, arms_per_round=1).pulled_arms_.size for n in (1, 3)
+        fitted(base="product", n_terms=2, n_cycles=n, arms_per_search=1).pulled_arms_.size for n in (1, 3)
     ]
     assert pulls == [2 * 12, 3 * 2 * 12]
 
@@ -61,19 +64,30 @@ def check_arms(monkeypatch):
 
 
 def check_arms_per_round(monkeypatch):
-    assert fitted(arms_per_round=5).pulled_arms_.size == 5 * 12
+    with pytest.warns(DeprecationWarning, match="arms_per_search"):
+        assert fitted(arms_per_round=5).pulled_arms_.size == 5 * 12
+
+
+def check_arms_per_search(monkeypatch):
+    assert fitted(arms_per_search=5).pulled_arms_.size == 5 * 12
+
+
+def check_committee_size(monkeypatch):
+    plain, restarted = fitted(), fitted(committee_size=5)
+    np.testing.assert_array_equal(plain.model_.edge[:5], restarted.model_.edge[:5])
+    assert (plain.model_.edge[5:] != restarted.model_.edge[5:]).all()
 
 
 def check_precision(monkeypatch):
     kinds = []
-    fits = learning.start_fit
+    fits = warm_start.new_booster
 
     def noted(*arguments, **options):
         fit = fits(*arguments, **options)
         kinds.append(fit.weights.values.dtype)
         return fit
 
-    monkeypatch.setattr(learning, "start_fit", noted)
+    monkeypatch.setattr(warm_start, "new_booster", noted)
     for precision in ("single", "double", "auto"):
         fitted(precision=precision)
     assert kinds == [np.float32, np.float64, np.float64]
@@ -87,7 +101,7 @@ def check_faithful(monkeypatch):
 
 
 def check_early_stopping(monkeypatch):
-    stopped = fitted(early_stopping=True, n_estimators=400, base="tree")
+    stopped = fitted(early_stopping=True, n_estimators=400, base="tree", n_iter_no_change=30)
     assert stopped.validation_errors_.size < 100
     assert stopped.n_iter_ < 400
     assert fitted(n_estimators=40).validation_errors_.size == 0
@@ -100,12 +114,22 @@ def check_validation_fraction(monkeypatch):
 
 
 def check_n_iter_no_change(monkeypatch):
-    """The fit ends as soon as the best is so many iterations ago: not sooner, not later."""
+    """The fit ends as soon as the best window is so many iterations ago: not sooner, not later."""
     for patience in (10, 30):
         stopped = fitted(early_stopping=True, n_iter_no_change=patience, base="tree", n_estimators=500)
-        iterations = 5 * stopped.validation_errors_.size
-        assert iterations == stopped.n_iter_ + patience
-        assert stopped.validation_errors_[stopped.n_iter_ // 5 - 1] == stopped.validation_errors_.min()
+        errors = stopped.validation_errors_
+        assert 5 * errors.size == stopped.n_iter_ + patience
+        looks = -(-patience // 10)  # those of the last half of the patience, five iterations apart
+        means = [errors[max(0, k + 1 - looks) : k + 1].mean() for k in range(errors.size)]
+        assert means[stopped.n_iter_ // 5 - 1] == pytest.approx(min(means))
+
+
+def test_early_stopping_fits_all_rows_again():
+    stopped = fitted(early_stopping=True, n_iter_no_change=30, base="tree", n_estimators=500)
+    again = fitted(base="tree", n_estimators=stopped.n_iter_)
+    np.testing.assert_array_equal(stopped.model_.threshold, again.model_.threshold)
+    called_off = fitted(early_stopping=True, base="tree", callbacks=[lambda done, fit: done >= 4])
+    assert (fitted(base="tree", n_estimators=4).model_.threshold != called_off.model_.threshold).any()
 
 
 def check_max_seconds(monkeypatch):
@@ -115,12 +139,25 @@ def check_max_seconds(monkeypatch):
 
 
 def check_calibrate(monkeypatch):
-    assert fitted().temperature_ == 1.0
-    assert fitted(early_stopping=True).temperature_ == 1.0
+    assert fitted().inverse_temperature_ == 1.0
+    assert fitted(early_stopping=True).inverse_temperature_ == 1.0
     for early in (False, True):
         sure = fitted(calibrate=True, early_stopping=early)
-        assert sure.temperature_ != 1.0
+        assert sure.inverse_temperature_ != 1.0
         assert sure.calibration_rows_ == 400
+
+
+def check_class_weight(monkeypatch):
+    weights = np.where(Y == 3, 5.0, 1.0)
+    ours, plain = fitted(class_weight={3: 5.0}), fitted()
+    same = classifier().fit(X, Y, sample_weight=weights)
+    assert (ours.model_.coefficient == same.model_.coefficient).all()
+    assert (ours.model_.coefficient != plain.model_.coefficient).any()
+
+
+def check_categorical_features(monkeypatch):
+    assert [c.column for c in fitted(categorical_features=[4, 2]).categories_] == [2, 4]
+    assert fitted().categories_ == ()
 
 
 def check_warm_start(monkeypatch):
@@ -173,8 +210,11 @@ def test_the_parameter_does_what_it_says(name, monkeypatch):
     [
         ({"n_estimators": 10**9}, "n_estimators must be at most 1e"),
         ({"n_estimators": 10**40}, "n_estimators must be at most 1e"),
-        ({"arms_per_round": 10**9}, "arms_per_round must be at most 1e"),
-        ({"arms_per_round": 10**5, "base": "tree", "n_leaves": 4096}, "arms_per_round must be at most 1220"),
+        ({"arms_per_search": 10**9}, "arms_per_search must be at most 1e"),
+        (
+            {"arms_per_search": 10**5, "base": "tree", "n_leaves": 4096},
+            "arms_per_search must be at most 1220",
+        ),
         ({"base": "product", "n_cycles": 10**9}, "n_cycles must be at most 1000"),
         ({"policy": "x" * 5000}, "policy"),
         ({"policy": ["x" * 5000]}, "policy must be"),
@@ -189,7 +229,7 @@ def test_numbers_without_end_are_refused_in_a_sentence(parameters, said):
 
 
 def test_as_many_arms_as_are_allowed_can_be_pulled():
-    many = classifier(n_estimators=1, arms_per_round=10**5, arms=[[3], [4]]).fit(X[:20], Y[:20])
+    many = classifier(n_estimators=1, arms_per_search=10**5, arms=[[3], [4]]).fit(X[:20], Y[:20])
     assert many.pulled_arms_.size == 10**5
 
 
@@ -252,9 +292,9 @@ def test_growth_is_carried_on():
 
 
 def test_a_calibrated_model_uses_the_growth(monkeypatch):
-    plain = fitted(calibrate=True, n_estimators=200, base="tree").temperature_
+    plain = fitted(calibrate=True, n_estimators=200, base="tree").inverse_temperature_
     monkeypatch.setattr(calibration, "GROWTH", 0.0)
-    assert fitted(calibrate=True, n_estimators=200, base="tree").temperature_ != plain
+    assert fitted(calibrate=True, n_estimators=200, base="tree").inverse_temperature_ != plain
     asked = []
     carried = calibration.carried_power
     monkeypatch.setattr(calibration, "carried_power", lambda *a: asked.append(a) or carried(*a))
@@ -356,3 +396,39 @@ def test_gains_of_splits_add_up_to_edges():
             assert (gained <= model.edge + 1e-5).all()
         else:
             np.testing.assert_allclose(gained, model.edge, atol=1e-5)
+
+
+# -- former names, until version 0.3 ---------------------------------------------------------------------
+
+
+def test_former_names_of_parameters_and_attributes_work_and_warn(tmp_path):
+    with pytest.warns(DeprecationWarning, match="arms_per_round is now arms_per_search"):
+        former = fitted(arms_per_round=5)
+    assert former.pulled_arms_.size == 5 * 12
+    with pytest.warns(DeprecationWarning, match="temperature_ is now inverse_temperature_"):
+        assert former.temperature_ == former.inverse_temperature_
+    report = former.policy_report()
+    with pytest.warns(DeprecationWarning, match="now indistinguishable_from_uniform"):
+        assert report.as_good_as_a_coin == report.indistinguishable_from_uniform
+    with pytest.warns(DeprecationWarning, match="now uniform_entropy"):
+        assert (report.coin, report.coin_by_window) == (
+            report.uniform_entropy,
+            report.uniform_entropy_by_window,
+        )
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = report.no_such_name
+
+
+def test_files_with_the_former_name_of_a_parameter_are_read(tmp_path):
+    header, arrays = read_archive(saved(fitted(arms_per_search=4), tmp_path))
+    assert "arms_per_round" not in header["parameters"]
+    header["parameters"]["arms_per_round"] = header["parameters"].pop("arms_per_search")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = rebuild(header, arrays)
+    assert again.get_params()["arms_per_search"] == 4
+
+
+def saved(estimator, folder):
+    estimator.save(folder / "model.abex")
+    return folder / "model.abex"

@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from abex.boosting.encoding import encode
-from abex.boosting.evaluation import goes_right
-from abex.boosting.fitting import Recipe, first_weights, make_arms
-from abex.boosting.learning import hold_out
-from abex.boosting.stages import coefficient_of, normaliser, reward_of
+from abex.boosting.arms import make_arms, reward_of
+from abex.boosting.binning import bin_features
+from abex.boosting.parameters import BoostingParameters
+from abex.boosting.predictor import goes_right
+from abex.boosting.stopping import hold_out
+from abex.boosting.weak_learners import coefficient_of, normaliser
+from abex.boosting.weights import first_weights
 from abex.policies import Uniform
 
 
@@ -39,12 +41,12 @@ def test_first_weights_are_half_on_the_labels_and_follow_the_examples_own():
 
 def test_arms_hold_the_features_that_vary():
     X = np.column_stack([np.ones(8), np.arange(8), np.zeros(8), np.arange(8) % 2])
-    codes = encode(X, np.arange(8), np.array([8]))
+    binned = bin_features(X, np.arange(8), np.array([8]))
     for groups, wanted in ((None, [[1], [3]]), ([[0, 1], [2, 3]], [[1], [3]]), ([[1, 3]], [[1, 3]])):
-        arms = make_arms(codes, Recipe(policy=Uniform()), groups)
+        arms = make_arms(binned, BoostingParameters(policy=Uniform()), groups)
         split = np.split(arms.features, arms.start[1:-1])
         assert [part.tolist() for part in split] == wanted
-    assert make_arms(codes, Recipe(), None).features.tolist() == [1, 3]
+    assert make_arms(binned, BoostingParameters(), None).features.tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from abex.boosting import AdaBoostMHClassifier, fitting
-from abex.boosting.fitting import Recipe, first_weights, start_fit
-from abex.boosting.stages import STUMP
+from abex.boosting import AdaBoostMHClassifier, booster
+from abex.boosting.booster import new_booster
+from abex.boosting.parameters import BoostingParameters
+from abex.boosting.weak_learners import STUMP
+from abex.boosting.weights import first_weights
 from abex.errors import UserError
 from abex.policies import UCB1, Uniform
 
@@ -137,8 +139,10 @@ def test_a_model_does_not_read_rows_of_another_width(base):
 
 def stump_fit(size):
     signs = np.where(Y[:, None] == [0, 1], 1, -1).astype(np.int8)
-    recipe = Recipe(kind=STUMP, policy=Uniform())
-    return start_fit(X, signs, first_weights(signs, np.ones(80)), recipe, size, rng=np.random.default_rng(0))
+    parameters = BoostingParameters(kind=STUMP, policy=Uniform())
+    return new_booster(
+        X, signs, first_weights(signs, np.ones(80)), parameters, size, rng=np.random.default_rng(0)
+    )
 
 
 def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
@@ -148,25 +152,26 @@ def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
         pieces = []
         fit = stump_fit(10**6)
 
-        def advance(count, each=each, now=now, pieces=pieces):
+        def advance(count, certain, each=each, now=now, pieces=pieces):
             now[0] += each * count
             pieces.append(count)
+            return count
 
         monkeypatch.setattr(fit, "_advance_alone", advance)
         monkeypatch.setattr(fit, "_make_room", lambda needed: None)
-        monkeypatch.setattr(fitting.time, "monotonic", lambda now=now: now[0])
+        monkeypatch.setattr(booster.time, "monotonic", lambda now=now: now[0])
         fit.advance(10**5)
         assert sum(pieces) == fit.done == 10**5
-        assert max(pieces) * each <= max(each, fitting.LOOK_UP)
-        assert len(pieces) <= 10**5 * each / fitting.LOOK_UP * 2 + 10 or max(pieces) == 1
+        assert max(pieces) * each <= max(each, booster.LOOK_UP)
+        assert len(pieces) <= 10**5 * each / booster.LOOK_UP * 2 + 10 or max(pieces) == 1
         monkeypatch.undo()
 
 
 def test_pieces_change_nothing(monkeypatch):
     whole = stump_fit(300)
-    monkeypatch.setattr(fitting, "LOOK_UP", 1e9)
+    monkeypatch.setattr(booster, "LOOK_UP", 1e9)
     whole.advance(300)
-    monkeypatch.setattr(fitting, "LOOK_UP", 0.0)
+    monkeypatch.setattr(booster, "LOOK_UP", 0.0)
     pieces = stump_fit(300)
     pieces.advance(300)
     assert pieces.pace == 1

@@ -9,24 +9,26 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from abex.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abex.boosting.estimator import AdaBoostMHClassifier
     from abex.boosting.model import Model
-    from abex.boosting.reporting import PolicyReport
-    from abex.boosting.saving import load
+    from abex.boosting.persistence import load
+    from abex.boosting.policy_report import PolicyReport
 
-_HOME = {"AdaBoostMHClassifier": "estimator", "Model": "model", "PolicyReport": "reporting", "load": "saving"}
+_HOME = {
+    "AdaBoostMHClassifier": "estimator",
+    "Model": "model",
+    "PolicyReport": "policy_report",
+    "load": "persistence",
+}
 
 __all__ = ["AdaBoostMHClassifier", "Model", "PolicyReport", "load"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"abex.boosting.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'abex.boosting' has no attribute {name!r}")
+__getattr__ = lazy_names("abex.boosting", _HOME)
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,9 @@ However right a model is on :math:`n` rows, they prove no more than :math:`n` ro
 (Platt 1999) and the probabilities are those of :math:`n` rows and one more, spread evenly over what is possible. No probability
 of :math:`L` classes is below
 :math:`1 / (L (n + 1))`.
+
+Rows set aside are, for committees of trees, those *out of the bag*: every row is scored by the fifth of the committees that has
+not seen it (Breiman 1996). Without committees they come from fits to four fifths of the rows.
 """
 
 from __future__ import annotations
@@ -22,9 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.boosting.booster import new_booster
+from abex.boosting.committees import Committees, committee_begins
 from abex.boosting.examples import Examples
-from abex.boosting.fitting import Recipe, first_weights, start_fit
 from abex.boosting.model import Model
+from abex.boosting.parameters import BoostingParameters
+from abex.boosting.weak_learners import TREE
+from abex.boosting.weights import first_weights
+from abex.extras import needed
 from abex.randomness import stream
 
 GROWTH = 0.8  # measured on pendigits, USPS, letter: how far the trend of the last doubling goes on
@@ -34,7 +42,10 @@ ENOUGH_ROWS = (
 )
 FIFTHS = 5
 SHORTEST = 50  # classifiers: a model up to this size is calibrated by fits as long as itself
+FEWEST_COMMITTEES = 12  # with fewer, rows are too often out of the bag of none or one
+MOST_ROWS = 10_000  # out of the bag: more tell nothing new about one number
 COST = 0.45  # time of a fit half as long on four fifths of the rows, over that of the whole
+SCORING = 0.1  # time to score rows out of the bag, over that of the fit
 
 
 class Calibration(NamedTuple):
@@ -66,7 +77,8 @@ def probabilities(
     scores: NDArray[np.float64], total: float, how: Calibration, multilabel: bool
 ) -> NDArray[np.float64]:
     """Probabilities of the labels, (n, L), from scores whose coefficients sum to ``total``."""
-    from scipy.special import expit, softmax
+    with needed("boosting"):
+        from scipy.special import expit, softmax
 
     power = how.temperature * total
     votes = power * log_votes(scores, total, how.rows)
@@ -77,8 +89,9 @@ def probabilities(
 
 def fit_power(margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel: bool) -> tuple[float, float]:
     """The power of the votes with the smallest logarithmic loss on rows with these scores over their largest; that loss."""
-    from scipy.optimize import minimize_scalar
-    from scipy.special import log_expit, log_softmax
+    with needed("boosting"):
+        from scipy.optimize import minimize_scalar
+        from scipy.special import log_expit, log_softmax
 
     rows, labels = signs.shape
     votes = log_votes(margins, 1.0, rows)
@@ -119,21 +132,114 @@ def fifths_of(rows: int) -> int:
     return int(min(FIFTHS, -(-ENOUGH_ROWS // max(1, rows // FIFTHS))))
 
 
+def cost(parameters: BoostingParameters, size: int, rows: int) -> float:
+    """Time to calibrate a model of ``size`` weak learners of ``rows`` rows, over that of its fit."""
+    committees = parameters.committee or size
+    if parameters.kind == TREE and size > FEWEST_COMMITTEES * committees:
+        return SCORING
+    return COST * fifths_of(rows)
+
+
+class Unseen(NamedTuple):
+    """What parts of a model have not seen."""
+
+    held: NDArray[np.int64]  # rows held out
+    stopped: Model  # the model that has not seen them: the one to calibrate, unless it was fitted again to all rows
+    before: int  # weak learners of earlier fits: nobody knows what these have seen
+
+
 def calibrate(
-    model: Model, data: Examples, held: NDArray[np.int64], recipe: Recipe, groups: Any, seed: int, mapper: Any,
+    model: Model, unseen: Unseen, data: Examples, parameters: BoostingParameters, groups: Any, seed: int, mapper: Any,
     multilabel: bool,
 ) -> Calibration:  # fmt: skip
-    """The temperature of a model of ``data`` without the rows ``held``, from rows that a model has not seen.
+    """The temperature of a model of ``data`` by rows that it has not seen.
 
-    Many rows held out serve as they are. Else fits half as long are made to four fifths of the rows.
+    Many rows held out serve as they are. So do the rows out of the bag of committees, if there are enough of these. Else fits
+    half as long are made to four fifths of the rows.
     """
     n, total = data.weight.size, float(model.coefficient.sum())
     if n < LEAST_ROWS or total <= 0.0 or data.signs.shape[1] < 2:
         return Calibration(1.0, n)
-    if held.size >= ENOUGH_ROWS:
-        unseen = data.rows(held)
-        power, _ = fit_power(model.scores(unseen.X, mapper) / total, unseen.signs, multilabel)
-        return Calibration(power / total, held.size)
+    if unseen.held.size >= ENOUGH_ROWS:
+        judged, stopped = data.rows(unseen.held), unseen.stopped
+        margins = stopped.scores(judged.X, mapper) / stopped.coefficient.sum()
+        power, _ = fit_power(margins, judged.signs, multilabel)
+        return Calibration(power / total, unseen.held.size)
+    bags = bags_of(model, unseen, n, parameters.committees_of(seed, "committee"))
+    if bags is not None and bags.numbers.size >= FEWEST_COMMITTEES:
+        power, rows = power_out_of_bag(model, data, bags, stream(seed, "calibration"), mapper, multilabel)
+    else:
+        power, rows = power_by_fifths(model, data, parameters, groups, seed, mapper, multilabel)
+    return Calibration(power / total, rows)
+
+
+class Bags(NamedTuple):
+    """Committees that saw a sample of some rows each."""
+
+    committees: Committees
+    rows: NDArray[np.int64]  # ascending, that were sampled from
+    numbers: NDArray[np.int64]  # of the committees
+    begins: NDArray[np.int64]  # where each of them begins, and where the last one ends
+
+
+def bags_of(model: Model, unseen: Unseen, n: int, committees: Committees | None) -> Bags | None:
+    """The committees of a model of ``n`` rows whose samples are known; None where they see all rows."""
+    if committees is None or not committees.parts:
+        return None
+    begins = committee_begins(model.edge, committees.size)
+    begins = begins[begins < model.size]
+    rows = np.arange(n)
+    if unseen.stopped is model:
+        rows = np.setdiff1d(rows, unseen.held)
+    known = np.flatnonzero(begins >= max(1, unseen.before))
+    return Bags(committees, rows, known, np.append(begins, model.size))
+
+
+def power_out_of_bag(
+    model: Model, data: Examples, bags: Bags, rng: np.random.Generator, mapper: Any, multilabel: bool
+) -> tuple[float, int]:
+    """The power of the votes from rows that some committees have not seen, and how many rows these are.
+
+    A row is scored by the committees that have not seen it, and by the first half of these. The growth of the power from half
+    of them to all is carried on to the whole model.
+    """
+    chosen = np.sort(rng.permutation(data.weight.size)[:MOST_ROWS])
+    seen = np.zeros(data.weight.size, bool)
+    absent = np.zeros((bags.numbers.size, chosen.size), bool)
+    for out, number in zip(absent, bags.numbers, strict=True):
+        seen[bags.rows] = bags.committees.sample(int(number), bags.rows.size) > 0
+        out[:] = ~seen[chosen]
+    often = absent.sum(axis=0) >= 2  # so that there is a half of them
+    chosen, absent = chosen[often], absent[:, often]
+    unseen = data.rows(chosen)
+    earlier = absent & (absent.cumsum(axis=0) <= absent.sum(axis=0) // 2)
+    scores = np.zeros((2, *unseen.signs.shape))
+    totals = np.zeros((2, chosen.size))
+    for number, out, first in zip(bags.numbers, absent, earlier, strict=True):
+        part = model.part(bags.begins[number], bags.begins[number + 1])
+        found = part.scores(unseen.X[out], mapper)
+        for k, rows in enumerate((out, first)):
+            scores[k, rows] += found[first[out]] if k else found
+            totals[k, rows] += part.coefficient.sum()
+    at_full, at_half = (
+        fit_power(score / np.maximum(total, 1e-300)[:, None], unseen.signs, multilabel)[0]
+        for score, total in zip(scores, totals, strict=True)
+    )
+    doublings = np.log2(model.coefficient.sum() / totals[0].mean())
+    return carried_power(at_full, at_half, doublings), chosen.size
+
+
+def power_by_fifths(
+    model: Model,
+    data: Examples,
+    parameters: BoostingParameters,
+    groups: Any,
+    seed: int,
+    mapper: Any,
+    multilabel: bool,
+) -> tuple[float, int]:
+    """The power of the votes from fits half as long to four fifths of the rows, and how many rows were set aside."""
+    n = data.weight.size
     order = stream(seed, "calibration").permutation(n)
     size = min(model.size, max(SHORTEST, model.size // 2))
     half = max(1, size // 2)
@@ -142,9 +248,10 @@ def calibrate(
     for k in range(fifths_of(n)):
         aside = np.sort(order[k * n // FIFTHS : (k + 1) * n // FIFTHS])
         unseen, rest = data.rows(aside), data.rows(np.setdiff1d(np.arange(n), aside))
-        side = start_fit(
-            rest.X, rest.signs, first_weights(rest.signs, rest.weight), recipe, size,
+        side = new_booster(
+            rest.X, rest.signs, first_weights(rest.signs, rest.weight), parameters, size,
             groups=groups, rng=stream(seed, "calibration", "policy", k), mapper=mapper,
+            committees=parameters.committees_of(seed, "calibration", "committee", k),
         )  # fmt: skip
         side.advance(size)
         smaller = side.model()
@@ -155,4 +262,4 @@ def calibrate(
     known = np.concatenate(signs)
     at_full, at_half = (fit_power(np.concatenate(margins[k]), known, multilabel)[0] for k in (size, half))
     power = carried_power(at_full, at_half, np.log2(model.size / size))
-    return Calibration(power / total, known.shape[0])
+    return power, known.shape[0]

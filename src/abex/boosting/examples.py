@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
+from abex.errors import UserError, real_number, shown
+from abex.extras import needed
 
 MOST_FEATURES = 1 << 24
 
@@ -35,7 +37,7 @@ def check_readable(X: Any, y: Any) -> None:
             np.asarray(X[name], dtype=np.float64)
         except (TypeError, ValueError):
             raise UserError(
-                f"column {name!r} holds words: code it as numbers, best as one column of 0 and 1 for each category"
+                f"column {name!r} holds words: make its type category, or name it in categorical_features"
             ) from None
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] > MOST_FEATURES:
@@ -55,7 +57,8 @@ def check_sparse(name: str, X: Any) -> None:
     ...
     abex.errors.UserError: X is a damaged sparse matrix: its indices lead outside of its shape (1, 2)
     """
-    from scipy.sparse import issparse
+    with needed("boosting"):
+        from scipy.sparse import issparse
 
     if not issparse(X) or len(X.shape) != 2:
         return
@@ -117,8 +120,9 @@ def check_labels(y: Any) -> None:
 
 def read_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.int8], bool]:
     """The labels, their signs (n, L), and whether an example may have several."""
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import column_or_1d
+    with needed("boosting"):
+        from sklearn.utils.multiclass import check_classification_targets, type_of_target
+        from sklearn.utils.validation import column_or_1d
 
     if getattr(y, "dtype", None) is np.dtype(object) and not isinstance(y.flat[0], str):
         y = np.array(y.tolist())  # numbers
@@ -141,7 +145,8 @@ def read_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.int8], bool]:
 
 def read_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     """The weight of each row: none negative, some positive, their sum a number."""
-    from sklearn.utils.validation import _check_sample_weight
+    with needed("boosting"):
+        from sklearn.utils.validation import _check_sample_weight
 
     if sample_weight is not None and not np.asarray(sample_weight).any():
         raise UserError("sample_weight must not be zero everywhere")
@@ -150,3 +155,40 @@ def read_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
         if not np.isfinite(given.sum()):
             raise UserError("sample_weight must have a finite sum: divide the weights by their largest")
     return given
+
+
+def weighted_by_class(
+    given: NDArray[np.float64], class_weight: Any, classes: NDArray[Any], signs: NDArray[np.int8], multilabel: bool
+) -> NDArray[np.float64]:  # fmt: skip
+    """Weights of the rows times those of their classes; "balanced": all classes weigh the same in all.
+
+    >>> signs = np.array([[1, -1], [1, -1], [1, -1], [-1, 1]], np.int8)
+    >>> weighted_by_class(np.ones(4), "balanced", np.array(["a", "b"]), signs, False).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    if class_weight is None:
+        return given
+    if multilabel:
+        raise UserError(
+            "class_weight needs one class for each row: weigh rows of several labels by sample_weight"
+        )
+    place = signs.argmax(axis=1)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        mass = np.bincount(place, given, classes.size)
+        factors = mass.sum() / (np.count_nonzero(mass) * np.maximum(mass, 1e-300))
+    elif isinstance(class_weight, Mapping):
+        factors = np.ones(classes.size)
+        for name, value in class_weight.items():
+            where = np.flatnonzero([known == name for known in classes.tolist()])
+            if where.size == 0:
+                raise UserError(
+                    f"class_weight names the class {shown(name)[:80]}, which y does not have: "
+                    f"its classes are {', '.join(map(str, classes[:10].tolist()))}"
+                )
+            factors[where] = real_number(f"class_weight of {shown(name)[:80]}", value, least=0.0)
+    else:
+        raise UserError(f"class_weight must be 'balanced', a dict or None, got {shown(class_weight)[:80]}")
+    weighted: NDArray[np.float64] = given * factors[place]
+    if not (weighted > 0).any() or not np.isfinite(weighted.sum()):
+        raise UserError("class_weight and sample_weight together must leave a positive, finite weight")
+    return weighted

@@ -1,4 +1,6 @@
-"""Full search in parts: each thread looks through some of the features, with scratch of its own.
+"""Full search: there is nothing to choose, every feature is searched.
+
+Where that is much work it is done in parts: each thread looks through some of the features, with scratch of its own.
 
 The parts depend on the data alone, and the best of the first parts is kept unless a later one is better by more than a tie: the
 result does not depend on the number of threads.
@@ -13,76 +15,96 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.lanes import vectors
-from abex.boosting.stages import record_pull, reward_of
-from abex.boosting.stumps import EDGE, Search, forget
-from abex.boosting.training import STEPS, Learner, look_through
-from abex.boosting.weights import Weights
-from abex.kernels import compiled
+from abex.boosting.arms import record_pull, reward_of
+from abex.boosting.binning import BinnedFeatures
+from abex.boosting.boosting_loop import accept_at, begin_at, look_through
+from abex.boosting.splitter import SplitSearch, forget
+from abex.boosting.weights import ExampleWeights
+from abex.kernels import compiled, kernel
+from abex.policies.base import Kernels
 
 if TYPE_CHECKING:
-    from abex.boosting.fitting import Fit
+    from abex.boosting.booster import Booster
 
 PARTS = 8
 LEAST_WORK = 5e7  # weights times features: a few milliseconds, below which threads cost more than they bring
 
 
-class Part(NamedTuple):
-    """Features, and records that share everything with the fit's own but what a search writes."""
+class NoChoice(NamedTuple):
+    """State of full search: its only arm holds every feature."""
+
+    n_arms: int
+
+
+@kernel
+def only_arm(state: Any, t: int, rng: Any) -> int:
+    """The arm with all features."""
+    return 0
+
+
+@kernel
+def learn_nothing(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Full search has nothing to learn."""
+
+
+FULL_SEARCH = Kernels(only_arm, learn_nothing)
+
+
+class SearchPart(NamedTuple):
+    """Some of the features, and the record of a search through them."""
 
     features: NDArray[np.int64]
-    weights: Weights
-    search: Search
-    learner: Learner
+    search: SplitSearch
 
 
 def parts_of(
-    features: NDArray[np.int64],
-    w: Weights,
-    learner: Learner,
-    least: NDArray[Any],
-    fresh: Callable[[], Search],
-) -> list[Part]:
+    features: NDArray[np.int64], w: ExampleWeights, least: NDArray[Any], fresh: Callable[[], SplitSearch]
+) -> list[SearchPart]:
     """The parts of a search through ``features``; none where it is too small. ``least`` is what all searches share."""
     if features.size < 2 or float(w.slot.size) * w.labels * features.size < LEAST_WORK:
         return []
     return [
-        Part(
-            part,
-            w._replace(block=vectors(w.chunks, w.values.dtype)),
-            fresh()._replace(least=least),
-            learner._replace(spare=learner.spare.copy(), code=learner.code.copy()),
-        )
+        SearchPart(part, fresh().replace(least=least))
         for part in np.array_split(features, min(PARTS, features.size))
     ]
 
 
 @compiled()
 def search_anew(
-    try_one: int, features: Any, codes: Any, w: Any, search: Any, learner: Any, scale: float
-) -> float:
+    search_one: int, features: NDArray[np.int64], binned: BinnedFeatures, w: ExampleWeights, search: SplitSearch,
+    grower: Any, scale: float,
+) -> float:  # fmt: skip
     """Forget the last search and look through all of ``features``; returns the best edge."""
     forget(search, scale)
-    return look_through(try_one, features, 0, features.size, codes, w, search, learner)
+    return look_through(search_one, features, 0, features.size, binned, w, search, grower)
 
 
-def advance_in_parts(fit: Fit, count: int) -> None:
-    """Find ``count`` more classifiers, as the compiled loop would."""
-    begin, _, accept = STEPS[fit.recipe.kind]
-    for t in range(fit.done, fit.done + count):
-        scale = begin(fit.learner, fit.search, fit.weights)
+def advance_in_parts(booster: Booster, count: int, certain: float) -> int:
+    """Find up to ``count`` more weak learners, as the compiled loop would."""
+    b = booster
+    for t in range(b.done, b.done + count):
+        scale = begin_at(b.functions.begin, b.grower, b.search, b.weights)
         while scale > 0.0:
-            edges = list(fit.mapper(partial(_look, fit, scale), fit.parts))
-            best = fit.parts[0].search
-            for part in fit.parts[1:]:
-                if part.search.best[EDGE] > best.best[EDGE] + best.tolerance * scale:
+            edges = list(b.mapper(partial(_look, b, scale), b.parts))
+            best = b.parts[0].search
+            for part in b.parts[1:]:
+                if part.search.edge > best.edge + best.tolerance * scale:
                     best = part.search
-            record_pull(fit.pulls, 0, reward_of(max(edges) / scale))
-            scale = accept(t, fit.codes, fit.weights, best, fit.learner, fit.stages, fit.votes)
+            record_pull(b.pulls, 0, reward_of(max(edges) / scale))
+            scale = accept_at(b.functions.accept, t, b.binned, b.weights, best, b.grower, b.learners)
+        if b.learners.edge[t] >= certain:
+            return t + 1 - b.done
+    return count
 
 
-def _look(fit: Fit, scale: float, part: Part) -> float:
+def _look(booster: Booster, scale: float, part: SearchPart) -> float:
     found: float = search_anew(
-        fit.steps.search, part.features, fit.codes, part.weights, part.search, part.learner, scale
+        booster.functions.search,
+        part.features,
+        booster.binned,
+        booster.weights,
+        part.search,
+        booster.grower,
+        scale,
     )
     return found

@@ -15,32 +15,32 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.encoding import Codes
-from abex.boosting.evaluation import WeightedStages, add_stages, add_steps, count_errors
+from abex.boosting.binning import BinnedFeatures
 from abex.boosting.examples import check_sparse
-from abex.boosting.schema import Stored
-from abex.boosting.stages import CERTAIN, PRODUCT, STUMP, TREE, Stages, coefficient_of
+from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, count_errors
+from abex.boosting.stored_arrays import Stored
+from abex.boosting.weak_learners import CERTAIN, KINDS, STUMP, WeakLearners, coefficient_of
 from abex.errors import UserError
+from abex.tables import html_table
 
-KINDS = ("stump", "product", "tree")
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
 ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
 MOST_COEFFICIENT = coefficient_of(CERTAIN, 0.0)
 ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
 
 
-class Steps(NamedTuple):
-    """The step function of every feature: scores ``values[value_start[j] + k]``, k the cuts below x."""
+class StepFunctions(NamedTuple):
+    """The step function of every feature: scores ``values[value_start[j] + k]``, k the thresholds below x."""
 
     used: NDArray[np.int64]  # features with a stump
-    start: NDArray[np.int64]  # (d + 1,) into cuts; values of feature j start at start[j] + 2 j
-    cuts: NDArray[np.float64]
-    values: NDArray[np.float64]  # (cuts + 2 d, L): the last row of a feature is for a missing value
+    start: NDArray[np.int64]  # (d + 1,) into thresholds; values of feature j start at start[j] + 2 j
+    thresholds: NDArray[np.float64]
+    values: NDArray[np.float64]  # (thresholds + 2 d, L): the last row of a feature is for a missing value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """T classifiers over L labels. Arrays as in `Stages`, with thresholds in place of ranks."""
+    """T classifiers over L labels. Arrays as in `WeakLearners`, with thresholds in place of ranks."""
 
     kind: int
     n_features: int
@@ -54,6 +54,24 @@ class Model:
     coefficient: Annotated[NDArray[np.float64], Stored("T", least=0, most=MOST_COEFFICIENT)]
     edge: Annotated[NDArray[np.float64], Stored("T", least=0, most=1)]
 
+    def __repr__(self) -> str:
+        return f"<Model: {self.size:,} {self._kind()}, {self.labels} labels, {self.n_features:,} features>"
+
+    def _kind(self) -> str:
+        return f"{KINDS[self.kind]}s"
+
+    def _repr_html_(self) -> str:
+        """What it is made of, for notebooks."""
+        share = self.importances()
+        best = [place for place in np.argsort(-share, kind="stable")[:5].tolist() if share[place] > 0.0]
+        rows = [
+            ("weak learners", f"{self.size:,} {self._kind()}"),
+            ("labels", f"{self.labels}"),
+            ("features", f"{np.count_nonzero(share):,} used of {self.n_features:,}"),
+            ("most important", ", ".join(f"feature {place} ({100 * share[place]:.1f} %)" for place in best)),
+        ]
+        return html_table(("model", ""), rows)
+
     @property
     def size(self) -> int:
         """Number of classifiers."""
@@ -64,10 +82,14 @@ class Model:
         """Number of labels."""
         return int(self.votes.shape[2])
 
+    def part(self, first: int, last: int) -> Model:
+        """The model made of classifiers first..last-1."""
+        parts = {name: value[first:last] for name, value in self.arrays().items()}
+        return Model(self.kind, self.n_features, **parts)
+
     def first(self, count: int) -> Model:
         """The model made of the first ``count`` classifiers."""
-        parts = {name: value[:count] for name, value in self.arrays().items()}
-        return Model(self.kind, self.n_features, **parts)
+        return self.part(0, count)
 
     def followed_by(self, other: Model) -> Model:
         """The model made of these classifiers and then those of ``other``."""
@@ -83,15 +105,15 @@ class Model:
         """f_l(x) for each row and label, (n, L)."""
         self.check_rows(X)
         out = np.zeros((X.shape[0], self.labels))
-        steps = self._steps if self.kind == STUMP else None
-        stages = self.weighted()
+        steps = self._step_functions if self.kind == STUMP else None
+        learners = self.weighted()
 
         def score(block: tuple[int, int]) -> None:
             rows, part = dense_rows(X, *block), out[block[0] : block[1]]
             if steps is not None:
                 add_steps(rows, *steps, part)
             else:
-                add_stages(self.kind, stages, rows, part)
+                add_learners(self.kind, learners, rows, part)
 
         for _ in mapper(score, blocks(X.shape[0])):
             pass
@@ -101,14 +123,14 @@ class Model:
         """Scores after each classifier; the array is a new one each time."""
         self.check_rows(X)
 
-        def stages() -> Iterator[NDArray[np.float64]]:
+        def learners() -> Iterator[NDArray[np.float64]]:
             out = np.zeros((X.shape[0], self.labels))
             rows = dense_rows(X, 0, X.shape[0])
             for t in range(self.size):
-                add_stages(self.kind, self.weighted(t, t + 1), rows, out)
+                add_learners(self.kind, self.weighted(t, t + 1), rows, out)
                 yield self.without_noise(out)
 
-        return stages()
+        return learners()
 
     def check_rows(self, X: Any) -> None:
         """Refuse rows that compiled code could not read: of another width, or in a damaged sparse matrix."""
@@ -116,10 +138,14 @@ class Model:
         if len(X.shape) != 2 or X.shape[1] != self.n_features:
             raise UserError(f"X has the shape {X.shape}, but the model needs {self.n_features} columns")
 
+    @property
+    def grain(self) -> float:
+        """What scores are multiples of."""
+        return float(2.0 ** (np.ceil(np.log2(max(self.coefficient.sum(), 1e-300))) - GRID_BITS))
+
     def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores rounded to a fine grid: labels whose votes are equal but for the order of addition tie."""
-        grain = 2.0 ** (np.ceil(np.log2(max(self.coefficient.sum(), 1e-300))) - GRID_BITS)
-        rounded: NDArray[np.float64] = np.rint(scores / grain) * grain
+        rounded: NDArray[np.float64] = np.rint(scores / self.grain) * self.grain
         return rounded
 
     def error_counts(
@@ -141,7 +167,7 @@ class Model:
         label = np.asarray(label, np.int64)
         if label.shape != (X.shape[0],) or label.min(initial=0) < 0 or label.max(initial=0) >= self.labels:
             raise UserError(f"label must have a number from 0 to {self.labels - 1} for each row of X")
-        stages = self.weighted()
+        learners = self.weighted()
         ends = np.arange(every, self.size + 1, every) if ends is None else np.asarray(ends, np.int64)
         if ends.size and (ends[0] < 0 or ends[-1] > self.size or (np.diff(ends) < 0).any()):
             raise UserError(f"ends must be ascending numbers from 0 to {self.size}")
@@ -150,7 +176,7 @@ class Model:
             wrong = np.zeros(ends.size, np.int64)
             columns = np.ascontiguousarray(dense_rows(X, *block).T)
             rows = np.zeros((0 if by_row is None else ends.size, columns.shape[1]), np.uint8)
-            count_errors(self.kind, stages, columns, label[block[0] : block[1]], ends, strict, wrong, rows)
+            count_errors(self.kind, learners, columns, label[block[0] : block[1]], ends, strict, wrong, rows)
             if by_row is not None:
                 by_row[:, block[0] : block[1]] = rows
             return wrong
@@ -160,10 +186,10 @@ class Model:
             total += part
         return total
 
-    def weighted(self, first: int = 0, last: int | None = None) -> WeightedStages:
+    def weighted(self, first: int = 0, last: int | None = None) -> WeightedLearners:
         """Classifiers first..last-1 for the evaluation kernels."""
         part = slice(first, last)
-        return WeightedStages(
+        return WeightedLearners(
             self.feature[part],
             self.threshold[part],
             self.missing_right[part],
@@ -172,10 +198,16 @@ class Model:
             self.votes[part] * self.coefficient[part, None, None],
         )
 
-    def importances(self) -> NDArray[np.float64]:
-        """Share of each feature in the fall of the error bound, (d,); see `AdaBoostMHClassifier.feature_importances_`."""
+    def importances(self, begins: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Share of each feature in the fall of the error bound, (d,); see `AdaBoostMHClassifier.feature_importances_`.
+
+        ``begins`` are the classifiers with which a committee begins, each of which has a bound of its own; None: there is one.
+        """
+        begins = np.zeros(1, np.int64) if begins is None else begins
         kept = np.sqrt(1.0 - np.minimum(self.edge, CERTAIN) ** 2)  # of the bound, by each classifier
-        fall = (1.0 - kept) * np.cumprod(np.append(1.0, kept[:-1]))
+        fall = 1.0 - kept
+        for part in np.split(np.arange(self.size), begins[(begins > 0) & (begins < self.size)]):
+            fall[part] *= np.cumprod(np.append(1.0, kept[part[:-1]]))
         gain = self.gain.astype(np.float64)
         share = gain / np.maximum(gain.sum(axis=1, keepdims=True), 1e-300) * fall[:, None]
         there = self.feature >= 0
@@ -184,7 +216,7 @@ class Model:
         return shared
 
     @cached_property
-    def _steps(self) -> Steps:
+    def _step_functions(self) -> StepFunctions:
         live = np.flatnonzero(self.feature[:, 0] >= 0)
         feature, threshold = self.feature[live, 0], self.threshold[live, 0]
         order = np.lexsort((threshold, feature))
@@ -200,29 +232,29 @@ class Model:
             values[at + 1 : at + 1 + count] = values[at] + 2 * np.cumsum(vote[mine], axis=0)
             side = np.where(self.missing_right[live[mine], 0], 1.0, -1.0)
             values[at + 1 + count] = side @ vote[mine]
-        return Steps(used, start.astype(np.int64), threshold, values)
+        return StepFunctions(used, start.astype(np.int64), threshold, values)
 
 
-def model_from(kind: int, stages: Stages, codes: Codes, count: int) -> Model:
-    """The first ``count`` stages as a model: ranks become thresholds."""
-    feature, rank = stages.feature[:count], stages.rank[:count]
+def model_from(kind: int, learners: WeakLearners, binned: BinnedFeatures, count: int) -> Model:
+    """The first ``count`` learners as a model: ranks become thresholds."""
+    feature, rank = learners.feature[:count], learners.rank[:count]
     there = feature >= 0
     threshold = np.full(feature.shape, np.inf)
     threshold[there & (rank < 0)] = -np.inf
-    cut = there & (rank >= 0)
-    threshold[cut] = codes.cuts[codes.cut_start[feature[cut]] + rank[cut]]
+    split = there & (rank >= 0)
+    threshold[split] = binned.thresholds[binned.threshold_start[feature[split]] + rank[split]]
     return Model(
         kind,
-        codes.bins.size,
+        binned.bins.size,
         feature.copy(),
         threshold,
-        stages.missing_right[:count].copy(),
-        stages.left[:count].copy(),
-        stages.right[:count].copy(),
-        stages.gain[:count].copy(),
-        stages.votes[:count].copy(),
-        stages.coefficient[:count].copy(),
-        stages.edge[:count].copy(),
+        learners.missing_right[:count].copy(),
+        learners.left[:count].copy(),
+        learners.right[:count].copy(),
+        learners.gain[:count].copy(),
+        learners.votes[:count].copy(),
+        learners.coefficient[:count].copy(),
+        learners.edge[:count].copy(),
     )
 
 
@@ -236,32 +268,3 @@ def dense_rows(X: Any, first: int, last: int) -> NDArray[np.float64]:
     part = X[first:last]
     part = part.toarray() if hasattr(part, "toarray") else part
     return np.ascontiguousarray(part, dtype=np.float64)
-
-
-def text_of(model: Model, feature_names: list[str], label_names: list[str]) -> str:
-    """The model as text a person can read, one classifier a paragraph."""
-    lines = []
-    for t in range(model.size):
-        lines.append(f"classifier {t + 1}: {KINDS[model.kind]}, coefficient {model.coefficient[t]:.6g}")
-        for k in np.flatnonzero(model.feature[t] >= 0):
-            name = feature_names[model.feature[t, k]]
-            missing = "right" if model.missing_right[t, k] else "left"
-            line = f"  {'node ' if model.kind == TREE else 'term '}{k}: {name} > {model.threshold[t, k]:.17g}"
-            if model.kind == TREE:
-                names = [
-                    f"node {n}" if n >= 0 else f"leaf {~n}" for n in (model.left[t, k], model.right[t, k])
-                ]
-                line += f" ? {names[1]} : {names[0]}"
-            else:
-                line += " ? +1 : -1"
-            lines.append(f"{line} (missing: {missing})")
-        for leaf in range(model.votes.shape[1]):
-            votes = model.votes[t, leaf]
-            if votes.any():
-                agreed = [label_names[label] for label in np.flatnonzero(votes > 0)]
-                where = f"leaf {leaf}: " if model.kind == TREE else "" if model.kind == STUMP else "product: "
-                lines.append(f"  {where}votes for {', '.join(agreed) or 'nothing'}")
-    return "\n".join(lines) + "\n"
-
-
-__all__ = ["KINDS", "PRODUCT", "STUMP", "TREE", "Model", "model_from", "text_of"]

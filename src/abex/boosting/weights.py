@@ -6,7 +6,7 @@ pattern of the sides it took since weights were last written back, and each grou
 per pattern. The current weights of example i are ``values[i] * factors[group * stride + slot[i]]``. Examples lie
 group by group.
 
-Weights carry the sign of their label, s = w y: sums of them are edges, sums of |s| are masses. Within a group a
+ExampleWeights carry the sign of their label, s = w y: sums of them are edges, sums of |s| are masses. Within a group a
 label has one sign, so that masses follow from the sums of the groups. Where bins are bounded and their masses are not
 known, the first number after the labels is an upper bound of the example's mass: its sum as written back, times e^a for each
 update since.
@@ -20,113 +20,224 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.lanes import lanes_of, multiply, note_masses, settle, sum_products, vectors
-from abex.kernels import compiled, kernel, rare_kernel
+from abex.boosting.histogram import Rows, note_masses
+from abex.kernels import Struct, kernel, rare_kernel
+from abex.kernels.vectors import (
+    Vector,
+    Width,
+    absolute,
+    copysign,
+    filled,
+    load,
+    maximum,
+    new_rows,
+    pieces,
+    stand_apart,
+    store,
+    width_of,
+)  # fmt: skip
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums
 STRAIN = (
     1.0 / 64.0
 )  # sums carried from update to update lose about a factor 1 - edge of their precision each time
-NOW, WRITTEN, FACTOR, EXACT = 0, 1, 2, 3  # places in Weights.numbers
 
 
-class Weights(NamedTuple):
-    """Signed weights of n examples in G groups; a row of labels is ``chunks`` vectors."""
+class ExampleWeights(Struct):
+    """Signed weights of n examples with L labels in G groups; rows are padded to whole vectors."""
 
-    values: NDArray[Any]  # (n * chunks, lanes), as last written back
+    constant = ("labels", "depth", "stride", "bounded")
+
+    values: Rows  # (n, padded), as last written back
     slot: NDArray[Any]  # (n,) the smallest unsigned integers that hold a pattern
     group: NDArray[np.int32]  # (n,) ascending
     group_start: NDArray[np.int64]  # (G + 1,)
-    factors: NDArray[Any]  # (G * stride * chunks, lanes)
-    signs: NDArray[Any]  # (G * chunks, lanes): +1 label is there, -1 it is not, 0 padding
-    turns: NDArray[Any]  # (G * chunks, lanes): +1 label of the group, -1 of the next group, 0 of both or none
-    floor: NDArray[Any]  # (chunks, lanes): the smallest weight, 0 in the padding
-    block: NDArray[Any]  # (chunks, lanes), scratch
-    sides: NDArray[Any]  # (2 * chunks, lanes), scratch: factors of the two sides
-    total: NDArray[np.float64]  # (chunks * lanes,) sum of s, now
-    mass: NDArray[np.float64]  # (chunks * lanes,) sum of |s|, now
-    #: [NOW] sum of all weights; [WRITTEN] their sum as written back, [FACTOR] on it; [EXACT] what is left of its precision
-    numbers: NDArray[np.float64]
-    counts: NDArray[np.int64]  # [0] pending updates
-    chunks: int
+    factors: Rows  # (G * stride, padded)
+    signs: Rows  # (G, padded): +1 label is there, -1 it is not, 0 padding
+    turns: Rows  # (G, padded): +1 label of the group, -1 of the next group, 0 of both or none
+    floor: Rows  # (1, padded): the smallest weight, 0 in the padding
+    block: Rows  # (1, padded), scratch
+    sides: Rows  # (2, padded), scratch: factors of the two sides
+    total: NDArray[np.float64]  # (padded,) sum of s, now
+    mass: NDArray[np.float64]  # (padded,) sum of |s|, now
+    width: Width  # of the rows
+    sum: float  # of all weights, now
+    written: float  # their sum as written back
+    factor: float  # on it, in the table when that is empty
+    exact: float  # what is left of the precision of the sums carried since
+    pending: int  # updates
     labels: int
     depth: int  # updates that fit into a pattern
     stride: int  # patterns of a group in the table, a power of two
     bounded: bool  # number ``labels`` of a row is a bound of its mass
 
 
-def label_groups(signs: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Distinct rows of labels: (index of a representative of each group, group of each example)."""
-    _, first, group = np.unique(
-        np.ascontiguousarray(signs).view(np.dtype((np.void, signs.shape[1]))).ravel(),
-        return_index=True,
-        return_inverse=True,
+class GroupedExamples(NamedTuple):
+    """Examples in the order of their groups: those with the same labels."""
+
+    rows: NDArray[np.int64]  # (n,) the order
+    signs: NDArray[np.int8]  # (n, L) labels, in that order
+    group: NDArray[np.int32]  # (n,) ascending
+    starts: NDArray[np.int64]  # (G,) where a group begins
+    ends: NDArray[np.int64]
+
+
+def group_examples(signs: NDArray[np.int8]) -> GroupedExamples:
+    """Examples with labels ``signs`` (n, L), group by group.
+
+    >>> group_examples(np.array([[1, -1], [-1, 1], [1, -1]], np.int8)).rows.tolist()
+    [0, 2, 1]
+    """
+    _, group = np.unique(
+        np.ascontiguousarray(signs).view(np.dtype((np.void, signs.shape[1]))).ravel(), return_inverse=True
     )
-    return first, group.astype(np.int32)
+    rows = np.argsort(group, kind="stable")
+    ordered = group[rows].astype(np.int32)
+    starts = np.searchsorted(ordered, np.arange(ordered[-1] + 1))
+    return GroupedExamples(rows, signs[rows], ordered, starts, np.append(starts[1:], rows.size))
+
+
+def first_weights(signs: NDArray[np.int8], sample_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Half of an example's weight on its labels, half on the others, summing to 1.
+
+    With one label per example these are MultiBoost's 1/(2n) and 1/(2n(L - 1)); an example with no label, or
+    with all, spreads its weight evenly.
+    """
+    labels = signs.shape[1]
+    there = (signs > 0).sum(axis=1, keepdims=True).astype(np.float64)
+    absent = labels - there
+    with np.errstate(divide="ignore"):
+        weights: NDArray[np.float64] = np.where(signs > 0, 0.5 / there, 0.5 / absent)
+    weights[((there == 0) | (absent == 0)).ravel()] = 1.0 / labels
+    weights *= sample_weight[:, None]
+    weights /= weights.sum()
+    return weights
 
 
 def new_weights(
-    signs: NDArray[np.int8], group: NDArray[np.int32], first: NDArray[np.int64], start: NDArray[np.float64],
-    rows: NDArray[np.int64], dtype: Any, *, depth: int | None = None, patterns: int | None = None, flips: bool = False,
-    spare: bool = False, bounded: bool = False,
-) -> Weights:  # fmt: skip
-    """A record for examples with labels ``signs`` (n, L), group by group, and initial weights ``start[rows]``.
+    examples: GroupedExamples, start: NDArray[np.float64], dtype: Any, *, depth: int | None = None,
+    patterns: int | None = None, flips: bool = False, spare: bool = False, bounded: bool = False,
+) -> ExampleWeights:  # fmt: skip
+    """A record for grouped examples and initial weights ``start`` (n, L), which are in the order of before.
 
     ``patterns`` reserves a table of that size for learners with that many leaves, which are written back at once;
     ``flips`` doubles the table by its negative. ``spare`` keeps a number after the labels free, ``bounded`` uses it.
     """
+    signs, first = examples.signs, examples.starts
     n, labels = signs.shape
-    lanes = lanes_of(dtype)
-    chunks = -(-(labels + spare) // lanes)
+    numbers, groups = labels + spare, first.size
     if patterns is None:
-        depth = depth or best_depth(n, len(first), chunks)
+        depth = depth or best_depth(n, groups, new_rows(1, numbers, dtype).nbytes)
         patterns = 1 << depth
     stride = (1 << (patterns - 1).bit_length()) * (2 if flips else 1)
-    values = vectors(n * chunks, dtype)
-    for begin in range(0, n, BLOCK):
-        part = slice(begin, begin + BLOCK)
-        values.reshape(n, -1)[part, :labels] = signs[part] * start[rows[part]]
-    table_signs = vectors(len(first) * chunks, dtype)
-    table_signs.reshape(len(first), -1)[:, :labels] = signs[first]
-    own = np.zeros((len(first) + 1, labels))
+    group_signs, turns, floor = (new_rows(count, numbers, dtype) for count in (groups, groups, 1))
+    group_signs[:, :labels] = signs[first]
+    own = np.zeros((groups + 1, labels))
     own[:-1] = signs[first] > 0
-    turns = vectors(len(first) * chunks, dtype)
-    turns.reshape(len(first), -1)[:, :labels] = own[:-1] - own[1:]
-    floor = vectors(chunks, dtype)
-    floor.reshape(-1)[:labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
-    starts = np.append(first, n).astype(np.int64)
-    weights = Weights(
-        values, np.zeros(n, np.min_scalar_type(stride - 1)), group, starts,
-        vectors(len(first) * stride * chunks, dtype), table_signs, turns, floor, vectors(chunks, dtype),
-        vectors(2 * chunks, dtype), np.zeros(chunks * lanes), np.zeros(chunks * lanes), np.ones(4),
-        np.zeros(1, np.int64), chunks, labels, depth or 1, stride, bounded,
-    )  # fmt: skip
-    weights.factors[:] = 1.0
+    turns[:, :labels] = own[:-1] - own[1:]
+    floor[:, :labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
+    weights = ExampleWeights(
+        values=new_rows(n, numbers, dtype),
+        slot=np.zeros(n, np.min_scalar_type(stride - 1)),
+        group=examples.group,
+        group_start=np.append(first, n).astype(np.int64),
+        factors=new_rows(groups * stride, numbers, dtype),
+        signs=group_signs,
+        turns=turns,
+        floor=floor,
+        block=new_rows(1, numbers, dtype),
+        sides=new_rows(2, numbers, dtype),
+        total=np.zeros(floor.size),
+        mass=np.zeros(floor.size),
+        width=width_of(numbers, dtype),
+        sum=1.0,
+        written=1.0,
+        factor=1.0,
+        exact=1.0,
+        labels=labels,
+        depth=depth or 1,
+        stride=stride,
+        bounded=bounded,
+    )
+    set_weights(weights, start, examples.rows)
     return weights
 
 
-def best_depth(n: int, groups: int, chunks: int) -> int:
+def set_weights(w: ExampleWeights, start: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
+    """Make ``start[rows]`` the current weights."""
+    for begin in range(0, rows.size, BLOCK):
+        part = slice(begin, begin + BLOCK)
+        w.values[part, : w.labels] = w.signs[w.group[part], : w.labels] * start[rows[part]]
+    w.factors[:] = 1.0
+    w.slot[:] = 0
+    w.pending = w.depth  # to be written back before anything else
+
+
+def no_weight(w: ExampleWeights, pattern: int) -> None:
+    """Let the weights of examples with this pattern vanish when they are written back."""
+    w.factors[pattern :: w.stride] = 0.0
+
+
+def best_depth(n: int, groups: int, row_bytes: int) -> int:
     """How many updates to put off: as long as tables cost less than writing back, and fit the cache."""
     cost = {k: (groups * 2 ** (k + 1) + 2 * n) / k for k in range(1, 9)}
-    fitting = [k for k in cost if 2**k * chunks * 64 <= TABLE_BYTES]
+    fitting = [k for k in cost if 2**k * row_bytes <= TABLE_BYTES]
     return min(fitting or [1], key=cost.__getitem__)
 
 
 @kernel
-def add_block(w: Any) -> None:
+def current(
+    values: Rows, slot: NDArray[Any], factors: Rows, start: int, i: int, piece: int, width: Width
+) -> Vector:
+    """The weights of example i, with the pending updates of a group whose table begins at ``start``."""
+    pattern = start + int(slot[np.uintp(i)])
+    return load(values, i, piece, width) * load(factors, pattern, piece, width)
+
+
+@rare_kernel
+def sum_products(
+    sums: Rows, values: Rows, slot: NDArray[Any], factors: Rows, start: int, first: int, last: int, width: Width
+) -> None:  # fmt: skip
+    """Row 0 of ``sums`` = sum of the current weights of examples first..last-1, which are of one group."""
+    stand_apart()
+    for piece in range(pieces(width)):
+        total = filled(sums, width, 0.0)
+        for i in range(first, last):
+            total = total + current(values, slot, factors, start, i, piece, width)
+        store(sums, 0, piece, width, total)
+
+
+@rare_kernel
+def settle(
+    sums: Rows, values: Rows, slot: NDArray[Any], factors: Rows, start: int, floor: Rows, first: int, last: int,
+    width: Width,
+) -> None:  # fmt: skip
+    """`sum_products`; the products, moved away from zero to at least row 0 of ``floor``, are the new ``values``."""
+    stand_apart()
+    for piece in range(pieces(width)):
+        total = filled(sums, width, 0.0)
+        least = load(floor, 0, piece, width)
+        for i in range(first, last):
+            weight = current(values, slot, factors, start, i, piece, width)
+            weight = copysign(maximum(absolute(weight), least), weight)
+            store(values, i, piece, width, weight)
+            total = total + weight
+        store(sums, 0, piece, width, total)
+
+
+@kernel
+def add_block(w: ExampleWeights) -> None:
     """Add the sums of a block of rows of one group to the totals."""
-    lanes = w.block.shape[1]
     for k in range(w.labels):
-        value = w.block[k // lanes, k % lanes]
+        value = w.block[0, k]
         w.total[k] += value
         w.mass[k] += abs(value)
 
 
-@compiled()
-def write_back(w: Any) -> None:
+@rare_kernel
+def write_back(w: ExampleWeights) -> None:
     """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4]."""
-    chunks = w.chunks
     for k in range(w.labels):
         w.total[k] = 0.0
         w.mass[k] = 0.0
@@ -134,9 +245,9 @@ def write_back(w: Any) -> None:
         end = w.group_start[group + 1]
         for begin in range(w.group_start[group], end, BLOCK):
             last = min(end, begin + BLOCK)
-            settle(w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, begin, last, chunks)
+            settle(w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, begin, last, w.width)
             if w.bounded:
-                note_masses(w.values, w.labels, begin, last, chunks)
+                note_masses(w.values, w.labels, begin, last, w.width)
             add_block(w)
     for i in range(w.slot.size):
         w.slot[i] = 0
@@ -147,87 +258,89 @@ def write_back(w: Any) -> None:
     for k in range(w.labels):
         w.total[k] *= factor
         w.mass[k] *= factor
-    for slot in range(0, w.factors.shape[0], w.stride * chunks):
-        for c in range(chunks):
-            for k in range(w.factors.shape[1]):
-                w.factors[slot + c, k] = factor
+    for row in range(0, w.factors.shape[0], w.stride):
+        for k in range(w.factors.shape[1]):
+            w.factors[row, k] = factor
     negate(w, 1)
-    w.numbers[NOW] = everything * factor
-    w.numbers[WRITTEN] = everything
-    w.numbers[FACTOR] = factor
-    w.numbers[EXACT] = 1.0
-    w.counts[0] = 0
+    w.sum = everything * factor
+    w.written = everything
+    w.factor = factor
+    w.exact = 1.0
+    w.pending = 0
 
 
 @kernel
-def settled(w: Any) -> bool:
+def settled(w: ExampleWeights) -> bool:
     """Whether ``values`` are the current weights as they stand: nothing pending, no factor, no signs to flip."""
-    return bool(w.counts[0] == 0 and w.numbers[FACTOR] == 1.0 and w.stride == 1 << w.depth)
+    return bool(w.pending == 0 and w.factor == 1.0 and w.stride == 1 << w.depth)
 
 
 @kernel
-def negate(w: Any, patterns: int) -> None:
+def negate(w: ExampleWeights, patterns: int) -> None:
     """Keep the second half of each group's table, if there is one, the negative of the first, bounds of masses apart."""
     half = w.stride // 2
     if half < (1 << w.depth):
         return
-    size = half * w.chunks
-    lanes = w.factors.shape[1]
-    for start in range(0, w.factors.shape[0], 2 * size):
-        for at in range(start, start + patterns * w.chunks):
-            for k in range(lanes):
-                is_label = at % w.chunks * lanes + k < w.labels
-                w.factors[at + size, k] = -w.factors[at, k] if is_label else w.factors[at, k]
+    for start in range(0, w.factors.shape[0], w.stride):
+        for row in range(start, start + patterns):
+            for k in range(w.factors.shape[1]):
+                w.factors[row + half, k] = -w.factors[row, k] if k < w.labels else w.factors[row, k]
 
 
 @kernel
-def side_factors(w: Any, group: int, votes: Any, up: float, down: float, flagged: float) -> None:
+def side_factors(
+    w: ExampleWeights, group: int, votes: NDArray[np.float64], up: float, down: float, flagged: float
+) -> None:
     """Rows exp(-a v_l phi y_l), up or down, of a group: first for examples off the flag, then for those on it."""
-    lanes = w.values.shape[1]
-    for c in range(w.chunks):
-        for k in range(lanes):
-            agreement = votes[c * lanes + k] * flagged * w.signs[group * w.chunks + c, k]
-            w.sides[c, k] = down if agreement < 0.0 else up  # padding has no sign: the larger factor
-            w.sides[w.chunks + c, k] = down if agreement > 0.0 else up
+    for k in range(w.sides.shape[1]):
+        agreement = votes[k] * flagged * w.signs[group, k]
+        w.sides[0, k] = down if agreement < 0.0 else up  # padding has no sign: the larger factor
+        w.sides[1, k] = down if agreement > 0.0 else up
 
 
 @rare_kernel
-def put_off(w: Any, votes: Any, coefficient: float, flagged: float) -> None:
+def put_off(w: ExampleWeights, votes: NDArray[np.float64], coefficient: float, flagged: float) -> None:
     """Enter an update into the table. Examples with side phi = ``flagged`` have the bit 1 << pending set."""
-    chunks = w.chunks
-    known = 1 << w.counts[0]
+    factors, sides, width = w.factors, w.sides, w.width
+    known = 1 << w.pending
     up, down = math.exp(coefficient), math.exp(-coefficient)
-    for group in range(w.signs.shape[0] // chunks):
+    for group in range(w.signs.shape[0]):
         side_factors(w, group, votes, up, down, flagged)
-        start = group * w.stride * chunks
-        for p in range(known):
-            for c in range(chunks):
-                old = start + p * chunks + c
-                multiply(w.factors, old + known * chunks, w.factors, old, w.sides, chunks + c)
-                multiply(w.factors, old, w.factors, old, w.sides, c)
-    w.counts[0] += 1
+        for piece in range(pieces(width)):
+            off, on = load(sides, 0, piece, width), load(sides, 1, piece, width)
+            for row in range(group * w.stride, group * w.stride + known):
+                old = load(factors, row, piece, width)
+                store(factors, row + known, piece, width, old * on)
+                store(factors, row, piece, width, old * off)
+    w.pending += 1
     negate(w, 2 * known)
 
 
 @kernel
-def update(w: Any, votes: Any, edge: float, coefficient: float, flagged: float) -> None:
-    """Put an update off; write back when the table is full, or sums carried so far would be too far off."""
+def update(
+    w: ExampleWeights, votes: NDArray[np.float64], edge: float, coefficient: float, flagged: float
+) -> None:
+    """Put an update off."""
     put_off(w, votes, coefficient, flagged)
-    w.numbers[EXACT] *= 1.0 - edge
-    if w.counts[0] == w.depth or w.numbers[EXACT] < STRAIN:
+    w.exact *= 1.0 - edge
+
+
+@kernel
+def refresh(w: ExampleWeights) -> None:
+    """Write back when the table is full, or sums carried so far would be too far off."""
+    if w.pending == w.depth or w.exact < STRAIN:
         write_back(w)
 
 
 @rare_kernel
-def sum_up(w: Any) -> None:
+def sum_up(w: ExampleWeights) -> None:
     """Totals of the current weights, signs of the table included."""
     for k in range(w.labels):
         w.total[k] = 0.0
-    lanes = w.block.shape[1]
     for group in range(w.group_start.size - 1):
         end = w.group_start[group + 1]
         for begin in range(w.group_start[group], end, BLOCK):
             last = min(end, begin + BLOCK)
-            sum_products(w.block, w.values, w.slot, w.factors, group * w.stride, begin, last, w.chunks)
+            sum_products(w.block, w.values, w.slot, w.factors, group * w.stride, begin, last, w.width)
             for k in range(w.labels):
-                w.total[k] += w.block[k // lanes, k % lanes]
+                w.total[k] += w.block[0, k]

@@ -13,27 +13,33 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.boosting.categories import as_header
 from abex.boosting.estimator import AdaBoostMHClassifier
-from abex.boosting.model import KINDS
-from abex.boosting.stored_model import ARRAYS, checked_fit
+from abex.boosting.model_checks import ARRAYS, checked_fit
+from abex.boosting.parameters import arms_per_search_of
+from abex.boosting.weak_learners import KINDS
 from abex.errors import UserError, shown
+from abex.extras import needed
 from abex.files import write_atomically
 
 FORMAT = "abex boosting model"
-VERSION = 2
-NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose")
+VERSION = 3  # 3 has categories; a model without them is written as 2, which former versions read
+PLAIN_VERSION = 2
+NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose", "arms_per_round")
 EXPANDS = 100  # times: a file that becomes more than this, and more than ROOM bytes, is not read
 ROOM = 1 << 28
 
 
 def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator; a policy is kept as its text."""
-    from sklearn.utils.validation import check_is_fitted
+    with needed("boosting"):
+        from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator)
     arrays = {
@@ -45,20 +51,25 @@ def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
     }
     files = {f"{name}.npy": as_bytes(array) for name, array in arrays.items()}
     parameters = {k: v for k, v in estimator.get_params().items() if k not in NOT_SAVED}
+    parameters["arms_per_search"] = arms_per_search_of(estimator)
+    parameters["committee_size"] = getattr(estimator, "committee_size_", estimator.committee_size)
+    if isinstance(parameters["class_weight"], Mapping):  # JSON would make words of its classes
+        parameters["class_weight"] = {"classes": [*parameters["class_weight"].items()]}
     if parameters["policy"] is not None:
         parameters["policy"] = str(parameters["policy"])
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if estimator.categories_ else PLAIN_VERSION,
         "parameters": parameters,
         "kind": KINDS[estimator.model_.kind],
         "n_features": estimator.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
         "multilabel": bool(estimator.multilabel_),
-        "temperature": float(estimator.temperature_),
+        "temperature": float(estimator.inverse_temperature_),
         "calibration_rows": int(estimator.calibration_rows_),
         "arm_features": estimator.arm_features_,
+        **({"categories": as_header(estimator.categories_)} if estimator.categories_ else {}),
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     text = json.dumps(header, indent=1, default=_as_json)
@@ -136,7 +147,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
 
 def check_version(version: Any, name: str) -> None:
     """Refuse what another abex wrote in another way."""
-    if version == VERSION:
+    if version in (PLAIN_VERSION, VERSION) and not isinstance(version, bool | float):
         return
     if isinstance(version, int) and version > VERSION:
         raise UserError(
@@ -150,7 +161,13 @@ def check_version(version: Any, name: str) -> None:
 def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoostMHClassifier:
     """The estimator of a header and its arrays, once they are checked."""
     known = set(AdaBoostMHClassifier().get_params()) - set(NOT_SAVED)
-    estimator = AdaBoostMHClassifier(**{k: v for k, v in header["parameters"].items() if k in known})
+    given = dict(header["parameters"])
+    if "arms_per_round" in given:  # files written before version 0.2 call it so
+        given["arms_per_search"] = given["arms_per_round"]
+    given.setdefault("committee_size", None)  # there was none before
+    if isinstance(given.get("class_weight"), dict):
+        given["class_weight"] = {name: weight for name, weight in given["class_weight"]["classes"]}
+    estimator = AdaBoostMHClassifier(**{k: v for k, v in given.items() if k in known})
     estimator._replace_fitted(**checked_fit(header, arrays))
     return estimator
 

@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.boosting.categories import from_header
 from abex.boosting.examples import MOST_FEATURES
-from abex.boosting.model import KINDS, PRODUCT, TREE, Model
-from abex.boosting.schema import Stored, array_fields, checked_arrays
+from abex.boosting.model import Model
+from abex.boosting.stored_arrays import Stored, array_fields, checked_arrays
+from abex.boosting.weak_learners import KINDS, PRODUCT, TREE
 from abex.errors import one_of, real_number, true_or_false, whole_number
 
 MOST_LEAVES = 4096
@@ -54,9 +56,10 @@ def checked_fit(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
         "multilabel_": multilabel,
         "classes_": checked_classes(arrays["classes"], model.labels, multilabel),
         "n_classes_": model.labels,
-        "temperature_": checked_temperature(header["temperature"], model),
+        "inverse_temperature_": checked_temperature(header["temperature"], model),
         "calibration_rows_": whole_number("calibration_rows", header["calibration_rows"], most=MOST_ROWS),
         "arm_features_": arms,
+        "categories_": from_header(header.get("categories", []), features),
         **{f"{name}_": array for name, array in history.items()},
     }
     names = header["feature_names"]

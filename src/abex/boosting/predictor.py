@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.stages import TREE
+from abex.boosting.weak_learners import TREE
 from abex.kernels import compiled, kernel
 
 
-class WeightedStages(NamedTuple):
+class WeightedLearners(NamedTuple):
     """Classifiers as `Model` has them, votes multiplied by coefficients."""
 
     feature: NDArray[np.int32]
@@ -43,7 +43,7 @@ def leaf_of(model: Any, t: int, columns: Any, i: int) -> int:
 
 
 @kernel
-def add_stage(kind: int, model: Any, t: int, columns: Any, i: int, out: Any) -> None:
+def add_learner(kind: int, model: Any, t: int, columns: Any, i: int, out: Any) -> None:
     """Add the weighted votes of classifier t for row i."""
     feature = model.feature[t]
     if feature[0] < 0:
@@ -63,12 +63,12 @@ def add_stage(kind: int, model: Any, t: int, columns: Any, i: int, out: Any) -> 
 
 
 @compiled()
-def add_stages(kind: int, model: Any, X: Any, out: Any) -> None:
+def add_learners(kind: int, model: Any, X: Any, out: Any) -> None:
     """Add the scores of all classifiers to ``out`` (n, L)."""
     columns = X.T
     for i in range(X.shape[0]):
         for t in range(model.feature.shape[0]):
-            add_stage(kind, model, t, columns, i, out[i])
+            add_learner(kind, model, t, columns, i, out[i])
 
 
 @kernel
@@ -136,7 +136,7 @@ def count_errors(
 
 
 @compiled()
-def add_steps(X: Any, used: Any, start: Any, cuts: Any, values: Any, out: Any) -> None:
+def add_steps(X: Any, used: Any, start: Any, thresholds: Any, values: Any, out: Any) -> None:
     """Add the scores of an additive model to ``out`` (n, L)."""
     for i in range(X.shape[0]):
         for j in used:
@@ -147,7 +147,7 @@ def add_steps(X: Any, used: Any, start: Any, cuts: Any, values: Any, out: Any) -
             else:
                 while low < high:
                     middle = (low + high) // 2
-                    if x > cuts[middle]:
+                    if x > thresholds[middle]:
                         low = middle + 1
                     else:
                         high = middle

@@ -2,7 +2,7 @@
 
 A feature with at most 256 distinct values is coded exactly: bin = rank of the value. A *wide* feature is coded
 into bins of about equal count, and keeps its rows in order of value, so that a search finds the best bin
-first and the exact cut inside it afterwards. A feature with one very frequent value is *listed*: only the
+first and the exact split inside it afterwards. A feature with one very frequent value is *listed*: only the
 rows elsewhere are stored. Missing values have bin 0 for themselves.
 """
 
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.kernels import Struct
+
 MOST_BINS = 256  # a code is one byte
 WIDE_BINS = 192  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
 LISTED_FROM = 0.35  # share of the most frequent value from which the other rows are listed
@@ -24,7 +26,7 @@ BLOCK = (
 )
 
 
-class Codes(NamedTuple):
+class BinnedFeatures(Struct):
     """All features, coded. Arrays of one feature lie one after the other; ``*_start`` says where."""
 
     bins: NDArray[np.int64]  # (d,) number of bins; 0 or 1 for a constant feature
@@ -38,8 +40,8 @@ class Codes(NamedTuple):
     row: NDArray[np.int32]
     part_start: NDArray[np.int64]  # (d + 1,) listed features only
     part: NDArray[np.int32]  # how many listed rows lie in the first group of examples, the first two, ...
-    cut_start: NDArray[np.int64]  # (d + 1,)
-    cuts: NDArray[np.float64]  # cuts[r] separates the values of rank r and r + 1
+    threshold_start: NDArray[np.int64]  # (d + 1,)
+    thresholds: NDArray[np.float64]  # thresholds[r] separates the values of rank r and r + 1
     first_start: NDArray[np.int64]  # (d + 1,) wide features only
     first_rank: NDArray[np.int64]  # first rank of each bin, then the number of ranks
     place_start: NDArray[np.int64]  # (d + 1,) wide features only
@@ -48,18 +50,18 @@ class Codes(NamedTuple):
     order: NDArray[np.int32]  # rows by value
 
 
-class Column(NamedTuple):
+class BinnedFeature(NamedTuple):
     """One feature, coded."""
 
     bins: int
-    missing: bool
-    listed: bool
-    wide: bool
-    frequent: int
     code: NDArray[np.uint8]
+    missing: bool
+    thresholds: NDArray[np.float64]
+    listed: bool
+    frequent: int  # the bin whose rows are not listed
     row: NDArray[np.int32]
     part: NDArray[np.int32]
-    cuts: NDArray[np.float64]
+    wide: bool
     first_rank: NDArray[np.int64]
     place: NDArray[np.int32]
     order: NDArray[np.int32]
@@ -69,7 +71,7 @@ NOTHING = np.zeros(0, np.int64)
 NO_ROWS = np.zeros(0, np.int32)
 
 
-def encode(
+def bin_features(
     X: Any,
     rows: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -78,7 +80,7 @@ def encode(
     exact: bool = True,
     single: bool = False,
     mapper: Callable[..., Iterable[Any]] = map,
-) -> Codes:
+) -> BinnedFeatures:
     """The columns of ``X`` (array or sparse matrix), examples in the order ``rows``.
 
     Parameters
@@ -88,15 +90,15 @@ def encode(
     lists : bool
         Whether features with a frequent value may be listed.
     exact : bool
-        Whether wide features keep the order of their rows; without, they are cut between bins only.
+        Whether wide features keep the order of their rows; without, they are split between bins only.
     single : bool
-        Whether cuts are midpoints of float32 numbers (as MultiBoost computes them).
+        Whether thresholds are midpoints of float32 numbers (as MultiBoost computes them).
     mapper : callable
         How blocks of columns are mapped: `map`, or that of a thread pool.
     """
 
-    def coded(block: tuple[int, int]) -> list[Column]:
-        return [encode_column(c, ends, exact, single) for c in columns(X, rows, *block)]
+    def coded(block: tuple[int, int]) -> list[BinnedFeature]:
+        return [bin_feature(c, ends, exact, single) for c in columns(X, rows, *block)]
 
     size = BLOCK if hasattr(X, "toarray") else max(1, BLOCK // X.dtype.itemsize)
     blocks = [(first, min(first + size, X.shape[1])) for first in range(0, X.shape[1], size)]
@@ -116,7 +118,9 @@ def columns(X: Any, rows: NDArray[np.int64], first: int, last: int) -> Iterator[
         yield across[j][rows].astype(np.float64)
 
 
-def encode_column(values: NDArray[np.float64], ends: NDArray[np.int64], exact: bool, single: bool) -> Column:
+def bin_feature(
+    values: NDArray[np.float64], ends: NDArray[np.int64], exact: bool, single: bool
+) -> BinnedFeature:
     """Code one feature."""
     lost = np.isnan(values)
     missing = bool(lost.any())
@@ -150,10 +154,12 @@ def encode_column(values: NDArray[np.float64], ends: NDArray[np.int64], exact: b
         code = code[row]
     if bins < 2:
         code = np.zeros(0, np.uint8)
-    cuts = midpoints(distinct, single)
+    thresholds = midpoints(distinct, single)
     if wide and not exact:
-        cuts = cuts[first[1:-1] - 1]
-    return Column(bins, missing, listed, wide and exact, frequent, code, row, part, cuts, first, place, order)
+        thresholds = thresholds[first[1:-1] - 1]
+    return BinnedFeature(
+        bins, code, missing, thresholds, listed, frequent, row, part, wide and exact, first, place, order
+    )
 
 
 def ranked(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -177,7 +183,7 @@ def even_bins(counts: NDArray[np.int64], bins: int, alone: int) -> NDArray[np.in
     reserved = 0
     if alone >= 0:
         others[alone] = 0.0
-        reserved = 2  # its own bin may cut another in two
+        reserved = 2  # its own bin may divide another
     middle = np.cumsum(others) - others / 2
     bin_of_rank = np.floor(middle / others.sum() * (bins - reserved)).astype(np.int64)
     change = np.concatenate([[0], np.diff(bin_of_rank) != 0]).astype(np.int64)
@@ -189,7 +195,7 @@ def even_bins(counts: NDArray[np.int64], bins: int, alone: int) -> NDArray[np.in
 
 
 def midpoints(distinct: NDArray[np.float64], single: bool) -> NDArray[np.float64]:
-    """Cuts b with distinct[r] <= b < distinct[r + 1]: ``x > b`` separates them whatever the rounding."""
+    """Thresholds b with distinct[r] <= b < distinct[r + 1]: ``x > b`` separates them whatever the rounding."""
     if single:
         narrow = distinct.astype(np.float32)
         return ((narrow[:-1] + narrow[1:]) / np.float32(2.0)).astype(np.float64)
@@ -197,17 +203,17 @@ def midpoints(distinct: NDArray[np.float64], single: bool) -> NDArray[np.float64
     return np.where((middle >= distinct[:-1]) & (middle < distinct[1:]), middle, distinct[:-1])
 
 
-def largest_bin(codes: Codes) -> int:
+def largest_bin(binned: BinnedFeatures) -> int:
     """The most rows that a bin of a wide feature has to keep in order."""
     most = 0
-    for j in np.flatnonzero(codes.wide):
-        place = codes.place[codes.place_start[j] : codes.place_start[j + 1]]
-        first_rank = codes.first_rank[codes.first_start[j] : codes.first_start[j + 1]]
+    for j in np.flatnonzero(binned.wide):
+        place = binned.place[binned.place_start[j] : binned.place_start[j + 1]]
+        first_rank = binned.first_rank[binned.first_start[j] : binned.first_start[j + 1]]
         most = max(most, int(np.diff(place[first_rank]).max()))
     return most
 
 
-def spread(column: Column, n: int) -> Column:
+def spread(column: BinnedFeature, n: int) -> BinnedFeature:
     """The same feature without a list."""
     if not column.listed:
         return column
@@ -216,7 +222,7 @@ def spread(column: Column, n: int) -> Column:
     return column._replace(listed=False, code=code, row=NO_ROWS, part=NO_ROWS)
 
 
-def gather(parts: list[Column]) -> Codes:
+def gather(parts: list[BinnedFeature]) -> BinnedFeatures:
     """All columns in one record of arrays."""
 
     def starts(name: str) -> NDArray[np.int64]:
@@ -225,24 +231,23 @@ def gather(parts: list[Column]) -> Codes:
     def joined(name: str, dtype: Any) -> NDArray[Any]:
         return np.concatenate([getattr(p, name) for p in parts]).astype(dtype, copy=False)
 
-    return Codes(
-        np.array([p.bins for p in parts], np.int64),
-        np.array([p.missing for p in parts], np.bool_),
-        np.array([p.listed for p in parts], np.bool_),
-        np.array([p.wide for p in parts], np.bool_),
-        np.array([p.frequent for p in parts], np.int64),
-        starts("code"),
-        joined("code", np.uint8),
-        starts("row"),
-        joined("row", np.int32),
-        starts("part"),
-        joined("part", np.int32),
-        starts("cuts"),
-        joined("cuts", np.float64),
-        starts("first_rank"),
-        joined("first_rank", np.int64),
-        starts("place"),
-        joined("place", np.int32),
-        starts("order"),
-        joined("order", np.int32),
+    numbers = {
+        "bins": np.int64,
+        "missing": np.bool_,
+        "listed": np.bool_,
+        "wide": np.bool_,
+        "frequent": np.int64,
+    }
+    lists = {"code": np.uint8, "row": np.int32, "part": np.int32, "place": np.int32, "order": np.int32}
+    fields: dict[str, NDArray[Any]] = {
+        name: np.array([getattr(p, name) for p in parts], dtype) for name, dtype in numbers.items()
+    }
+    for name, dtype in lists.items():
+        fields[f"{name}_start"], fields[name] = starts(name), joined(name, dtype)
+    return BinnedFeatures(
+        threshold_start=starts("thresholds"),
+        thresholds=joined("thresholds", np.float64),
+        first_start=starts("first_rank"),
+        first_rank=joined("first_rank", np.int64),
+        **fields,
     )

@@ -1,4 +1,4 @@
-"""How a policy spent its pulls: whether the bandit learned anything or was as good as a coin."""
+"""How a policy spent its pulls: whether its choice can be told from a uniform one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.deprecation import warn_of
 from abex.randomness import stream
+
+FORMER_NAMES = {
+    "as_good_as_a_coin": "indistinguishable_from_uniform",
+    "coin": "uniform_entropy",
+    "coin_by_window": "uniform_entropy_by_window",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +25,8 @@ class PolicyReport:
     """Choice of arms over a fit, in windows of equal length.
 
     Entropies are divided by ln K: 1 is uniform choice, 0 a single arm. A sample of uniform pulls has entropy below 1, far
-    below when there are fewer pulls than arms; ``coin`` and ``coin_by_window`` are what a coin
-    hardly ever falls below with as many pulls: five standard deviations under the mean of twenty seeded ones.
+    below when there are fewer pulls than arms; ``uniform_entropy`` and ``uniform_entropy_by_window`` are what uniform
+    choice hardly ever falls below with as many pulls: five standard deviations under the mean of twenty seeded samples.
     """
 
     n_arms: int
@@ -30,15 +37,21 @@ class PolicyReport:
     pulls: NDArray[np.int64]  # (windows,) pulls made by the end of each window
     entropy_by_window: NDArray[np.float64]
     reward_by_window: NDArray[np.float64]
-    coin: float
-    coin_by_window: float
+    uniform_entropy: float
+    uniform_entropy_by_window: float
     names: tuple[str, ...]  # (K,) of the arms
 
     @property
-    def as_good_as_a_coin(self) -> bool:
-        """Whether neither all pulls nor most windows are less even than those of a coin."""
-        uneven = np.mean(self.entropy_by_window < self.coin_by_window)
-        return bool(self.entropy >= self.coin and uneven <= 0.5)
+    def indistinguishable_from_uniform(self) -> bool:
+        """Whether neither all pulls nor most windows are less even than uniform choice."""
+        uneven = np.mean(self.entropy_by_window < self.uniform_entropy_by_window)
+        return bool(self.entropy >= self.uniform_entropy and uneven <= 0.5)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in FORMER_NAMES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warn_of(name, FORMER_NAMES[name])
+        return getattr(self, FORMER_NAMES[name])
 
     def __str__(self) -> str:
         if self.n_arms == 1:
@@ -46,8 +59,8 @@ class PolicyReport:
         best = np.argsort(-self.share, kind="stable")[:5]
         favourites = ", ".join(f"{self.names[arm]} ({100 * self.share[arm]:.1f} %)" for arm in best)
         verdict = (
-            "chose like a coin"
-            if self.as_good_as_a_coin
+            "cannot be told from uniform choice"
+            if self.indistinguishable_from_uniform
             else "preferred some arms: the choice is not uniform"
         )
         windows = "\n".join(
@@ -58,7 +71,8 @@ class PolicyReport:
         )
         return (
             f"{self.n_pulls:,} pulls of {self.n_arms} arms; the policy {verdict}\n"
-            f"entropy {self.entropy:.4f} of 1 (a coin stays above {self.coin:.4f}, in a window {self.coin_by_window:.4f}); "
+            f"entropy {self.entropy:.4f} of 1 (uniform choice stays above {self.uniform_entropy:.4f}, in a window "
+            f"{self.uniform_entropy_by_window:.4f}); "
             f"most pulled: {favourites}\n"
             f"  {'pulls':>9} {'entropy':>9} {'mean reward':>12}\n{windows}"
         )
@@ -87,17 +101,17 @@ def policy_report(
         np.array([part[-1] + 1 for part in parts], np.int64),
         np.array([entropy_of(np.bincount(arms[part], minlength=n_arms)) for part in parts]),
         np.array([rewards[part].mean() for part in parts]),
-        coin_entropy(int(arms.size), n_arms),
-        coin_entropy(length, n_arms),
+        uniform_entropy(int(arms.size), n_arms),
+        uniform_entropy(length, n_arms),
         tuple(names or map(str, range(n_arms))),
     )
 
 
-def coin_entropy(pulls: int, n_arms: int, coins: int = 20) -> float:
+def uniform_entropy(pulls: int, n_arms: int, samples: int = 20) -> float:
     """What the entropy of uniform pulls hardly ever falls below."""
     rng = stream(0, "coin", pulls, n_arms)
     share = np.full(n_arms, 1.0 / n_arms)
-    found = [entropy_of(rng.multinomial(pulls, share)) for _ in range(coins)]
+    found = [entropy_of(rng.multinomial(pulls, share)) for _ in range(samples)]
     return float(np.mean(found) - 5.0 * np.std(found))
 
 

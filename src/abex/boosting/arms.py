@@ -1,0 +1,93 @@
+"""What the policy of a fit chooses among, what it gets, and what it has done."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.binning import BinnedFeatures
+from abex.boosting.parameters import BoostingParameters
+from abex.errors import UserError, shown
+from abex.kernels import Struct, kernel
+
+
+class Arms(Struct):
+    """What a pull searches: arm k has the features ``features[start[k]:start[k + 1]]``."""
+
+    constant = ("per_search",)
+    start: NDArray[np.int64]  # (K + 1,)
+    features: NDArray[np.int64]
+    per_search: int
+
+
+class Pulls(Struct):
+    """What the policy did."""
+
+    arm: NDArray[np.int32]
+    reward: NDArray[np.float32]
+    made: int
+
+    def with_room(self, more: int) -> Pulls:
+        """The same, and room for more."""
+        arm = np.append(self.arm, np.zeros(more, np.int32))
+        return Pulls(arm=arm, reward=np.append(self.reward, np.zeros(more, np.float32)), made=self.made)
+
+
+def new_pulls(room: int, made: int = 0) -> Pulls:
+    """Room for pulls, the first ``made`` of which are there."""
+    return Pulls(arm=np.zeros(room, np.int32), reward=np.zeros(room, np.float32), made=made)
+
+
+@kernel
+def record_pull(pulls: Pulls, arm: int, reward: float) -> None:
+    """Note what the policy chose and what it got."""
+    pulls.arm[pulls.made] = arm
+    pulls.reward[pulls.made] = reward
+    pulls.made += 1
+
+
+@kernel
+def reward_of(edge: float) -> float:
+    """min(1, -ln sqrt(1 - edge^2)): what a stump with this edge takes off the logarithm of the error bound."""
+    if edge >= 0.95:  # the cap is reached at 0.9298
+        return 1.0
+    return min(1.0, -0.5 * math.log(1.0 - edge * edge))
+
+
+def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:
+    """The parameter ``arms`` of the estimator as lists of features."""
+    if isinstance(arms, str):
+        if arms == "features":
+            return None
+        if arms == "groups":
+            count = max(1, round(n_features**0.5))
+            return [part.tolist() for part in np.array_split(np.arange(n_features), count)]
+        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {shown(arms)[:80]}")
+    try:
+        groups = [[index(j) for j in group] for group in arms]
+    except (TypeError, ValueError):
+        raise UserError(
+            f"arms must be 'features', 'groups' or lists of features, got {shown(arms)[:80]}"
+        ) from None
+    if not groups or not all(groups) or not all(0 <= j < n_features for group in groups for j in group):
+        raise UserError(f"arms must be non-empty lists of features between 0 and {n_features - 1}")
+    return groups
+
+
+def make_arms(binned: BinnedFeatures, parameters: BoostingParameters, groups: list[list[int]] | None) -> Arms:
+    """The features of each arm; constant features are left out, except where MultiBoost is followed."""
+    useful = np.ones(binned.bins.size, bool) if parameters.multiboost else binned.bins > 1
+    if parameters.policy is None:
+        groups = [list(range(binned.bins.size))]
+    elif groups is None:
+        groups = [[j] for j in range(binned.bins.size) if useful[j]] or [[0]]
+    kept = [[j for j in group if useful[j]] for group in groups]
+    sizes = [len(group) for group in kept]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    features = np.array([j for group in kept for j in group], np.int64)
+    per_search = 1 if parameters.policy is None else parameters.per_search
+    return Arms(start=start, features=features, per_search=per_search)

@@ -1,0 +1,122 @@
+"""The boosting loop, where policy and growers meet: ask the policy, search its features, let the grower go on.
+
+As in `abex.simulation`, the policy's kernels are compiled into the loop: a pull costs nanoseconds. A grower is
+a sequence of searches: `begin` opens a weak learner, `accept` takes what a search found and says whether there is another.
+Growers are compiled once; the loop, which there is one of for every policy, calls them by their addresses.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.arms import Arms, Pulls, record_pull, reward_of
+from abex.boosting.binning import BinnedFeatures
+from abex.boosting.product_grower import accept_term, begin_product
+from abex.boosting.splitter import SplitSearch, forget, search_feature
+from abex.boosting.stump_grower import accept_stump, begin_stump
+from abex.boosting.tree_grower import accept_split, begin_tree, search_in_leaf
+from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
+from abex.boosting.weights import ExampleWeights
+from abex.kernels import address_of, call_at, compiled, foreign, kernel
+from abex.policies.base import NO_SUCH_ARM, Kernels
+
+#: kind -> what opens a weak learner, what searches a feature, what takes the result of a search
+GROWERS = {
+    STUMP: (begin_stump, search_feature, accept_stump),
+    PRODUCT: (begin_product, search_feature, accept_term),
+    TREE: (begin_tree, search_in_leaf, accept_split),
+}
+
+
+class GrowerFunctions(NamedTuple):
+    """Addresses of the three functions of a grower, which are compiled once for all policies."""
+
+    begin: int
+    search: int
+    accept: int
+
+
+def functions_of(
+    kind: int, binned: BinnedFeatures, w: ExampleWeights, search: SplitSearch, grower: Any, learners: WeakLearners
+) -> GrowerFunctions:  # fmt: skip
+    """The grower's functions for records of these types."""
+    begin, search_one, accept = GROWERS[kind]
+    return GrowerFunctions(
+        address_of(begin, grower, search, w),
+        address_of(search_one, binned, 0, w, search, grower, 0.0),
+        address_of(accept, 0, binned, w, search, grower, learners),
+    )
+
+
+@compiled()
+def begin_at(begin: int, grower: Any, search: SplitSearch, w: ExampleWeights) -> float:
+    """Call ``begin`` from Python."""
+    return float(call_at(begin, (grower, search, w)))
+
+
+@compiled()
+def accept_at(
+    accept: int, t: int, binned: BinnedFeatures, w: ExampleWeights, search: SplitSearch, grower: Any,
+    learners: WeakLearners,
+) -> float:  # fmt: skip
+    """Call ``accept`` from Python."""
+    return float(call_at(accept, (t, binned, w, search, grower, learners)))
+
+
+@kernel
+def look_through(
+    search_one: int, features: NDArray[np.int64], first: int, last: int, binned: BinnedFeatures, w: ExampleWeights,
+    search: SplitSearch, grower: Any,
+) -> float:  # fmt: skip
+    """Search features first..last-1 of a list by the function at ``search_one``; returns the best edge."""
+    edge = 0.0
+    for m in range(first, last):
+        edge = call_at(search_one, (binned, features[m], w, search, grower, edge))
+    return edge
+
+
+@cache
+def boosting_loop(kernels: Kernels) -> Any:
+    """The loop, compiled once per policy; what a foreign policy selects is checked."""
+    select, update = kernels
+    checked = foreign(kernels)
+
+    @compiled(*kernels)
+    def boost(
+        first: int, last: int, functions: GrowerFunctions, binned: BinnedFeatures, w: ExampleWeights,
+        search: SplitSearch, grower: Any, arms: Arms, pulls: Pulls, learners: WeakLearners, certain: float, state: Any,
+        rng: Any,
+    ) -> int:  # fmt: skip
+        """Iterations first..last-1, or until a weak learner has the edge ``certain``; returns how many there were."""
+        for t in range(first, last):
+            scale = call_at(functions.begin, (grower, search, w))
+            while scale > 0.0:
+                forget(search, scale)
+                for _ in range(arms.per_search):
+                    pull = pulls.made
+                    arm = select(state, pull + 1, rng)
+                    if checked and not 0 <= arm < arms.start.size - 1:
+                        raise IndexError(NO_SUCH_ARM)
+                    edge = look_through(
+                        functions.search,
+                        arms.features,
+                        arms.start[arm],
+                        arms.start[arm + 1],
+                        binned,
+                        w,
+                        search,
+                        grower,
+                    )
+                    reward = reward_of(edge / scale)
+                    update(state, pull + 1, arm, arm, reward, rng)
+                    record_pull(pulls, arm, reward)
+                scale = call_at(functions.accept, (t, binned, w, search, grower, learners))
+            if learners.edge[t] >= certain:
+                return t + 1 - first
+        return last - first
+
+    return boost

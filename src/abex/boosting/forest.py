@@ -1,0 +1,162 @@
+"""A model as a forest of binary trees: what explanations and exports read, whatever the base learner.
+
+A stump is a tree of two leaves, a product of m stumps one of up to 2^m leaves: its terms are the levels of the tree, and
+sides that no value can be on are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.model import Model
+from abex.boosting.predictor import goes_right
+from abex.boosting.weak_learners import TREE
+from abex.errors import UserError
+from abex.kernels import compiled
+
+MOST_TERMS = 12  # of a product that is expanded: 4,096 leaves
+LEAF = -1
+
+
+class Forest(NamedTuple):
+    """Trees whose nodes lie one after the other: x goes right where ``x > threshold``, NaN where it was learnt to.
+
+    A node stands before those below it.
+    """
+
+    root: NDArray[np.int64]  # (trees + 1,) where the nodes of each tree begin, its root first
+    feature: NDArray[np.int64]  # (nodes,) -1: a leaf
+    threshold: NDArray[np.float64]
+    missing_right: NDArray[np.bool_]
+    left: NDArray[np.int64]  # (nodes,) the next node, numbered through all trees; -1 below a leaf
+    right: NDArray[np.int64]
+    leaf: NDArray[np.int64]  # (nodes,) row of `values`, -1: an inner node
+    values: NDArray[np.float64]  # (leaves, L) what a leaf adds to the scores
+
+    @property
+    def trees(self) -> int:
+        """Number of trees."""
+        return self.root.size - 1
+
+    def tree(self, t: int) -> range:
+        """The nodes of tree t, its root first."""
+        return range(int(self.root[t]), int(self.root[t + 1]))
+
+
+class _Nodes:
+    """Nodes under way."""
+
+    def __init__(self) -> None:
+        self.feature: list[int] = []
+        self.threshold: list[float] = []
+        self.missing_right: list[bool] = []
+        self.left: list[int] = []
+        self.right: list[int] = []
+        self.leaf: list[int] = []
+        self.values: list[NDArray[np.float64]] = []
+
+    def add(self, feature: int, threshold: float, missing_right: bool) -> int:
+        for name, value in (
+            ("feature", feature), ("threshold", threshold), ("missing_right", missing_right), ("left", LEAF),
+            ("right", LEAF), ("leaf", -1),
+        ):  # fmt: skip
+            getattr(self, name).append(value)
+        return len(self.feature) - 1
+
+    def add_leaf(self, value: NDArray[np.float64]) -> int:
+        node = self.add(LEAF, 0.0, False)
+        self.leaf[node] = len(self.values)
+        self.values.append(value)
+        return node
+
+
+def forest_of(model: Model) -> Forest:
+    """The classifiers of a model as binary trees; those without a split are left out.
+
+    >>> from abex.boosting import AdaBoostMHClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> fitted = AdaBoostMHClassifier(n_estimators=3, base="stump", random_state=0).fit(*load_iris(return_X_y=True))
+    >>> forest = forest_of(fitted.model_)
+    >>> forest.trees, forest.values.shape
+    (3, (6, 3))
+    """
+    terms = (model.feature >= 0).sum(axis=1)
+    if model.kind != TREE and terms.max(initial=0) > MOST_TERMS:
+        raise UserError(
+            f"a product of {terms.max()} terms would be a tree of 2**{terms.max()} leaves: "
+            f"products of at most {MOST_TERMS} terms can be explained and exported"
+        )
+    nodes, roots = _Nodes(), [0]
+    values = model.weighted().votes
+    for t in np.flatnonzero(terms > 0).tolist():
+        if model.kind == TREE:
+            _add_tree(nodes, model, t, values[t])
+        else:
+            _add_product(nodes, model, t, values[t, 0])
+        roots.append(len(nodes.feature))
+    if len(roots) == 1:  # nothing was learnt: one leaf that says nothing
+        nodes.add_leaf(np.zeros(model.labels))
+        roots.append(1)
+    return Forest(
+        np.array(roots),
+        np.array(nodes.feature),
+        np.array(nodes.threshold),
+        np.array(nodes.missing_right),
+        np.array(nodes.left),
+        np.array(nodes.right),
+        np.array(nodes.leaf),
+        np.array(nodes.values),
+    )
+
+
+def _add_tree(nodes: _Nodes, model: Model, t: int, values: NDArray[np.float64]) -> None:
+    size = int((model.feature[t] >= 0).sum())
+    first = len(nodes.feature)
+    for k in range(size):
+        nodes.add(int(model.feature[t, k]), float(model.threshold[t, k]), bool(model.missing_right[t, k]))
+    for k in range(size):
+        for side, child in ((nodes.left, int(model.left[t, k])), (nodes.right, int(model.right[t, k]))):
+            side[first + k] = first + child if child >= 0 else nodes.add_leaf(values[~child])
+
+
+def _add_product(nodes: _Nodes, model: Model, t: int, value: NDArray[np.float64]) -> None:
+    there = np.flatnonzero(model.feature[t] >= 0)
+
+    def grow(depth: int, sign: float, known: dict[int, tuple[float, float, bool]]) -> int:
+        if depth == there.size:
+            return nodes.add_leaf(sign * value)
+        k = there[depth]
+        feature, threshold = int(model.feature[t, k]), float(model.threshold[t, k])
+        missing_right = bool(model.missing_right[t, k])
+        low, high, missing = known.get(feature, (-math.inf, math.inf, True))
+        below = (low, min(high, threshold), missing and not missing_right)
+        above = (max(low, threshold), high, missing and missing_right)
+        # the root stays even where one of its sides is empty: a tree begins with its first node
+        sides = [side[0] < side[1] or side[2] or depth == 0 for side in (below, above)]
+        if not all(sides):
+            grown = above if sides[1] else below
+            return grow(depth + 1, sign if sides[1] else -sign, {**known, feature: grown})
+        node = nodes.add(feature, threshold, missing_right)
+        nodes.left[node] = grow(depth + 1, -sign, {**known, feature: below})
+        nodes.right[node] = grow(depth + 1, sign, {**known, feature: above})
+        return node
+
+    grow(0, 1.0, {})
+
+
+@compiled()
+def count_rows(forest: Forest, X: Any, out: Any) -> None:
+    """Add to ``out`` (nodes,) how many rows pass each node."""
+    for i in range(X.shape[0]):
+        for t in range(forest.root.size - 1):
+            node = forest.root[t]
+            out[node] += 1.0
+            while forest.feature[node] >= 0:
+                x = X[i, forest.feature[node]]
+                side = goes_right(x, forest.threshold[node], forest.missing_right[node])
+                node = forest.right[node] if side else forest.left[node]
+                out[node] += 1.0

@@ -1,0 +1,172 @@
+"""Committees: each is a fit of its own to randomly weighted examples, however the work is divided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_classification, make_multilabel_classification
+
+from abex.boosting import AdaBoostMHClassifier, calibration
+from abex.boosting.committees import Committees, committee_begins
+from abex.errors import UserError
+
+X, Y = load_digits(return_X_y=True)
+
+
+def classifier(**parameters):
+    return AdaBoostMHClassifier(
+        **{"n_estimators": 21, "random_state": 1, "calibrate": False, "committee_size": 8, **parameters}
+    )
+
+
+def seed_of(estimator):
+    """The seed of its random numbers, the first that its random state gives."""
+    return int(np.random.RandomState(estimator.random_state).randint(2**31 - 1))
+
+
+@pytest.mark.parametrize("base", ["stump", "product", "tree"])
+def test_a_committee_is_a_fit_to_its_sample(base):
+    """With full search nothing else is random: the oracle is one plain fit for each committee."""
+    rows, classes = X[:150, 20:40], Y[:150]
+    together = classifier(base=base, policy=None, n_leaves=4).fit(rows, classes)
+    committees = Committees(8, base == "tree", seed_of(together))
+    for number in range(3):
+        drawn = committees.sample(number, 150)
+        first, last = 8 * number, min(8 * number + 8, 21)
+        alone = classifier(base=base, policy=None, n_leaves=4, n_estimators=last - first, committee_size=None)
+        expected = alone.fit(rows, classes, sample_weight=drawn).model_
+        found = together.model_.part(first, last)
+        np.testing.assert_array_equal(found.feature, expected.feature)
+        if base != "tree":  # between values that only others have, a threshold may lie anywhere
+            np.testing.assert_array_equal(found.threshold, expected.threshold)
+        np.testing.assert_allclose(found.coefficient, expected.coefficient, rtol=1e-9)
+
+
+def test_random_weights_are_exponential_and_differ_between_committees():
+    committees = Committees(8, False, seed=3)
+    one, two = (committees.weights(k, np.full((20_000, 2), 1.0))[:, 0] for k in (1, 2))
+    assert one.sum() == pytest.approx(0.5)
+    scaled = one / one.mean()
+    assert abs(scaled.var() - 1.0) < 4 * np.sqrt(8 / 20_000)  # of the variance of exponential draws
+    assert abs((scaled < np.log(2)).mean() - 0.5) < 4 * 0.5 / np.sqrt(20_000)
+    assert abs(np.corrcoef(one, two)[0, 1]) < 4 / np.sqrt(20_000)
+
+
+def test_trees_see_other_four_fifths_of_the_examples_in_each_committee():
+    committees = Committees(8, True, seed=3)
+    assert committees.sample(0, 11).tolist() == [1.0] * 11
+    drawn = np.array([committees.sample(k, 1001) for k in range(1, 41)])
+    assert set(np.unique(drawn)) == {0.0, 1.0}
+    assert (drawn.sum(axis=1) == 801).all()
+    assert abs(drawn.mean(axis=0) - 0.8).max() < 5 * 0.4 / np.sqrt(40)
+    assert abs(np.corrcoef(drawn[0], drawn[1])[0, 1]) < 4 / np.sqrt(1001)
+
+
+def test_examples_out_of_the_bag_never_get_weight():
+    """Not even after many updates: compared with the fit to the sample alone, where they are not there."""
+    rows, classes = X[:300], Y[:300]
+    long = classifier(n_estimators=120, committee_size=60, n_leaves=6, policy=None).fit(rows, classes)
+    seen = Committees(60, True, seed_of(long)).sample(1, 300) > 0
+    alone = classifier(n_estimators=60, committee_size=None, n_leaves=6, policy=None).fit(
+        rows[seen], classes[seen]
+    )
+    np.testing.assert_allclose(long.model_.edge[60:], alone.model_.edge, rtol=1e-6)
+
+
+def test_a_committee_ends_where_a_tree_is_right_everywhere():
+    rows, classes = X[:60], Y[:60]
+    fitted = classifier(n_estimators=12, n_leaves=30, arms_per_search=8).fit(rows, classes)
+    assert (fitted.model_.edge > 1 - 1e-6).all()
+    assert committee_begins(fitted.model_.edge, 8).tolist() == list(range(13))
+    for edge, begins in (
+        ([0.5] * 8, [0, 4, 8]),
+        ([0.5] * 7, [0, 4]),
+        ([0.5, 0.5, 0.5, 1.0, 0.5], [0, 4]),
+        ([0.5, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5], [0, 2, 3, 7]),
+    ):
+        assert committee_begins(np.array(edge), 4).tolist() == begins
+
+
+def test_importances_are_means_over_committees():
+    """Every committee begins with the whole bound: the last ones count as much as the first."""
+    fitted = classifier(base="stump", n_estimators=24).fit(X[:200], Y[:200])
+    alone = [fitted.model_.part(k, k + 8).importances() for k in (0, 8, 16)]
+    falls = [1.0 - np.prod(np.sqrt(1.0 - fitted.model_.edge[k : k + 8] ** 2)) for k in (0, 8, 16)]
+    np.testing.assert_allclose(fitted.feature_importances_, np.average(alone, axis=0, weights=falls))
+
+
+def test_rows_out_of_the_bag_calibrate():
+    """The oracle scores each row by the committees that have not seen it, one at a time."""
+    rows, classes = X[:200], Y[:200]
+    fitted = classifier(n_estimators=160, n_leaves=6, calibrate=True).fit(rows, classes)
+    committees, model = Committees(8, True, seed_of(fitted)), fitted.model_
+    margins = np.zeros((2, 200, 10))
+    for i in range(200):
+        out = [k for k in range(1, 20) if committees.sample(k, 200)[i] == 0]
+        for half, chosen in enumerate((out, out[: len(out) // 2])):
+            parts = [model.part(8 * k, 8 * k + 8) for k in chosen]
+            votes = sum(part.scores(rows[i : i + 1])[0] for part in parts)
+            margins[half, i] = votes / sum(part.coefficient.sum() for part in parts) if parts else np.nan
+    known = ~np.isnan(margins[1, :, 0])
+    signs = np.where(classes[known, None] == np.arange(10), 1, -1).astype(np.int8)
+    whole, half = (calibration.fit_power(margin[known], signs, False)[0] for margin in margins)
+    assert fitted.calibration_rows_ == known.sum()
+    total = model.coefficient.sum()
+    seen = [[committees.sample(k, 200)[i] == 0 for k in range(1, 20)] for i in np.flatnonzero(known)]
+    sums = np.array([model.part(8 * k, 8 * k + 8).coefficient.sum() for k in range(1, 20)])
+    doublings = np.log2(total / (np.array(seen) @ sums).mean())
+    expected = calibration.carried_power(whole, half, doublings) / total
+    assert fitted.inverse_temperature_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_weights_given_stay_in_every_committee():
+    rows, classes = X[:200], Y[:200]
+    weight = (np.arange(200) % 2).astype(float)
+    model = classifier(policy=None, n_leaves=4).fit(rows, classes, sample_weight=weight).model_
+    alone = classifier(policy=None, n_leaves=4).fit(rows[1::2], classes[1::2]).model_
+    np.testing.assert_array_equal(model.feature, alone.feature)
+
+
+@pytest.mark.parametrize("first", [5, 8, 13])
+def test_a_fit_that_goes_on_is_the_one_long_fit(first):
+    rows, classes = X[:200], Y[:200]
+    whole = classifier(base="tree", n_leaves=4, policy="UCB1").fit(rows, classes)
+    parts = classifier(base="tree", n_leaves=4, policy="UCB1", n_estimators=first, warm_start=True)
+    parts.fit(rows, classes)
+    parts.set_params(n_estimators=21).fit(rows, classes)
+    np.testing.assert_array_equal(parts.model_.feature, whole.model_.feature)
+    np.testing.assert_allclose(parts.model_.coefficient, whole.model_.coefficient, rtol=1e-6)
+
+
+def test_committees_forgive_wrong_labels():
+    rows, truth = make_classification(2_500, 20, n_informative=6, class_sep=1.5, flip_y=0.0, random_state=0)
+    seen = truth[:1000].copy()
+    seen[::5] = 1 - seen[::5]
+    errors = [
+        1.0
+        - classifier(n_estimators=480, committee_size=size, n_leaves=20, arms_per_search=2)
+        .fit(rows[:1000], seen)
+        .score(rows[1000:], truth[1000:])
+        for size in (None, 16)
+    ]
+    spread = np.sqrt(sum(error * (1.0 - error) for error in errors) / 1500)
+    assert errors[1] < errors[0] - 4.0 * spread, errors
+
+
+def test_committees_of_several_labels_calibrate_and_stop_early():
+    rows, labels = make_multilabel_classification(200, n_classes=4, random_state=0)
+    fitted = classifier(n_estimators=60, calibrate=True, early_stopping=True).fit(rows, labels)
+    chances = fitted.predict_proba(rows)
+    assert chances.shape == (200, 4)
+    assert ((chances > 0.0) & (chances < 1.0)).all()
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "some", True])
+def test_a_wrong_size_is_named(size):
+    with pytest.raises(UserError, match="committee_size"):
+        classifier(committee_size=size).fit(X[:20], Y[:20])
+
+
+def test_multiboost_has_one_committee():
+    with pytest.raises(UserError, match="committee_size"):
+        classifier(base="stump", faithful="multiboost").fit(X[:20], Y[:20])
