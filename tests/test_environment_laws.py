@@ -8,7 +8,18 @@ import pytest
 from scipy.stats import beta, kstest, norm
 
 import abex.environments as rooms
-from abex import Bernoulli, Beta, ClippedGaussian, Drifting, SpecialArm, Switching, Table, UserError
+from abex import (
+    Bernoulli,
+    Beta,
+    ClippedGaussian,
+    Discrete,
+    Drifting,
+    Phases,
+    SpecialArm,
+    Switching,
+    Table,
+    UserError,
+)
 from abex.environments import RatingTable
 from abex.randomness import counter_key
 
@@ -150,13 +161,58 @@ def test_the_parameters_are_all_here():
         Bernoulli: {"means"},
         Beta: {"means", "strength"},
         ClippedGaussian: {"means", "deviation"},
+        Discrete: {"values", "probabilities"},
         Drifting: {"means", "swing", "period"},
+        Phases: {"means", "lengths", "against"},
+        rooms.Published: {"problem", "against"},  # their distributions are compared in test_changing.py
+        rooms.RandomWalk: {"means", "deviation", "every", "against"},
         RatingTable: {"table", "products"},
         SpecialArm: {"K", "best", "other", "among"},
         Switching: {"means", "period"},
         Table: {"rewards"},
     }
     for name in rooms.__all__:
-        if name != "Environment":
+        if name not in ("Environment", "known_environments"):
             cls = getattr(rooms, name)
             assert {field.name for field in dataclasses.fields(cls)} == known[cls], name
+
+
+@pytest.mark.parametrize("chances", [None, [[0.2, 0.3, 0.5], [0.9, 0.1]]])
+def test_discrete_arms_pay_their_values_as_often_as_they_say(chances):
+    values = [[0.1, 0.4, 1.0], [0.0, 0.7]]
+    environment = Discrete(values, chances)
+    _, rewards, gaps = opened(environment)
+    expected = chances or [[1 / 3] * 3, [0.5, 0.5]]
+    means = [np.dot(one, chance) for one, chance in zip(values, expected, strict=True)]
+    for k in (0, 1):
+        assert set(np.unique(rewards[:, k])) == set(values[k])
+        for value, chance in zip(values[k], expected[k], strict=True):
+            error = math.sqrt(STEPS * chance * (1 - chance))
+            assert abs((rewards[:, k] == value).sum() - STEPS * chance) < 4.5 * error
+    assert gaps == pytest.approx(np.tile(max(means) - np.array(means), (STEPS, 1)))
+
+
+@pytest.mark.parametrize("against", ["each step", "fixed arm"])
+def test_phases_change_the_means_when_they_say(against):
+    means, lengths = np.array([[0.2, 0.7, 0.45], [0.9, 0.1, 0.45]]), [2000, 1000]
+    _, rewards, gaps = opened(Phases(means, lengths, against))
+    present = np.repeat(means, lengths, axis=0)
+    assert_coins(rewards, present)
+    best = present.max(axis=1) if against == "each step" else present[:, present.sum(axis=0).argmax()]
+    assert gaps == pytest.approx(best[:, None] - present)
+
+
+def test_impossible_discrete_arms_and_phases_are_refused_by_name():
+    for make, word in (
+        (lambda: Discrete([]), "values"),
+        (lambda: Discrete([[0.5, 2.0]]), "values"),
+        (lambda: Discrete([[0.5]], [[0.5], [0.5]]), "probabilities"),
+        (lambda: Discrete([[0.5, 0.6]], [[0.5, 0.6]]), "sum to 1"),
+        (lambda: Phases([], []), "means"),
+        (lambda: Phases([[0.5], [0.5, 0.6]], [1, 1]), "same number"),
+        (lambda: Phases([[0.5]], [1, 2]), "lengths"),
+        (lambda: Phases([[0.5]], [0]), "lengths"),
+        (lambda: Phases([[0.5]], [1], "best"), "against"),
+    ):
+        with pytest.raises(UserError, match=word):
+            make()

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.environments.base import Environment
-from abex.environments.stochastic import as_means
+from abex.environments.environment import Environment
+from abex.environments.stochastic import OfMeans
 from abex.errors import UserError, shown
-from abex.kernels import kernel
+from abex.kernels import kernel, single_dispatch
 from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.randomness import uniform_at, unit, word_at
 from abex.reading import named, reading
@@ -136,6 +136,40 @@ def _mapped(path: Path) -> NDArray[Any]:
         return array
 
 
+@single_dispatch
+def mean_at(world: Any, t: int, arm: int) -> float:
+    """The mean of ``arm`` at step t (kernel); unless a world says otherwise it stays."""
+    return float(world.means[arm])
+
+
+@single_dispatch
+def largest_at(world: Any, t: int) -> float:
+    """The largest mean at step t (kernel); unless a world says otherwise it stays, whose it ever is."""
+    return float(world.top)
+
+
+class Moving(OfMeans):
+    """Bernoulli arms whose means move; the regret counts the mean of the arm that is best at the step."""
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """1 with the arm's present probability."""
+        return 1.0 if uniform_at(world.key, t, arm) < mean_at(world, t, arm) else 0.0
+
+    @staticmethod
+    @kernel
+    def gap(world: Any, t: int, arm: int) -> float:
+        """Largest present mean minus that of the arm."""
+        return largest_at(world, t) - mean_at(world, t, arm)
+
+    @staticmethod
+    @kernel
+    def best(world: Any, t: int, arm: int) -> bool:
+        """The arm's present mean is the largest."""
+        return mean_at(world, t, arm) >= largest_at(world, t)
+
+
 class SwitchWorld(NamedTuple):
     """The means, how long each order of them lasts, and the key."""
 
@@ -145,8 +179,9 @@ class SwitchWorld(NamedTuple):
     period: int
 
 
+@mean_at.register(SwitchWorld)
 @kernel
-def switched(world: Any, t: int, arm: int) -> float:
+def switched(world: SwitchWorld, t: int, arm: int) -> float:
     """Mean of ``arm`` at step t: the means rotate by a random shift in each period."""
     n_arms = world.means.size
     shift = int(unit(word_at(~world.key, (t - 1) // world.period, 0)) * n_arms)
@@ -154,7 +189,7 @@ def switched(world: Any, t: int, arm: int) -> float:
 
 
 @dataclass(frozen=True)
-class Switching(Environment):
+class Switching(Moving):
     """Bernoulli arms whose means are dealt out anew, by a random rotation, after every ``period`` steps.
 
     The regret counts the mean of the arm that is best at the step (dynamic regret).
@@ -175,37 +210,14 @@ class Switching(Environment):
     means: Any
     period: int = whole(1000, least=1, most=MOST_STEPS)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self.means)
-
     def open(self, key: np.uint64, horizon: int) -> SwitchWorld:
         """The means and the key, from which the rotations follow."""
         means = np.asarray(self.means)
         return SwitchWorld(key, means, float(means.max()), self.period)
 
-    @staticmethod
-    @kernel
-    def draw(world: Any, t: int, arm: int) -> float:
-        """1 with the arm's present probability."""
-        return 1.0 if uniform_at(world.key, t, arm) < switched(world, t, arm) else 0.0
-
-    @staticmethod
-    @kernel
-    def gap(world: Any, t: int, arm: int) -> float:
-        """Largest mean minus the present mean of the arm."""
-        return float(world.top - switched(world, t, arm))
-
-    @staticmethod
-    @kernel
-    def best(world: Any, t: int, arm: int) -> bool:
-        """The arm's present mean is the largest."""
-        return bool(switched(world, t, arm) >= world.top)
+    def changes(self, horizon: int) -> list[int]:
+        """Where the means are dealt out anew (it may happen that they come as they were)."""
+        return list(range(self.period + 1, horizon + 1, self.period))
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:
@@ -223,15 +235,17 @@ class DriftWorld(NamedTuple):
     speed: float
 
 
+@mean_at.register(DriftWorld)
 @kernel
-def drifted(world: Any, t: int, arm: int) -> float:
+def drifted(world: DriftWorld, t: int, arm: int) -> float:
     """Mean of ``arm`` at step t: a sine wave around its centre, clipped to [0, 1]."""
     value = world.means[arm] + world.swing * math.sin(world.speed * t + world.phases[arm])
     return float(min(max(value, 0.0), 1.0))
 
 
+@largest_at.register(DriftWorld)
 @kernel
-def highest_drifted(world: Any, t: int) -> float:
+def highest_drifted(world: DriftWorld, t: int) -> float:
     """Largest mean at step t."""
     top = 0.0
     for arm in range(world.means.size):
@@ -240,7 +254,7 @@ def highest_drifted(world: Any, t: int) -> float:
 
 
 @dataclass(frozen=True)
-class Drifting(Environment):
+class Drifting(Moving):
     r"""Bernoulli arms whose means swing up and down, each with its own phase.
 
     The mean is :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
@@ -267,38 +281,11 @@ class Drifting(Environment):
     swing: float = real(0.2, least=0.0, most=1.0)
     period: float = real(10_000.0, least=1e-6, most=HUGE)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self.means)
-
     def open(self, key: np.uint64, horizon: int) -> DriftWorld:
         """The centres with random phases."""
         rng = np.random.Generator(np.random.PCG64(int(key)))
         phases = rng.uniform(0.0, 2.0 * math.pi, self.n_arms)
         return DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period)
-
-    @staticmethod
-    @kernel
-    def draw(world: Any, t: int, arm: int) -> float:
-        """1 with the arm's present probability."""
-        return 1.0 if uniform_at(world.key, t, arm) < drifted(world, t, arm) else 0.0
-
-    @staticmethod
-    @kernel
-    def gap(world: Any, t: int, arm: int) -> float:
-        """Largest present mean minus that of the arm."""
-        return highest_drifted(world, t) - drifted(world, t, arm)
-
-    @staticmethod
-    @kernel
-    def best(world: Any, t: int, arm: int) -> bool:
-        """The arm's present mean is the largest."""
-        return drifted(world, t, arm) >= highest_drifted(world, t)
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.environments.base import Environment
+from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.errors import UserError
 from abex.kernels import kernel
@@ -57,7 +57,7 @@ class RatingTable(Environment):
     products: Any = None
 
     def __post_init__(self) -> None:
-        from abex.datasets.table import BinaryTable  # so that `import abex` stays light
+        from abex.datasets.binary_table import BinaryTable  # so that `import abex` stays light
 
         table = self.table if isinstance(self.table, BinaryTable) else BinaryTable.of(self.table)
         products = np.arange(table.n_products) if self.products is None else np.asarray(self.products)

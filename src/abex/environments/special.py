@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from abex.environments.base import Environment, Rules
+from abex.environments.environment import Environment, Rules
 from abex.errors import UserError, whole_number
 from abex.kernels import kernel
-from abex.parameters import real, whole
-from abex.policies.base import MOST_ARMS
+from abex.parameters import MOST_ARMS, real, whole
 from abex.randomness import uniform_at
 
 

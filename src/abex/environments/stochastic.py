@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.environments.base import Environment
+from abex.environments.environment import Environment
 from abex.errors import UserError, shown
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
@@ -58,15 +58,28 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
     return array
 
 
-class _Stationary(Environment):
-    """What the environments with fixed means share."""
+class OfMeans(Environment):
+    """An environment told by the mean of each arm, which it keeps as a tuple."""
 
-    means: Sequence[float]
+    means: Any
+    least_mean: ClassVar[float] = 0.0
+    most_mean: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        means = as_means("means", self.means, self.least_mean, self.most_mean)
+        object.__setattr__(self, "means", tuple(means.tolist()))
 
     @property
     def n_arms(self) -> int:
         """Number of arms."""
         return len(self.means)
+
+
+class _Stationary(OfMeans):
+    """What the environments with fixed means share."""
+
+    means: Sequence[float]
 
     @cached_property
     def true_means(self) -> NDArray[np.float64]:
@@ -84,7 +97,7 @@ class _Stationary(Environment):
 
     @property
     def shape(self) -> float:
-        """The parameter of the reward's law beside the mean."""
+        """The parameter of the reward's distribution beside the mean."""
         return 0.0
 
     gap = staticmethod(mean_gap)
@@ -103,9 +116,6 @@ class Bernoulli(_Stationary):
 
     means: Sequence[float]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
-
     @staticmethod
     @kernel
     def draw(world: Any, t: int, arm: int) -> float:
@@ -123,7 +133,7 @@ class Bernoulli(_Stationary):
 class Beta(_Stationary):
     r"""Arm k pays a Beta-distributed reward with mean ``means[k]``.
 
-    Its law is :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
+    Its distribution is :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
 
     Parameters
     ----------
@@ -141,9 +151,7 @@ class Beta(_Stationary):
     means: Sequence[float]
     strength: float = real(2.0, least=TINY, most=HUGE)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "means", tuple(as_means("means", self.means, 1e-6, 1.0 - 1e-6).tolist()))
+    least_mean, most_mean = 1e-6, 1.0 - 1e-6
 
     @property
     def shape(self) -> float:
@@ -172,7 +180,7 @@ class Beta(_Stationary):
 class ClippedGaussian(_Stationary):
     r"""Arm k pays a normal number clipped to [0, 1].
 
-    Before clipping its law is :math:`N(m_k,\sigma^2)`.
+    Before clipping its distribution is :math:`N(m_k,\sigma^2)`.
 
     The regret counts the means *after* clipping,
     :math:`\mu_k=\int_0^1 \Phi\big((m_k-x)/\sigma\big)\,dx`, which are not the centres :math:`m_k`.
@@ -192,10 +200,6 @@ class ClippedGaussian(_Stationary):
 
     means: Sequence[float]
     deviation: float = real(0.25, least=TINY, most=MOST_DEVIATION)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "means", tuple(as_means("means", self.means).tolist()))
 
     @property
     def shape(self) -> float:

@@ -1,0 +1,110 @@
+"""One replication of a policy in an environment, in pieces between which it can be stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.delays import Delay, Fixed
+from abex.environments.environment import Environment
+from abex.graphs.feedback import Alone, reveal_alone
+from abex.kernels import by_reference, check_record, compile_as, foreign
+from abex.policies.base import Policy, Setting
+from abex.randomness import counter_key, stream
+from abex.simulation.deliveries import LATE, as_late, memory_of, new_calendar
+from abex.simulation.detection import detection_report
+from abex.simulation.loop import Tally, compiled_loop, loop, plays_well, short
+
+FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
+CHUNK_SECONDS = 0.05
+
+
+class Replication(NamedTuple):
+    """What one replication leaves behind."""
+
+    regret: NDArray[np.float64]  # (checkpoints,)
+    optimal_pulls: NDArray[np.float64]  # (checkpoints,), pulls of an optimal arm
+    report: dict[str, float]
+    nanoseconds: float  # of CPU per step, without compiling and starting
+    state: Any
+
+
+def play_replication(
+    policy: Policy[Any],
+    environment: Environment,
+    graph: Any,
+    checkpoints: NDArray[np.int64],
+    seed: int,
+    replication: int,
+    *,
+    delay: Delay | None = None,
+    batch: int = 1,
+    advance: Callable[[int], None] = lambda steps: None,
+    stopped: Callable[[], bool] = lambda: False,
+    interpreted: bool = False,
+) -> Replication:
+    """Play one replication to the last checkpoint, in pieces between which it can be stopped.
+
+    Rewards come with this delay (`abex.delays`) and in batches of so many decisions.
+    """
+    horizon = int(checkpoints[-1])
+    drawn = counter_key(seed, replication, "graph")
+    feedback: Any = Alone(environment.n_arms)
+    reveal: Any = reveal_alone
+    widest = 1
+    if graph is not None:
+        feedback, reveal, widest = graph.feedback(drawn), graph.reveal, graph.widest
+    setting = Setting(environment.n_arms, horizon, graph, drawn)
+    make = loop if interpreted else compiled_loop
+    state = policy.start(setting)
+    mail: Any = 0
+    memory: Any = 0
+    if as_late(delay, batch):
+        memory = memory_of(policy, state)
+        key = counter_key(seed, replication, "delay")
+        mail = new_calendar(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
+        play = make(policy.kernels(), environment.rules(), reveal, LATE)
+    else:
+        play = make(policy.kernels(), environment.rules(), reveal)
+    world = environment.open(counter_key(seed, replication, "environment"), horizon)
+    rng = stream(seed, replication, "policy", repr(policy))
+    regret, optimal_pulls = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
+    tally, seen = Tally(n_arms=environment.n_arms), np.zeros(widest, np.int64)
+    tail = (checkpoints, regret, optimal_pulls, tally, seen, rng)
+    if foreign([policy.select, policy.update]):
+        check_record(f"{type(policy).__name__}.start", state)
+    if foreign(environment.rules()):
+        check_record(f"{type(environment).__name__}.open", world)
+    name = short(str(policy))
+    records: tuple[Any, ...] = (state, world, feedback, mail)
+    if not (interpreted or foreign([*policy.kernels(), *environment.rules(), reveal])):
+        records = tuple(by_reference(record) for record in records)
+
+    def piece(first: int, last: int) -> int:
+        """Play these steps; nanoseconds of CPU."""
+        began = time.thread_time_ns()
+        with (
+            np.errstate(over="ignore"),  # words wrap around
+            plays_well(policy, environment, tally),
+            compile_as(name, stopped),
+        ):
+            play(*records, memory, first, last, *tail)
+        return time.thread_time_ns() - began
+
+    piece(1, 0)  # no step at all: compiles
+    idle = piece(1, 0)  # what a call costs before its first step
+    first, chunk, spent = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0
+    while first <= horizon and not stopped():
+        last = min(horizon, first + chunk - 1)
+        took = piece(first, last)
+        spent += max(0, took - idle)
+        if took < CHUNK_SECONDS * 1e9 / 2:
+            chunk *= 2 if took > CHUNK_SECONDS * 1e9 / 8 else 8
+        advance(last - first + 1)
+        first = last + 1
+    report = {**policy.report(state), **detection_report(policy, state, environment, first - 1)}
+    return Replication(regret, optimal_pulls, report, spent / max(first - 1, 1), state)
