@@ -23,15 +23,15 @@ from abex import (
     UserError,
     simulate,
 )
-from abex.policies import saving
+from abex.players import saving
 from abex.policies.base import Setting
 from abex.schema import write_record
 
 
 def snapshot(player):
     """All that decides what the player does next."""
-    waiting = repr([(name, one.t, one.arm, one.memory) for name, one in player._pending.items()])
-    return write_record(player._state), player._steps, repr(player._rng.bit_generator.state), waiting
+    waiting = repr([(name, one.t, one.arm, one.memory) for name, one in player._replica.pending.items()])
+    return write_record(player._replica.state), player._steps, repr(player._rng.bit_generator.state), waiting
 
 
 def test_rewards_may_come_late_and_out_of_order():
@@ -77,9 +77,9 @@ def test_late_rewards_are_weighed_by_the_law_of_their_own_decision():
     for _ in range(30):
         decision = player.decide()
         player.update(decision, float(decision.arm == 0))
-    before = player._state.scores.copy()
+    before = player._replica.state.scores.copy()
     player.update(late, 1.0)
-    gained = (player._state.scores - before)[late.arm]
+    gained = (player._replica.state.scores - before)[late.arm]
     assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
 
 
@@ -91,7 +91,7 @@ def test_a_late_reward_belongs_to_the_step_of_its_decision():
         player.update(player.decide(), 1.0)  # no loss
     player.update(late, 0.0)
     rate = np.sqrt(np.log(3) / 3)
-    assert player._state.losses[late.arm] == pytest.approx(1.0 / (1 / 3 + rate / 2))
+    assert player._replica.state.losses[late.arm] == pytest.approx(1.0 / (1 / 3 + rate / 2))
 
 
 def test_an_arm_stands_for_its_latest_decision_that_waits():
@@ -164,7 +164,7 @@ def test_a_player_that_cannot_be_made_says_why(options, message):
 def test_side_observations_count_as_observations():
     player = Player(UCB1(), n_arms=3, seed=1)
     player.update(0, 0.5, also={2: 1.0})
-    assert player._state.pulls.tolist() == [1.0, 0.0, 1.0]
+    assert player._replica.state.observations.tolist() == [1.0, 0.0, 1.0]
     assert player.select() == 1
 
 
@@ -208,19 +208,21 @@ def test_a_batch_is_drawn_and_weighed_by_the_law_restricted_to_the_arms_left(pol
             weights = player.copy()
             assert weights.update(decision, 0.75)
             if isinstance(policy, Exp3IX):
-                gained = weights._state.losses - player._state.losses
+                gained = weights._replica.state.losses - player._replica.state.losses
                 estimate = 0.25 / (chance + 0.2 / 2)
             else:
                 step = 0.5 / n_arms if isinstance(policy, Exp3) else 0.3 / (3 * n_arms)
-                gained = (weights._state.scores - player._state.scores) / step
+                gained = (weights._replica.state.scores - player._replica.state.scores) / step
                 estimate = 0.75 / chance
             assert gained[decision.arm] == pytest.approx(estimate)
     assert (np.abs(counts - wanted) < 4.5 * np.sqrt(wanted)).all()
 
 
-def test_probabilities_are_refused_where_there_are_none():
-    with pytest.raises(UserError, match="no closed form"):
-        Player(Thompson(), n_arms=2, seed=0).probabilities()
+def test_probabilities_of_posterior_draws_are_known():
+    player = Player(Thompson(), n_arms=2, seed=0)
+    assert player.probabilities().tolist() == pytest.approx([0.5, 0.5], abs=1e-12)
+    player.update(0, 1.0)  # Beta(2, 1) against Beta(1, 1): 2/3
+    assert player.probabilities().tolist() == pytest.approx([2 / 3, 1 / 3], abs=1e-12)
 
 
 def test_arms_keep_their_names():
@@ -231,7 +233,7 @@ def test_arms_keep_their_names():
     assert 3 in player.arms
     assert len(player.arms) == 3
     assert player.update(waiting, 1.0)
-    assert player._state.pulls[player.arms.index(waiting.arm)] == 1.0
+    assert player._replica.state.observations[player.arms.index(waiting.arm)] == 1.0
     with pytest.raises(UserError, match="there is no arm"):
         player.update(1 if waiting.arm != 1 else 0, 1.0)
 
@@ -274,9 +276,9 @@ def test_threads_may_share_a_player(policy):
     assert not errors
     assert player._steps == 800
     counted = (
-        player._state.pulls
-        if hasattr(player._state, "pulls")
-        else player._state.successes + player._state.failures - 2
+        player._replica.state.observations
+        if hasattr(player._replica.state, "observations")
+        else player._replica.state.successes + player._replica.state.failures - 2
     )
     assert counted.sum() == 800.0
     assert player.pending() == []
@@ -328,6 +330,16 @@ def test_a_damaged_file_gives_one_clear_error(tmp_path_factory, where):
         assert snapshot(loaded)[:3] == snapshot(Player.load(saved(folder)[1]))[:3]
 
 
+def test_a_damaged_file_that_still_makes_sense_is_told_by_its_checksum(tmp_path):
+    _, path = saved(tmp_path)
+    text = path.read_text()
+    for old, new in (('"rewarded": 9', '"rewarded": 8'), ('"epoch": 1', '"epoch": 2')):
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new))
+        with pytest.raises(UserError, match="its checksum does not fit"):
+            Player.load(path)
+
+
 @pytest.mark.parametrize("keep", [0, 1, 100, 1000])
 def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
     _, path = saved(tmp_path)
@@ -364,7 +376,7 @@ def test_a_missing_file_and_a_missing_folder_are_named(tmp_path):
 
 def forge(path, change):
     """Change the body and give it a right checksum, as somebody who means harm would."""
-    from abex.policies.saving import checksum
+    from abex.players.saving import checksum
 
     file = json.loads(path.read_text())
     change(file["player"])
@@ -382,7 +394,7 @@ def forge(path, change):
         lambda body: body.pop("random"),
         lambda body: body["state"].pop("clock"),
         lambda body: body["state"].update(other="x"),
-        lambda body: body["state"]["pulls"].update(dtype="int64"),
+        lambda body: body["state"]["observations"].update(dtype="int64"),
         lambda body: body["lives"].clear(),
         lambda body: body["random"]["state"].update(inc=2),
         lambda body: body.update(n_arms=-1),
@@ -426,7 +438,7 @@ def test_a_copy_lives_its_own_life():
     twin = player.copy()
     assert [player.select() for _ in range(9)] == [twin.select() for _ in range(9)]
     player.update(0, 1.0)
-    assert twin._state.successes[0] == 1.0
+    assert twin._replica.state.successes[0] == 1.0
 
 
 def test_seeds_are_independent_and_repeatable():
@@ -439,7 +451,7 @@ def test_resizing_keeps_what_was_learned():
     policy = UCB1()
     state = policy.start(Setting(3))
     state.means[:] = [0.1, 0.2, 0.3]
-    state.pulls[:] = 1.0
+    state.observations[:] = 1.0
     smaller = policy.with_arms(state, Setting(3), np.array([2, 0]))
     assert smaller.means.tolist() == [0.3, 0.1, np.inf]
 
@@ -470,9 +482,9 @@ def test_a_reward_from_elsewhere_is_weighed_by_the_present_law():
     decision = player.decide()
     player.update(decision, 1.0)
     chance = player.probabilities()[3]
-    before = player._state.scores[3]
+    before = player._replica.state.scores[3]
     player.update(3, 1.0)
-    assert player._state.scores[3] - before == pytest.approx(0.5 / 10 / chance)
+    assert player._replica.state.scores[3] - before == pytest.approx(0.5 / 10 / chance)
 
 
 class _Wrong(Uniform):
@@ -496,8 +508,8 @@ def test_a_policy_that_selects_no_arm_changes_nothing(answer, monkeypatch):
 
 def test_many_arms_are_compiled_unless_told_otherwise():
     many = Player(Thompson(), n_arms=20_000, seed=3)
-    assert many._compiled
-    assert not Player(Thompson(), n_arms=20, seed=3)._compiled
+    assert many._replica.compiled
+    assert not Player(Thompson(), n_arms=20, seed=3)._replica.compiled
     assert len(set(many.select(4))) == 4
     few, same = (Player(Thompson(), n_arms=40, seed=3, compiled=compiled) for compiled in (False, True))
     assert [few.select(3) for _ in range(5)] == [same.select(3) for _ in range(5)]

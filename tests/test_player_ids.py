@@ -1,6 +1,7 @@
 """Ids of decisions, and the lives of a player: restarts, copies, pickles, forks."""
 
 import copy
+import importlib
 import os
 import pickle
 import signal
@@ -11,7 +12,7 @@ import uuid
 import pytest
 
 from abex import ABE, UCB1, Exp3, Player, Thompson, Uniform, UserError
-from abex.policies import decision_ids
+from abex.players import decision_ids
 from tests.fuzz.players import FuzzedOwn
 from tests.test_player import snapshot
 
@@ -76,7 +77,7 @@ def test_decisions_lost_in_a_crash_are_refused_by_name(tmp_path):
 
 
 def test_a_long_chain_of_restarts_knows_what_was_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.policies.player.MOST_LIVES", 5)
+    monkeypatch.setattr("abex.players.replica.MOST_LIVES", 5)
     path = tmp_path / "player.json"
     player = Player(Uniform(), n_arms=3, seed=3)
     decisions = []
@@ -88,7 +89,7 @@ def test_a_long_chain_of_restarts_knows_what_was_saved(tmp_path, monkeypatch):
     player.decide()
     player.save(path)
     player = Player.load(path)
-    assert len(player._earlier) == 5
+    assert len(player._replica.lives) == 5
     assert not player.update(decisions[-1], 1.0)
     with pytest.raises(UserError, match="never made by this player"):
         player.update(decisions[0], 1.0)
@@ -98,8 +99,8 @@ def test_clicks_are_rewards():
     player = Player(Thompson(), n_arms=2, seed=1)
     assert player.update(0, True)
     assert player.update(1, False, also={0: True})
-    assert player._state.successes.tolist() == [3.0, 1.0]
-    assert player._state.failures.tolist() == [1.0, 2.0]
+    assert player._replica.state.successes.tolist() == [3.0, 1.0]
+    assert player._replica.state.failures.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -213,8 +214,8 @@ def test_waiting_decisions_are_found_by_arm_and_forgotten_in_order():
         assert not player.update(decision, 1.0)
     player.remove_arm(2)
     assert all(waiting.arm != 2 for waiting in player.pending())
-    listed = {name for names in player._waiting.values() for name in names}
-    assert listed == set(player._pending)
+    listed = {name for names in player._replica.waiting.values() for name in names}
+    assert listed == set(player._replica.pending)
 
 
 def test_a_reward_from_elsewhere_for_an_arm_without_probability_stays_finite():
@@ -222,7 +223,18 @@ def test_a_reward_from_elsewhere_for_an_arm_without_probability_stays_finite():
 
     player = Player(Exp3PlusPlus(), n_arms=3, seed=1)
     player.update(player.decide(), 0.5)
-    tried = int(player._state.pulls.argmax())
+    tried = int(player._replica.state.pulls.argmax())
     player.select()
     player.update(tried, 0.0)
-    assert player._state.losses.max() < 10.0
+    assert player._replica.state.losses.max() < 10.0
+
+
+@pytest.mark.parametrize("module", ["player", "saving", "decision_ids"])
+def test_former_import_paths_work_with_a_warning(module):
+    former = importlib.import_module(f"abex.policies.{module}")
+    present = importlib.import_module(f"abex.players.{module}")
+    name = {"player": "Player", "saving": "read_player", "decision_ids": "Life"}[module]
+    with pytest.warns(DeprecationWarning, match=f"abex.policies.{module} has moved to abex.players.{module}"):
+        assert getattr(former, name) is getattr(present, name)
+    with pytest.raises(AttributeError):
+        former.no_such_thing  # noqa: B018

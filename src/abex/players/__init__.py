@@ -1,0 +1,8 @@
+"""Policies driven by hand, inside an application: in one process, or shared by many through a journal."""
+
+from abex.players.decisions import Decision
+from abex.players.journal import UnavailableError
+from abex.players.player import Player, UnknownDecisionError
+from abex.players.summary import ArmSummary, Summary
+
+__all__ = ["ArmSummary", "Decision", "Player", "Summary", "UnavailableError", "UnknownDecisionError"]

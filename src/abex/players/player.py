@@ -1,0 +1,614 @@
+"""A policy driven by hand, inside an application."""
+
+from __future__ import annotations
+
+import html
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, shown, true_or_false, whole_number
+from abex.graphs.graph import as_graph
+from abex.kernels import can_compile
+from abex.players import forking
+from abex.players.decision_ids import Life, life_and_number
+from abex.players.decisions import Decision, Source
+from abex.players.events import (
+    ArmAdded,
+    ArmRemoved,
+    ArmRenamed,
+    Decided,
+    Event,
+    Expired,
+    Rewarded,
+    apply,
+)
+from abex.players.named_arms import Label, NamedArms, label_of
+from abex.players.replica import Replica
+from abex.players.room import check_room
+from abex.players.summary import Summary, summarise
+from abex.players.terms import terms
+from abex.policies.base import MOST_ARMS, Policy, Setting, as_policy
+from abex.policies.evidence import Evidence
+from abex.randomness import stream
+
+if TYPE_CHECKING:
+    from abex.players.shared import SharedPlayer
+
+MOST_PENDING = 100_000
+MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision
+MOST_STEPS = 10**18
+MOST_IN_TABLE = 1_000  # arms of a player that a notebook shows as a table
+
+
+class UnknownDecisionError(UserError):
+    """A reward for a decision that the player never made."""
+
+    def __init__(self, sentence: object = "", name: str = "") -> None:
+        super().__init__(sentence)
+        self.id = name
+
+
+class Player:
+    """A policy that an application asks what to try and tells what came of it.
+
+    Parameters
+    ----------
+    policy : Policy or str, optional
+        Such as ``ABE(eta=1.0)`` or ``"ABE(eta=1.0)"``; `Evidence`, which needs no tuning, unless given.
+    n_arms : int, optional
+        Number of arms, which are called 0, 1, ... Not needed where ``arms`` names them.
+    arms : list of str or int, optional
+        The names of the arms.
+    graph : Graph, optional
+        Only policies that must know the feedback graph need it; side observations are passed to `update` anyway.
+    horizon : int, optional
+        Number of decisions, for policies that are tuned to it.
+    rewards : (float, float)
+        The range of the rewards. Policies see them rescaled to [0, 1].
+    expire : timedelta, optional
+        Decisions without a reward expire after this time. Without it they wait for ever (up to ``max_pending``).
+    unrewarded : float or None
+        The reward that an expired decision counts as; None forgets it without learning.
+    seed : int, optional
+        The same seed and the same rewards give the same arms. None draws one. Ids of decisions do not depend on it.
+    propensities : bool, optional
+        True works out the probability of every decision when it is made, False never. Unless given, `Decision.probability` is
+        worked out when it is asked for.
+    compiled : bool, optional
+        Compile the policy: a few seconds once, then faster from about a hundred arms on. Unless given, it is compiled beyond
+        5,000 arms where Numba is installed (the extra ``simulate``). Decisions do not depend on it.
+    max_pending : int
+        Decisions that may wait for their reward; beyond that the oldest is forgotten.
+    clock : callable, optional
+        Returns the time in seconds since 1970; `time.time` unless given. Ids and expiry look at it, what is chosen does not.
+
+    Notes
+    -----
+    All methods may be called from several threads: each holds the player's lock while it works. Ids of decisions are unique
+    across processes, restarts and players, and sorted by time; an id of another player, or of a decision that was made
+    after the last save and lost with its process, is refused.
+
+    A player in a forked process goes on as an independent one: with ids of its own, and with fresh random numbers, whatever the
+    seed, since a server whose workers all try the same arms in the same order explores nothing. Decisions made before the
+    fork are known to both; report each reward to one of them. `Player.open` gives one player to many processes instead.
+
+    Examples
+    --------
+    >>> from abex import ABE, Player
+    >>> player = Player(ABE(eta=1.0), arms=["red", "green", "blue"], seed=7)
+    >>> arm = player.select()
+    >>> player.update(arm, reward=True)
+    True
+
+    A reward that comes late, or twice:
+
+    >>> decision = player.decide()
+    >>> player.update(decision.id, reward=0.0), player.update(decision.id, reward=0.0)
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        policy: Policy[Any] | str | None = None,
+        n_arms: int | None = None,
+        *,
+        arms: Iterable[Label] | None = None,
+        graph: Any = None,
+        horizon: int | None = None,
+        rewards: tuple[float, float] = (0.0, 1.0),
+        expire: timedelta | None = None,
+        unrewarded: float | None = 0.0,
+        seed: int | None = None,
+        propensities: bool | None = None,
+        compiled: bool | None = None,
+        max_pending: int = MOST_PENDING,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._terms = terms(rewards, expire, unrewarded, propensities)
+        self._replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+        self._rng = stream(
+            int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0),
+            "player",
+        )
+        self._begin(clock)
+
+    def _begin(self, clock: Callable[[], float] | None) -> None:
+        """What every player has beside its replica, terms and random numbers."""
+        self._clock = clock
+        self._life = Life()
+        self._others = Life()  # gives ids to events that are no decisions
+        self._lock = threading.RLock()
+        forking.watch(self)
+
+    @property
+    def policy(self) -> Policy[Any]:
+        """The policy that decides."""
+        policy: Policy[Any] = self._replica.policy
+        return policy
+
+    # -- deciding -------------------------------------------------------------------------------------
+
+    @overload
+    def select(self) -> Any: ...
+    @overload
+    def select(self, k: int) -> list[Any]: ...
+    def select(self, k: int | None = None) -> Any:
+        """The arm to try next, or a list of ``k`` different arms to try at once."""
+        if k is None:
+            return self.decide().arm
+        return [decision.arm for decision in self.decide_many(k)]
+
+    def decide(self) -> Decision:
+        """The arm to try next, with an id under which its reward can be reported later.
+
+        Returns
+        -------
+        Decision
+            With ``id``, ``arm``, and the ``probability`` of this choice.
+        """
+        with self._lock:
+            self._catch_up()
+            t = self._steps + 1
+            place, memory = self._replica.draw(t, self._rng)
+            return self._decided(place, memory, t, t, 1)
+
+    def decide_many(self, k: int) -> list[Decision]:
+        """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.
+
+        The ``probability`` of each is that its arm is in the batch.
+        """
+        with self._lock:
+            self._catch_up()
+            replica = self._replica
+            k = whole_number("k", k, least=1, most=replica.n_arms)
+            t, rest, drawn = self._steps + 1, np.arange(replica.n_arms), []
+            drawn.append(replica.draw(t, self._rng))
+            while len(drawn) < k:
+                rest = rest[rest != drawn[-1][0]]
+                drawn.append(replica.draw_among(rest, t, self._rng))
+            return [
+                self._decided(place, memory, t + step, t, k) for step, (place, memory) in enumerate(drawn)
+            ]
+
+    def _decided(self, place: int, memory: Any, step: int, drawn_at: int, batch: int) -> Decision:
+        """Note a choice."""
+        event, decision = self._chosen(place, memory, step, drawn_at, batch)
+        self._note(event, decision)
+        return decision
+
+    def _chosen(
+        self, place: int, memory: Any, step: int, drawn_at: int, batch: int
+    ) -> tuple[Decided, Decision]:
+        """A choice as an event, and as the application gets it."""
+        replica = self._replica
+        if self._life.is_full:
+            self._life = Life()
+        name = self._life.next_id(self._moment())
+        number = int(replica.arms.numbers[place])
+        source = None
+        if self._terms.propensities is not False:
+            source = Source(replica, replica.version, drawn_at, place, batch)
+        decision = Decision(name, replica.arms.label(number), None, source)
+        return Decided(name, self._life.latest, number, step, memory, None), decision
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """The probability of each arm at the next decision, in the order of `arms`."""
+        with self._lock:
+            self._catch_up()
+            return self._replica.probabilities(self._steps + 1)
+
+    def observation_probabilities(self) -> NDArray[np.float64]:
+        """The probability that each arm is observed with the next decision: that one is chosen which reveals it.
+
+        Without a graph that is `probabilities`.
+        """
+        with self._lock:
+            self._catch_up()
+            return self._replica.observation_probabilities(self._steps + 1)
+
+    # -- learning -------------------------------------------------------------------------------------
+
+    def update(
+        self, decision: Label | Decision, reward: float, also: Mapping[Any, float] | None = None
+    ) -> bool:
+        """Learn a reward within the range of the player's rewards.
+
+        Parameters
+        ----------
+        decision : int, str or Decision
+            The arm that was tried, or the decision (or its id) whose reward this is. An arm is taken for its latest
+            decision that waits for a reward; without one, for something tried outside the player.
+        reward : float or bool
+            What it paid; True is 1.
+        also : dict, optional
+            Side observations: what other arms paid at the same time.
+
+        Returns
+        -------
+        bool
+            False, with nothing learned, if that decision has had its reward (or has expired, or is forgotten); else True.
+            An id that this player never gave raises an error, be it of another player or of a decision that was
+            made after the save from which this one was loaded.
+        """
+        return self.update_many([(decision, reward)] if also is None else [(decision, reward, also)]) == 1
+
+    def update_many(self, rewards: Iterable[Any]) -> int:
+        """Learn several rewards, ``(decision, reward)`` or ``(decision, reward, also)``; all are checked before any is learned.
+
+        Returns how many were new.
+        """
+        with self._lock:
+            self._catch_up()
+            events = [self._checked(*_entry(one)) for one in rewards]
+        return sum(outcome is True for outcome in self._happen(events))
+
+    def _checked(self, decision: Any, reward: Any, also: Any = None) -> Rewarded:
+        """The event of a reward, or an error; nothing changes."""
+        value = self._terms.scaled(reward)
+        arms = self._replica.arms
+        name, number, about = None, None, None
+        if isinstance(decision, Decision):
+            decision = decision.id
+        if isinstance(decision, str) and (
+            arms.labels is None or life_and_number(decision) or not arms.knows(decision)
+        ):
+            name, about = decision, self._arm_of(decision)
+        else:
+            number = about = arms.number(decision)
+        if also is not None and not isinstance(also, Mapping):
+            raise UserError(f"also must be a dict of arms and what they paid, got {shown(also)}")
+        side = {arms.number(label): self._terms.scaled(paid) for label, paid in (also or {}).items()}
+        if about in side:
+            raise UserError(f"arm {arms.label(about)!r} is both the arm tried and a side observation")
+        return Rewarded(self._next_id(), self._others.latest, name, number, value, side)
+
+    def _arm_of(self, name: str) -> int | None:
+        """The number of the arm of a waiting decision; None if it waits no more, an error if it was never made."""
+        pending = self._replica.pending.get(name)
+        if pending is not None:
+            return pending.arm
+        made = self._replica.has_made(name)
+        if not made:
+            why = (
+                "another one made it, or one that was lost before it was saved"
+                if made is None
+                else "it was made after the save or copy from which this player goes on"
+            )
+            hint = "" if self._replica.arms.labels is None else f", and there is no arm {shown(name)}"
+            raise UnknownDecisionError(
+                f"decision {shown(name)} was never made by this player: {why}{hint}", name
+            )
+        return None
+
+    # -- arms that come and go ------------------------------------------------------------------------
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self._replica.n_arms
+
+    @property
+    def arms(self) -> list[Any]:
+        """The names of the arms; numbers ascend, names of yours stand in the order in which the arms came."""
+        with self._lock:
+            return self._replica.arms.all_labels()
+
+    def add_arm(self, name: Label | None = None) -> Any:
+        """Add an arm never seen and return its name; numbered arms get the next number."""
+        with self._lock:
+            self._catch_up()
+            self._replica.check_resize()
+            event = ArmAdded(self._next_id(), self._others.latest, self._replica.arms.check_new(name))
+        number = self._change(event)
+        return number if event.label is None else event.label
+
+    def remove_arm(self, name: Label) -> None:
+        """Remove an arm for ever; its decisions that wait for a reward are forgotten."""
+        with self._lock:
+            self._catch_up()
+            number = self._replica.arms.number(name)
+            self._replica.check_resize()
+            self._replica.check_remove(number)
+            event = ArmRemoved(self._next_id(), self._others.latest, number)
+        self._change(event)
+
+    def rename_arm(self, name: Label, new: Label) -> None:
+        """Call an arm something else; what is known of it stays, as do its waiting decisions."""
+        with self._lock:
+            self._catch_up()
+            number, label = self._replica.arms.number(name), label_of(new)
+            if self._replica.arms.knows(label) and self._replica.arms.number(label) != number:
+                raise UserError(f"there is an arm {label!r} already")
+            event = ArmRenamed(self._next_id(), self._others.latest, number, label)
+        self._change(event)
+
+    def _change(self, event: Event) -> Any:
+        (outcome,) = self._happen([event])
+        if isinstance(outcome, UserError):
+            raise outcome
+        return outcome
+
+    # -- what happens ---------------------------------------------------------------------------------
+
+    @property
+    def _steps(self) -> int:
+        """Decisions made."""
+        return self._replica.steps
+
+    def _moment(self) -> int | None:
+        """Milliseconds since 1970 by the clock that was given."""
+        return None if self._clock is None else int(self._clock() * 1000.0)
+
+    def _next_id(self) -> str:
+        return self._others.next_id(self._moment())
+
+    def _note(self, event: Decided, decision: Decision) -> None:
+        """A decision was made."""
+        if self._terms.propensities:
+            event = event._replace(probability=decision.settle())
+        apply(self._replica, event, self._terms, self._rng)
+
+    def _happen(self, events: list[Any]) -> list[Any]:
+        """Let events happen; returns what came of each."""
+        with self._lock:
+            return [apply(self._replica, event, self._terms, self._rng) for event in events]
+
+    def _catch_up(self) -> None:
+        """Before anything else: decisions whose time is over expire."""
+        if self._terms.expire is not None and self._replica.pending:
+            name = self._next_id()
+            cutoff = self._others.latest - self._terms.expire
+            if next(iter(self._replica.pending.values())).moment <= cutoff:
+                self._happen([Expired(name, self._others.latest, cutoff)])
+
+    # -- looking and keeping --------------------------------------------------------------------------
+
+    def report(self) -> dict[str, float]:
+        """What the policy has to say about itself; ABE: the exploration slots it has used."""
+        with self._lock:
+            return self.policy.report(self._replica.state)
+
+    def summary(self) -> Summary:
+        """A table of the arms: pulls, observations, mean with interval, probability now, share of the last 1,000 decisions.
+
+        Returns
+        -------
+        Summary
+            A tuple with one `ArmSummary` for each arm; it prints as a table, in a notebook too, and has a ``frame()``.
+
+        Examples
+        --------
+        >>> from abex import EpsilonGreedy, Player
+        >>> player = Player(EpsilonGreedy(epsilon=0.1), arms=["red", "green"], seed=1)
+        >>> player.update_many([("red", 1), ("green", 0), ("red", 1)])
+        3
+        >>> print(player.summary())
+        EpsilonGreedy, 2 arms, 0 decisions, 0 rewarded, 0 waiting, 0 expired
+        arm    pulls  observations   mean        interval  probability  recent share
+        red        0             2  1.000  0.158 to 1.000       95.0 %             -
+        green      0             1  0.000  0.000 to 0.975        5.0 %             -
+        """
+        with self._lock:
+            self._catch_up()
+            replica, tallies = self._replica, self._replica.tallies
+            caption = (
+                f"{self.policy}, {replica.n_arms:,} arms, {replica.steps:,} decisions, {tallies.rewarded:,} rewarded, "
+                f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
+            )
+            return summarise(replica, self._terms, caption)
+
+    def _repr_html_(self) -> str:
+        """The table of the arms, for notebooks; of very many arms one line, since each of them would be looked at."""
+        return self.summary()._repr_html_() if self.n_arms <= MOST_IN_TABLE else html.escape(repr(self))
+
+    def pending(self) -> list[Decision]:
+        """The decisions that wait for a reward, oldest first."""
+        with self._lock:
+            self._catch_up()
+            label = self._replica.arms.label
+            return [
+                Decision(name, label(waiting.arm), waiting.probability)
+                for name, waiting in self._replica.pending.items()
+            ]
+
+    def copy(self) -> Player:
+        """An independent player in the same state, with the same random numbers ahead.
+
+        Both know the decisions made so far, each gives its next ones ids of its own. `copy.copy` and `copy.deepcopy` do the same.
+        """
+        import copy
+
+        with self._lock:
+            twin = Player.__new__(Player)
+            twin._terms, twin._replica = self._terms, self._replica.copy()
+            twin._rng = copy.deepcopy(self._rng)
+            twin._begin(self._clock)
+            return twin
+
+    def __copy__(self) -> Player:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Player:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds the text of a saved player, which is checked when it is read."""
+        from abex.players.saving import player_text
+
+        with self._lock:
+            return _unpickled, (self.policy, player_text(self), self._replica.compiled)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything, random state and waiting decisions included, to a JSON file; atomic."""
+        from abex.players.saving import save_player
+
+        with self._lock:
+            save_player(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        *,
+        compiled: bool | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Player:
+        """A player that goes on exactly where `save` left off, with ids of its own for what it decides from now on.
+
+        Everything in the file is checked before it is played, and nothing in it is executed: the module that defines a policy of
+        yours must be imported before. The first steps of such a policy after loading run with bounds checks.
+        """
+        from abex.players.saving import load_player
+
+        return load_player(path, compiled, clock)
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        name: str,
+        policy: Policy[Any] | str | None = None,
+        n_arms: int | None = None,
+        *,
+        arms: Iterable[Label] | None = None,
+        graph: Any = None,
+        horizon: int | None = None,
+        rewards: tuple[float, float] = (0.0, 1.0),
+        expire: timedelta | None = None,
+        unrewarded: float | None = 0.0,
+        seed: int | None = None,
+        propensities: bool | None = None,
+        compiled: bool | None = None,
+        max_pending: int = MOST_PENDING,
+        clock: Callable[[], float] | None = None,
+        freshness: float = 0.05,
+        snapshot_every: int = 10_000,
+    ) -> SharedPlayer:
+        """The player ``name`` of a store, which many processes may share; it is made if there is none.
+
+        Parameters
+        ----------
+        url : str
+            ``sqlite:///shop.db`` (a file, all processes on one machine) or ``postgresql://user:password@host/database``.
+        name : str
+            Of the player; a store may hold many.
+        policy, n_arms, arms, graph, horizon, rewards, expire, unrewarded, max_pending
+            As for `Player`. A new player needs its arms at least; for one that is there what is given must agree with it.
+        seed : int, optional
+            Of this process's random numbers. Unless given they are fresh ones in every process.
+        propensities : bool, optional
+            False leaves the probabilities of decisions out of the journal.
+        compiled, clock
+            As for `Player`.
+        freshness : float
+            On a server, a decision knows everything that was written this many seconds ago; in a file, everything.
+        snapshot_every : int
+            Events between snapshots, which make opening fast.
+
+        Returns
+        -------
+        SharedPlayer
+            A `Player` with `refresh`, `flush`, `log`, `compact` and `close` besides.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> url = f"sqlite:///{folder.name}/shop.db"
+        >>> with Player.open(url, "banner", "Thompson", arms=["red", "green"]) as player:
+        ...     decision = player.decide()
+        ...     player.update(decision, True)
+        True
+        >>> with Player.open(url, "banner") as again:
+        ...     again.update(decision.id, True), again.arms
+        (False, ['red', 'green'])
+        """
+        from abex.players.opening import open_player
+
+        wanted = None
+        if any(given is not None for given in (policy, n_arms, arms)):
+            replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+            wanted = replica, terms(rewards, expire, unrewarded, propensities)
+        options = {"compiled": compiled, "seed": seed, "clock": clock}
+        return open_player(url, name, wanted, freshness=freshness, snapshot_every=snapshot_every, **options)
+
+    def _locks(self) -> list[Any]:
+        """What must be held while the process forks."""
+        return [self._lock]
+
+    def _after_fork(self) -> None:
+        """In the child: a lock that nobody holds, ids of its own, and other random numbers than its parent and siblings."""
+        self._lock = threading.RLock()
+        self._life, self._others = Life(), Life()
+        self._rng = stream(int.from_bytes(os.urandom(16), "little"), "player")
+
+    def __repr__(self) -> str:
+        return f"<Player of {self.policy} with {self.n_arms} arms after {self._steps} decisions>"
+
+
+def new_replica(
+    policy: Any, n_arms: Any, arms: Any, graph: Any, horizon: Any, compiled: Any, max_pending: Any
+) -> Replica:
+    """A replica that nothing has happened to yet; all arguments are checked."""
+    policy = Evidence() if policy is None else as_policy(policy)
+    labels = None
+    if arms is not None:
+        if isinstance(arms, str | bytes | Mapping) or not isinstance(arms, Iterable):
+            raise UserError(f"arms must be a list of names, got {shown(arms)}")
+        labels = list(arms)
+        if n_arms is not None and n_arms != len(labels):
+            raise UserError(f"n_arms is {shown(n_arms)}, but there are {len(labels)} names in arms")
+        n_arms = len(labels)
+    elif n_arms is None:
+        raise UserError('a player needs arms: give n_arms=..., or their names, arms=["...", "..."]')
+    n_arms = whole_number("n_arms", n_arms, least=1, most=MOST_ARMS)
+    if horizon is not None:
+        horizon = whole_number("horizon", horizon, least=1, most=MOST_STEPS)
+    if graph is not None and as_graph(graph).n_arms != n_arms:
+        raise UserError(f"the graph has {graph.n_arms} nodes but the player has {n_arms} arms")
+    setting = Setting(n_arms, horizon, graph)
+    fast = true_or_false("compiled", n_arms > MANY_ARMS and can_compile() if compiled is None else compiled)
+    max_pending = whole_number("max_pending", max_pending, least=1)
+    check_room(policy, setting)
+    return Replica(policy, setting, NamedArms(n_arms, labels), compiled=fast, max_pending=max_pending)
+
+
+def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:
+    """The player of a pickle. Its policy stands in it for the module that defines it to be imported."""
+    from abex.players.saving import read_player
+
+    return read_player(text, "the pickled player", compiled)
+
+
+def _entry(one: Any) -> tuple[Any, ...]:
+    """A reward as it is passed to `Player.update_many`."""
+    if not isinstance(one, tuple | list) or not 2 <= len(one) <= 3:
+        raise UserError(f"a reward must be (decision, reward) or (decision, reward, also), got {shown(one)}")
+    return tuple(one)

@@ -1,0 +1,243 @@
+"""A policy's kernels run on its state: draws, batches, probabilities, learning, arms that come and go."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError
+from abex.graphs.feedback import probability_seen
+from abex.kernels import compiled, current, fast
+from abex.policies.base import NO_SUCH_ARM, Kernels, Setting, arms_exist
+from abex.samplers.softmax import pick
+
+WORTH_COMPILING = 2.0  # seconds: about what it takes to load a compiled kernel
+SLOW = 0.001  # seconds for the probabilities of one decision
+_NOTHING = nullcontext()
+Memory = tuple[NDArray[Any], ...]
+
+
+@cache
+def compiled_kernels(kernels: Kernels) -> Kernels:
+    """Both kernels, compiled to be called from Python."""
+    select, update = kernels
+
+    @compiled(select)
+    def run_select(state: Any, t: int, rng: Any) -> int:
+        return select(state, t, rng)  # type: ignore[no-any-return]
+
+    @compiled(update)
+    def run_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        update(state, t, arm, seen, reward, rng)
+
+    return Kernels(run_select, run_update)
+
+
+class Running:
+    """A policy with its state; arms are places in its arrays."""
+
+    def __init__(self, policy: Any, setting: Setting, compiled: bool) -> None:
+        self.policy = policy
+        self.setting = setting
+        self.state: Any = policy.start(setting)
+        self.compiled = compiled
+        self.careful = 0  # calls of the policy that are still to run interpreted, with bounds checks
+        self.keeps_state = False  # draws leave the state alone even where the policy ages it
+        self.spent = 0.0  # seconds of CPU on probabilities that a compiled kernel would have saved
+        self.version = 0  # changes whenever the distribution of a decision may
+        self._known: tuple[int, int, NDArray[np.float64]] | None = None  # version, step, distribution
+        graph = setting.graph
+        self.feedback: Any = None if graph is None else graph.feedback(setting.graph_key)
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.setting.n_arms
+
+    # -- drawing --------------------------------------------------------------------------------------
+
+    def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
+        """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
+        with self._aside():
+            before = self._remembered()
+            with arms_exist(self.policy, self.n_arms), self._quiet(), self._carefully():
+                arm = self._there(self._kernels(self.setting).select(self.state, t, rng))
+            return arm, self._taken_back(before)
+
+    def draw_among(self, rest: NDArray[np.int64], t: int, rng: Any) -> tuple[int, Memory]:
+        """An arm among ``rest``, as the policy would choose if there were no others."""
+        with self._aside():
+            before = self._remembered()
+            distribution = self.restricted(rest, t)
+            if distribution is None:
+                smaller = self.setting._replace(n_arms=int(rest.size))
+                state = self.policy.with_arms(self.state, smaller, rest)
+                return int(rest[self._kernels(smaller).select(state, t, rng)]), self._taken_back(before)
+            arm = int(self._made(pick)(distribution, 1.0, rng))
+            self.weigh_by(distribution, arm)
+            return arm, self._taken_back(before)
+
+    def restricted(self, rest: NDArray[np.int64], t: int) -> NDArray[np.float64] | None:
+        """The distribution of a choice among ``rest``; None where a policy for these arms alone is asked instead."""
+        distribution = np.zeros(self.n_arms)
+        if self.policy.probabilities is not None:
+            distribution[rest] = self.probabilities(t)[rest]
+        if not distribution.any():
+            if self.policy.resizable and not self.policy.needs_graph:
+                return None
+            distribution[rest] = 1.0
+        distribution /= distribution.sum()
+        return distribution
+
+    def weigh_by(self, distribution: NDArray[np.float64], arm: int) -> None:
+        """The next reward is weighed by the distribution that really chose the arm, where the policy does that."""
+        field = self.policy.weighed_by()
+        if field is None:
+            return
+        weights = getattr(self.state, field)
+        if weights.size == distribution.size:
+            np.copyto(weights, distribution, where=distribution > 0.0)
+        else:  # a policy for many arms keeps the chosen arm's probability alone
+            weights[0] = distribution[arm]
+            arm = 0
+        if weights[arm] <= 0.0:
+            weights[arm] = 1.0  # tried elsewhere, where the policy never would: there is nothing to weigh by
+
+    def _aside(self) -> AbstractContextManager[None]:
+        """Around draws: on a copy of the state where the policy would age it."""
+        return self._on_a_copy() if self.keeps_state and self.policy.select_ages else _NOTHING
+
+    @contextmanager
+    def _on_a_copy(self) -> Iterator[None]:
+        kept, self.state = self.state, copy.deepcopy(self.state)
+        try:
+            yield
+        finally:
+            self.state = kept
+
+    def _remembered(self) -> Memory:
+        return tuple(getattr(self.state, name).copy() for name in self.policy.remembers)
+
+    def _taken_back(self, before: Memory) -> Memory:
+        """What a draw wrote into the state, which gets back what stood there."""
+        drawn = self._remembered()
+        for name, value in zip(self.policy.remembers, before, strict=True):
+            getattr(self.state, name)[:] = value
+        return drawn
+
+    def _there(self, arm: Any) -> int:
+        """The arm a policy selected, if there is such a one."""
+        try:
+            number = index(arm)
+        except TypeError:
+            raise IndexError(NO_SUCH_ARM) from None
+        if not 0 <= number < self.n_arms:
+            raise IndexError(NO_SUCH_ARM)
+        return number
+
+    # -- probabilities --------------------------------------------------------------------------------
+
+    def probabilities(self, t: int) -> NDArray[np.float64]:
+        """The distribution of the choice at step t."""
+        if self.policy.probabilities is None:
+            raise UserError(f"{self.policy} has no closed form for its probabilities")
+        out = np.zeros(self.n_arms)
+        kernel = self.policy.probabilities
+        compiles = self._is_compiled() or (self.careful == 0 and self.spent > WORTH_COMPILING)
+        with self._aside(), self._quiet(), self._carefully():
+            if compiles:
+                fast(kernel)(self.state, t, out)
+                return out
+            began = time.thread_time()
+            kernel(self.state, t, out)
+            self.spent += time.thread_time() - began
+        return out
+
+    def probability(self, t: int, place: int) -> float:
+        """The probability of one arm at step t; decisions that are made at once share the work."""
+        if self._known is None or self._known[:2] != (self.version, t):
+            self._known = self.version, t, self.probabilities(t)
+        return float(self._known[2][place])
+
+    def warm_up(self) -> None:
+        """Compile the kernel of the probabilities now if it will be asked for often and is slow as it is."""
+        if self.policy.probabilities is not None and not self._is_compiled():
+            self.probabilities(self.n_arms + 1)
+            if self.spent > SLOW:
+                self.spent = math.inf
+                self.probabilities(self.n_arms + 1)
+
+    def observation_probabilities(self, t: int) -> NDArray[np.float64]:
+        """The probability that each arm is observed at step t: that an arm is chosen whose pull reveals it."""
+        chosen = self.probabilities(t)
+        if self.setting.graph is None:
+            return chosen
+        graph, seen = self.feedback, self._made(probability_seen)
+        with self._quiet():
+            return np.array([min(1.0, seen(graph, t, arm, chosen)) for arm in range(self.n_arms)])
+
+    # -- learning -------------------------------------------------------------------------------------
+
+    def learn(self, t: int, arm: int, seen: Sequence[tuple[int, float]], rng: Any) -> None:
+        """Pulling ``arm`` at step t showed what these arms paid, itself last."""
+        self.version += 1
+        with self._quiet(), self._carefully():
+            update = self._kernels(self.setting).update
+            for other, reward in seen:
+                update(self.state, t, arm, other, reward, rng)
+
+    def check_resize(self) -> None:
+        """Refuse to change the arms where that cannot be done."""
+        if self.setting.graph is not None:
+            raise UserError("arms cannot be added or removed while a feedback graph is given")
+        if not self.policy.resizable:
+            raise UserError(f"{type(self.policy).__name__} cannot add or remove arms while it plays")
+
+    def resize(self, keep: NDArray[np.int64], n_arms: int) -> None:
+        """Go on with the arms ``keep``, followed by new ones."""
+        self.check_resize()
+        setting = self.setting._replace(n_arms=n_arms)
+        self.state = self.policy.with_arms(self.state, setting, keep)
+        self.setting = setting
+        self.version += 1
+
+    # -- kernels --------------------------------------------------------------------------------------
+
+    def _quiet(self) -> AbstractContextManager[Any]:
+        """The 64-bit words that draw a random graph wrap around; interpreted NumPy would warn."""
+        return _NOTHING if self.setting.graph is None else np.errstate(over="ignore")
+
+    def _carefully(self) -> AbstractContextManager[None]:
+        """Around a call of the policy, which runs with bounds checks soon after loading."""
+        return _NOTHING if self.careful == 0 else self._with_bounds_checks()
+
+    @contextmanager
+    def _with_bounds_checks(self) -> Iterator[None]:
+        """Count a call; say what an index out of range means."""
+        try:
+            yield
+        except IndexError as error:
+            if str(error) == NO_SUCH_ARM:
+                raise
+            raise UserError(f"the loaded state does not fit {self.policy}: {error}") from error
+        finally:
+            self.careful -= 1
+
+    def _kernels(self, setting: Setting) -> Kernels:
+        kernels: Kernels = self.policy.kernels()
+        return compiled_kernels(Kernels(*map(current, kernels))) if self._is_compiled() else kernels
+
+    def _made(self, kernel: Any) -> Any:
+        return fast(kernel) if self._is_compiled() else kernel
+
+    def _is_compiled(self) -> bool:
+        return self.compiled and self.careful == 0

@@ -1,0 +1,132 @@
+"""What a player knows of its arms, as a table for terminal and notebook."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abex.divergence import kl_upper_bound
+from abex.errors import UserError
+from abex.extras import needed
+from abex.players.named_arms import Label
+from abex.players.replica import Replica
+from abex.players.terms import Terms
+from abex.tables import html_table, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = 0.95
+MOST_SHOWN = 30  # rows of a printed table
+HEADINGS = ("arm", "pulls", "observations", "mean", "interval", "probability", "recent share")
+
+
+class ArmSummary(NamedTuple):
+    """What is known of one arm."""
+
+    arm: Label
+    pulls: int  # decisions
+    observations: int  # rewards, side observations included
+    mean: float  # of them; not a number before the first
+    low: float
+    high: float  # the interval
+    probability: float  # of being chosen by the next decision; not a number where that is not known
+    recent_share: float  # of the last 1,000 decisions
+
+
+class Summary(tuple[ArmSummary, ...]):
+    """One `ArmSummary` for each arm, in their order; it prints as a table.
+
+    The interval holds the true mean with probability 95 % at one look, whatever the distribution of the rewards within their
+    range (Chernoff's bound with the Kullback-Leibler divergence): no assumption, a little wider than others.
+    """
+
+    caption: str
+
+    def __new__(cls, rows: Any, caption: str) -> Summary:
+        """Rows and what stands above them."""
+        self = super().__new__(cls, rows)
+        self.caption = caption
+        return self
+
+    def frame(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame, a row for each arm."""
+        with needed():
+            import pandas
+
+        return pandas.DataFrame(list(self), columns=list(ArmSummary._fields))
+
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """The rows as words; of very many arms those pulled most."""
+        rows = self if len(self) <= MOST_SHOWN else sorted(self, key=lambda row: -row.pulls)[:MOST_SHOWN]
+        for row in rows:
+            interval = f"{_number(row.low)} to {_number(row.high)}"
+            chance, share = _percent(row.probability), _percent(row.recent_share)
+            counts = f"{row.pulls:,}", f"{row.observations:,}"
+            yield str(row.arm), *counts, _number(row.mean), interval, chance, share
+
+    def footer(self) -> str:
+        """What to say below a table that has not all arms."""
+        return f"the {MOST_SHOWN} of {len(self):,} arms pulled most" if len(self) > MOST_SHOWN else ""
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [self.caption, text_table(HEADINGS, self.cells()), self.footer()]))
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADINGS, self.cells(), " ".join(filter(None, [self.caption, self.footer()])))
+
+
+def interval_of(mean: float, count: int, level: float = LEVEL) -> tuple[float, float]:
+    r"""Of a mean of ``count`` rewards in [0, 1]: all q with :math:`n\,\mathrm{kl}(\bar x,q)\le\ln\frac2{1-level}`.
+
+    >>> low, high = interval_of(0.5, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.367, 0.633)
+    """
+    if count == 0:
+        return 0.0, 1.0
+    mean = min(1.0, max(0.0, mean))
+    bound = math.log(2.0 / (1.0 - level)) / count
+    return 1.0 - kl_upper_bound(1.0 - mean, bound), kl_upper_bound(mean, bound)
+
+
+def summarise(replica: Replica, terms: Terms, caption: str) -> Summary:
+    """The table of a player."""
+    tallies = replica.tallies
+    try:
+        chances = replica.probabilities(replica.steps + 1)
+    except UserError:
+        chances = np.full(replica.n_arms, math.nan)
+    shares: dict[int, int] = {}
+    for number in tallies.recent:
+        shares[number] = shares.get(number, 0) + 1
+    recent = max(1, len(tallies.recent))
+    rows = []
+    for place, number in enumerate(replica.arms.numbers.tolist()):
+        count = int(tallies.observations[place])
+        mean = float(tallies.sums[place]) / count if count else math.nan
+        low, high = interval_of(mean, count)
+        rows.append(
+            ArmSummary(
+                replica.arms.label(number),
+                int(tallies.pulls[place]),
+                count,
+                terms.shown(mean),
+                terms.shown(low),
+                terms.shown(high),
+                float(chances[place]),
+                shares.get(number, 0) / recent if tallies.recent else math.nan,
+            )
+        )
+    return Summary(rows, caption)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) < 1e5 else f"{value:.4g}"
+
+
+def _percent(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100.0 * value:.1f} %"

@@ -1,0 +1,222 @@
+"""Requests of many users of a shared player, carried out in one commit.
+
+A service has hundreds of requests under way. One after the other, each would wait for a commit of its own; together they share
+one, and a distribution that is worked out once. Unlike `Player.decide`, a decision made here is on disk when it is handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from abex.errors import UserError, shown, whole_number
+from abex.players.decision_ids import life_and_number
+from abex.players.decisions import Decision
+from abex.players.events import Rewarded
+from abex.players.named_arms import NamedArms
+from abex.players.outbox import OutboxEntry
+from abex.players.player import UnknownDecisionError
+from abex.players.replica import Pending
+from abex.players.saving import LONGEST_WORD
+from abex.players.shared import SharedPlayer
+
+
+class CrowdedError(UserError):
+    """Too many decisions wait for their rewards."""
+
+
+class Ask(NamedTuple):
+    """Decisions, please; each is for a unit, or for nobody in particular (None).
+
+    A unit that has a decision which waits gets that one. A request that comes again under its ``key`` is answered by
+    the decisions that it was answered by, as long as they wait.
+    """
+
+    units: Sequence[str | None] = (None,)
+    key: str | None = None
+    distinct: bool = False  # all on different arms
+
+
+class Tell(NamedTuple):
+    """Rewards of decisions, ``(id, reward, also)``: all are learned, or none if one of them is wrong."""
+
+    rewards: Sequence[tuple[str, Any, Mapping[Any, Any] | None]]
+
+
+class Observe(NamedTuple):
+    """What an arm paid that was tried without a decision of the player; it counts once under its key."""
+
+    arm: Any
+    reward: Any
+    also: Mapping[Any, Any] | None
+    key: str
+
+
+Request = Ask | Tell | Observe
+
+
+def together(player: SharedPlayer, requests: Sequence[Request], most_open: int | None = None) -> list[Any]:
+    """Carry out requests in one commit; the answer to each, or the `UserError` that says why there is none.
+
+    An `Ask` is answered by a list of `Decision`, a `Tell` by a list of whether each reward was the first one of its
+    decision, an `Observe` by whether it was new. Beyond ``most_open`` decisions that wait, an `Ask` is refused.
+
+    >>> import tempfile
+    >>> from abex import Player
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Player.open(f"sqlite:///{folder.name}/shop.db", "banner", "UCB1", n_arms=3) as player:
+    ...     (first,), (again,) = together(player, [Ask(["ann"]), Ask(["ann"])])
+    ...     first == again, together(player, [Tell([(first.id, 1.0, None)]), Tell([(first.id, 0.0, None)])])
+    (True, [[True], [False]])
+    """
+    work = [_Work(request) for request in requests]
+    with player._lock:
+        player._catch_up()
+        _prepare(player, work, most_open)
+    late = [one for one in work if isinstance(one.error, UnknownDecisionError)]
+    if late:  # another process may have made them a moment ago
+        try:
+            player.refresh()
+        except UserError as error:
+            for one in late:
+                one.error = error
+        else:
+            with player._lock:
+                _prepare(player, late, most_open)
+    player._wait_for([entry for one in work for entry in one.entries], gather=False)
+    with player._lock:
+        return [_answer(player, one) for one in work]
+
+
+class _Work:
+    """A request, what is to be written for it, and what its answer is made of."""
+
+    __slots__ = ("entries", "error", "parts", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.entries: list[OutboxEntry] = []
+        self.parts: list[Any] = []  # entries, or the decisions that stand already
+        self.error: UserError | None = None
+
+
+def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None) -> None:
+    """Put what the requests ask for into the outbox; the player is locked."""
+    t = player._steps + 1  # nothing is learned in between, so all decisions are of one distribution
+    asked: dict[tuple[str, str], OutboxEntry] = {}
+    for one in work:
+        one.parts, one.entries, one.error = [], [], None
+        try:
+            if isinstance(one.request, Ask):
+                asked |= _ask(player, one, one.request, t, asked, most_open)
+            elif isinstance(one.request, Tell):
+                one.entries = [OutboxEntry(_reward(player, *reward)) for reward in one.request.rewards]
+            else:
+                one.entries = [OutboxEntry(_observation(player, one.request))]
+        except UserError as error:
+            one.parts, one.entries, one.error = [], [], error
+        player._outbox.add(one.entries)
+
+
+def _ask(
+    player: SharedPlayer,
+    one: _Work,
+    request: Ask,
+    t: int,
+    asked: Mapping[tuple[str, str], OutboxEntry],
+    most_open: int | None,
+) -> dict[tuple[str, str], OutboxEntry]:
+    """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
+    replica, taken = player._replica, list[int]()
+    mine: dict[tuple[str, str], OutboxEntry] = {}
+    if request.distinct:
+        whole_number("count", len(request.units), least=1, most=replica.n_arms)
+    for number, unit in enumerate(request.units):
+        key = f"{request.key}#{number}" if request.key is not None and number else request.key
+        marks = [
+            (kind, checked_word(kind, name))
+            for kind, name in (("key", key), ("unit", unit))
+            if name is not None
+        ]
+        there = replica.standing(unit, key) or next(
+            (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
+        )
+        if there is None:
+            if (
+                most_open is not None
+                and len(replica.pending) + player._outbox.decisions + len(one.entries) >= most_open
+            ):
+                raise CrowdedError(
+                    f"{most_open:,} decisions of {player.name!r} wait for their rewards and no more may: "
+                    "report rewards, or give the player a shorter time until decisions expire"
+                )
+            place, memory = _draw(player, t, taken if request.distinct else [])
+            taken.append(place)
+            step = player._steps + 1 + len(one.entries)
+            event, decision = player._chosen(
+                place, memory, step, t, len(request.units) if request.distinct else 1
+            )
+            there = OutboxEntry(event._replace(seen=player._seq, unit=unit, key=key), decision)
+            mine.update((mark, there) for mark in marks)
+            one.entries.append(there)
+        one.parts.append(there)
+    return mine
+
+
+def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:
+    """An arm, not among those taken."""
+    if not taken:
+        return player._replica.draw(t, player._rng)
+    rest = np.setdiff1d(np.arange(player._replica.n_arms), taken)
+    return player._replica.draw_among(rest, t, player._rng)
+
+
+def checked_word(what: str, word: str) -> str:
+    """The name of a unit, or a key."""
+    if not 0 < len(word) <= LONGEST_WORD or not word.isprintable():
+        raise UserError(f"a {what} must be 1 to {LONGEST_WORD} printable characters, got {shown(word)}")
+    return word
+
+
+def arm_named(arms: NamedArms, word: Any) -> Any:
+    """An arm by its name as text, which is all that the keys of a JSON object and the path of an address can be."""
+    digits = word.removeprefix("-") if isinstance(word, str) else ""
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 19
+    return int(word) if is_number and (arms.labels is None or not arms.knows(word)) else word
+
+
+def _side(player: SharedPlayer, also: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
+    arms = player._replica.arms
+    return None if also is None else {arm_named(arms, arm): paid for arm, paid in also.items()}
+
+
+def _reward(player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any] | None) -> Rewarded:
+    if life_and_number(name) is None:
+        raise UserError(f"decision must be the id of a decision, got {shown(name)}")
+    return player._checked(name, reward, _side(player, also))
+
+
+def _observation(player: SharedPlayer, request: Observe) -> Rewarded:
+    arms = player._replica.arms
+    label = arms.label(arms.number(arm_named(arms, request.arm)))
+    event = player._checked(label, request.reward, _side(player, request.also))
+    return event._replace(key=checked_word("key", request.key))
+
+
+def _answer(player: SharedPlayer, one: _Work) -> Any:
+    error = one.error or next((entry.error for entry in one.entries if entry.error is not None), None)
+    if error is not None:
+        return error
+    if isinstance(one.request, Ask):
+        return [_decision(player, part) for part in one.parts]
+    outcomes = [entry.outcome is True for entry in one.entries]
+    return outcomes if isinstance(one.request, Tell) else outcomes[0]
+
+
+def _decision(player: SharedPlayer, part: OutboxEntry | tuple[str, Pending]) -> Decision:
+    name, pending = part.outcome if isinstance(part, OutboxEntry) else part
+    arms = player._replica.arms
+    label = arms.label(pending.arm) if arms.has(pending.arm) else pending.arm
+    return Decision(name, label, pending.probability)
