@@ -112,7 +112,7 @@ def run(case: File) -> str:
 def saved_curves() -> bytes:
     """A small file of curves."""
     curves = Curves(
-        policies=("A", "B"), checkpoints=np.array([1, 2, 4]), regret=np.ones((2, 3, 3)), hits=np.ones((2, 3, 3)),
+        policies=("A", "B"), checkpoints=np.array([1, 2, 4]), regret=np.ones((2, 3, 3)), optimal_pulls=np.ones((2, 3, 3)),
         nanoseconds=np.ones((2, 3)), reports=({}, {}), about={"horizon": 4},
     )  # fmt: skip
     path = folder() / "curves.npz"

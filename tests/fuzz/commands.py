@@ -32,7 +32,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     (("data", "show"), {"": "digits"}),
     (("boost", "train"), {"": "no.csv", "--policy": "ABE", "--iterations": "5", "--leaves": "4", "--terms": "2",
                           "--seed": "0", "--base": "tree",
-                          "--arms-per-round": "3", "--target": "y", "--test": "no2.csv"}),
+                          "--arms-per-search": "3", "--target": "y", "--test": "no2.csv"}),
     (("boost", "predict"), {"": "no.abex", "--target": "y"}),
 )  # fmt: skip
 POLICIES = (
@@ -92,6 +92,7 @@ def quietly() -> None:
     os.chdir(folder())
     for name in (
         "abex.simulation.play_replication",
+        "abex.simulation.running.play_replication",
         "abex.datasets.registry._obtain",
         "abex.experiments.run_experiment",
         "abex.cli.boost.fit",

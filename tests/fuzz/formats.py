@@ -90,6 +90,8 @@ ALL: dict[str, Format] = {
     "parsed data": Format(
         "stores", "parsed", "run_parsed", 0.05, "damaged headers and members that are no arrays"
     ),
+    "logs of decisions": Format("logs", "tables", share=0.3, needs="abex.evaluation"),
+    "dsjson": Format("logs", "events", share=0.5, needs="abex.evaluation"),
     "player files": Format(
         "players",
         share=0.5,

@@ -24,10 +24,10 @@ import numpy as np
 
 from abex import Player, UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
+from abex.players.saving import BODY, checksum, player_text, read_player
 from abex.policies import known_policies, parse_policy
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.saving import BODY, checksum, player_text, read_player
-from abex.schema import Arms
+from abex.schema import ArmNumbers
 
 ARMS = (1, 3, 9, 30, 100)
 STEPS = 40
@@ -76,7 +76,7 @@ class DeclaredState(NamedTuple):
     """The same with a rule for the index."""
 
     gains: PerArm
-    last: Annotated[np.ndarray, Arms()]
+    last: Annotated[np.ndarray, ArmNumbers()]
     rate: float
 
 
@@ -233,7 +233,7 @@ def forged(case: Case) -> str:
 def sealed(body: Any) -> str:
     """A file with this body and a right checksum."""
     text = json.dumps(body)
-    header = json.dumps({"format": "abex-player", "version": 3, "sha256": checksum(text)})
+    header = json.dumps({"format": "abex-player", "version": 4, "sha256": checksum(text)})
     return f'{{"header": {header}{BODY}{text}}}\n'
 
 
@@ -324,7 +324,7 @@ def run(case: Case) -> str:
 def play(player: Player) -> None:
     """Decide, learn, ask; assert that what comes out is sane."""
     arms = set(player.arms)
-    graph = player._setting.graph is not None
+    graph = player._replica.setting.graph is not None
     for step in range(PLAYED):
         decision = player.decide()
         assert type(decision.arm) is int

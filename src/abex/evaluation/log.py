@@ -1,0 +1,259 @@
+"""Decisions with their probabilities and rewards, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, shown
+
+Label = str | int
+Floats = NDArray[np.float64]
+TINY = 1e-12  # by so much a probability may exceed 1
+
+
+class Side(NamedTuple):
+    """Side observations: what arms beside the chosen one paid, row i's from ``start[i]`` to ``start[i + 1]``."""
+
+    start: NDArray[np.int64]  # (rows + 1,)
+    arm: NDArray[np.int64]
+    reward: Floats
+    probability: Floats  # of being observed at that decision
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Decisions that had a reward, oldest first.
+
+    Parameters
+    ----------
+    arms : sequence of str or int
+        The names of the arms.
+    arm : array of int, (rows,)
+        The arm of each decision, as its position in ``arms``.
+    probability : array, (rows,)
+        The probability with which the arm was chosen, in (0, 1].
+    reward : array, (rows,)
+        What it paid.
+    decision, time : array, optional
+        Ids and moments; they are carried, not used.
+    observed : array, optional
+        The probability that the chosen arm was *observed*, on a feedback graph; else that of choosing it.
+    side : Side, optional
+        Side observations.
+    context : dict of arrays
+        Other columns; they are carried, not used.
+
+    Examples
+    --------
+    >>> log = Log(["red", "blue"], [0, 1, 1], [0.5, 0.5, 0.5], [1.0, 0.0, 1.0])
+    >>> log
+    <Log of 3 decisions on 2 arms>
+    >>> log.counts().tolist(), log.means().tolist()
+    ([1, 2], [1.0, 0.5])
+    """
+
+    arms: Sequence[Label]
+    arm: Any
+    probability: Any
+    reward: Any
+    decision: Any = None
+    time: Any = None
+    observed: Any = None
+    side: Side | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        arms = tuple(self.arms)
+        if not arms or len(set(arms)) < len(arms):
+            raise UserError("a log needs arms with different names")
+        object.__setattr__(self, "arms", arms)
+        arm = _column("arm", self.arm, np.int64)
+        if arm.size == 0:
+            raise UserError("the log has no decisions with a reward")
+        if arm.min() < 0 or arm.max() >= len(arms):
+            raise UserError(f"arm must be a position among the {len(arms)} arms, got {arm.max()}")
+        object.__setattr__(self, "arm", arm)
+        for name in ("probability", "reward", "observed"):
+            if getattr(self, name) is not None:
+                values = _column(name, getattr(self, name), np.float64)
+                _same_length(name, values, arm)
+                check_numbers(name, values, name != "reward")
+                object.__setattr__(self, name, values)
+        if self.probability is None or self.reward is None:
+            raise UserError("a log needs a probability and a reward for each decision")
+        for name in ("decision", "time"):
+            if getattr(self, name) is not None:
+                values = np.asarray(getattr(self, name))
+                _same_length(name, values, arm)
+                object.__setattr__(self, name, values)
+        for name, values in self.context.items():
+            _same_length(name, np.asarray(values), arm)
+        if self.side is not None:
+            object.__setattr__(self, "side", _checked_side(self.side, arm, len(arms)))
+
+    def __len__(self) -> int:
+        return int(self.arm.size)
+
+    def __repr__(self) -> str:
+        beside = "" if self.side is None else f" with {self.side.arm.size} side observations"
+        return f"<Log of {len(self)} decisions on {len(self.arms)} arms{beside}>"
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.arms)
+
+    def counts(self) -> NDArray[np.int64]:
+        """How often each arm was chosen."""
+        return np.bincount(self.arm, minlength=self.n_arms)
+
+    def means(self) -> Floats:
+        """The mean reward of each arm, NaN where there is none."""
+        with np.errstate(invalid="ignore"):
+            return np.bincount(self.arm, self.reward, self.n_arms) / self.counts()
+
+    def rows(self, which: slice) -> Log:
+        """A part of the log."""
+        side = None
+        begin, end, _ = which.indices(len(self))
+        if self.side is not None:
+            start = self.side.start[begin : max(begin, end) + 1]
+            part = slice(int(start[0]), int(start[-1]))
+            whole = self.side
+            side = Side(start - start[0], whole.arm[part], whole.reward[part], whole.probability[part])
+        return Log(
+            self.arms, self.arm[which], self.probability[which], self.reward[which],
+            None if self.decision is None else self.decision[which],
+            None if self.time is None else self.time[which],
+            None if self.observed is None else self.observed[which],
+            side, {name: np.asarray(values)[which] for name, values in self.context.items()},
+        )  # fmt: skip
+
+    @classmethod
+    def from_columns(
+        cls, columns: Mapping[str, Any], *, arms: Sequence[Label] | None = None, where: str = "the log"
+    ) -> Log:
+        """A log from columns such as those of a data frame: decision, arm, probability, reward, time.
+
+        The Open Bandit Dataset's names (item_id, click, propensity_score, timestamp) are understood too. Other columns
+        are context.
+        """
+        from abex.evaluation.log_files import log_of_columns
+
+        return log_of_columns(columns, arms, where)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], *, arms: Sequence[Label] | None = None) -> Log:
+        """A log from a file: CSV or Parquet (see `from_columns`), or Vowpal Wabbit's dsjson (.json, .dsjson, .jsonl); .gz too."""
+        from abex.evaluation.log_files import read_log
+
+        return read_log(path, arms)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write a file that `read` reads, in the format of its ending: .csv, .parquet, .dsjson; atomic."""
+        from abex.evaluation.log_files import write_log
+
+        write_log(self, path)
+
+    @classmethod
+    def from_player(cls, player: Any) -> Log:
+        """The log of a shared player (`abex.Player.open`): decisions that had their reward and know their probability.
+
+        Names of arms that are never in the journal are not in the log.
+        """
+        return cls.from_columns(dict(player.log().items()), where=f"the journal of {player!r}")
+
+    @classmethod
+    def from_events(cls, events: Iterable[Any], *, arms: Sequence[Label] | None = None) -> Log:
+        """A log from the events of a player (`abex.players.events`): decisions that had their reward and know their probability.
+
+        A decision made without probabilities, one that waits and one that expired are left out. ``arms`` names arm 0, 1, ...
+        """
+        waiting: dict[str, Any] = {}
+        rows: list[tuple[Any, float, dict[int, float]]] = []
+        for event in events:
+            kind = type(event).__name__
+            if kind == "Decided" and event.probability is not None:
+                waiting[event.id] = event
+            elif kind == "Rewarded" and event.decision in waiting:
+                rows.append((waiting.pop(event.decision), event.reward, event.also))
+        if not rows:
+            raise UserError("none of the events is a reward of a decision whose probability is known")
+        largest = max(max([decided.arm, *also]) for decided, _, also in rows)
+        labels = list(range(largest + 1)) if arms is None else list(arms)
+        if largest >= len(labels):
+            raise UserError(f"the events speak of arm {largest}, but there are {len(labels)} names")
+        start, side = [0], []
+        for decided, _, also in rows:
+            known = decided.observed or {}
+            side += [(arm, reward, known[arm]) for arm, reward in also.items() if arm in known]
+            start.append(len(side))
+        columns = np.array(side, dtype=np.float64).reshape(-1, 3).T
+        return cls(
+            labels,
+            [decided.arm for decided, _, _ in rows],
+            [decided.probability for decided, _, _ in rows],
+            [reward for _, reward, _ in rows],
+            decision=np.array([decided.id for decided, _, _ in rows], dtype=object),
+            time=np.array([decided.moment for decided, _, _ in rows]),
+            observed=[
+                (decided.observed or {}).get(decided.arm, decided.probability) for decided, _, _ in rows
+            ],
+            side=Side(np.array(start), columns[0].astype(np.int64), columns[1], columns[2]) if side else None,
+        )
+
+
+def _column(name: str, values: Any, kind: Any) -> Any:
+    try:
+        array = np.array(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"{name} must be a column of numbers, got {shown(values)}") from None
+    if array.ndim != 1:
+        raise UserError(f"{name} must be one column, got an array of {array.ndim} dimensions")
+    return array
+
+
+def _same_length(name: str, values: NDArray[Any], arm: NDArray[Any]) -> None:
+    if values.shape[:1] != arm.shape:
+        raise UserError(f"{name} has {values.size} entries, but there are {arm.size} decisions")
+
+
+def check_numbers(name: str, values: Floats, probability: bool) -> None:
+    """Refuse what is no number, and what is no probability that something happened with."""
+    wrong = ~np.isfinite(values)
+    if probability:
+        with np.errstate(invalid="ignore"):
+            wrong |= ~((values > 0.0) & (values <= 1.0 + TINY))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        must = "above 0 and at most 1" if probability else "a finite number"
+        raise UserError(f"{name} must be {must}, got {values[row]:g} in row {row}")
+
+
+def _checked_side(side: Side, arm: NDArray[np.int64], n_arms: int) -> Side:
+    start = _column("side.start", side.start, np.int64)
+    seen = _column("side.arm", side.arm, np.int64)
+    reward, probability = (
+        _column(name, values, np.float64)
+        for name, values in (("side.reward", side.reward), ("side.probability", side.probability))
+    )
+    if start.size != arm.size + 1 or start[0] != 0 or start[-1] != seen.size or (np.diff(start) < 0).any():
+        raise UserError(
+            "side.start must rise from 0 to the number of side observations, one entry more than rows"
+        )
+    if not reward.size == probability.size == seen.size:
+        raise UserError("the columns of side observations must be of one length")
+    if seen.size and (seen.min() < 0 or seen.max() >= n_arms):
+        raise UserError(f"a side observation must be of one of the {n_arms} arms")
+    check_numbers("side.reward", reward, False)
+    check_numbers("side.probability", probability, True)
+    pairs = np.repeat(np.arange(arm.size), np.diff(start)) * n_arms + seen
+    if np.unique(np.append(pairs, np.arange(arm.size) * n_arms + arm)).size < pairs.size + arm.size:
+        raise UserError("a row observes an arm twice")
+    return Side(start, seen, reward, probability)

@@ -1,0 +1,283 @@
+"""Files of logs: tables with named columns, and Vowpal Wabbit's dsjson."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.datasets.table_files import content_of, read_columns
+from abex.errors import UserError, brief, shown
+from abex.evaluation.log import Label, Log, Side
+from abex.extras import needed
+from abex.files import table_bytes, write_atomically
+from abex.reading import named, reading
+
+#: what a log needs -> the names under which others write it
+NAMES = {
+    "decision": ("decision", "decision_id", "event_id"),
+    "arm": ("arm", "action", "item_id"),
+    "probability": ("probability", "propensity", "propensity_score", "pscore"),
+    "reward": ("reward", "click"),
+    "time": ("time", "timestamp"),
+    "observed": ("observed",),
+    "side": ("side",),
+}
+DSJSON = (".dsjson", ".json", ".jsonl")
+MOST_LINE = 10**7  # characters of an event
+MOST_ACTIONS = 10**6
+
+
+def ending(path: str | os.PathLike[str]) -> str:
+    """The last ending of a name but .gz."""
+    return next((e.lower() for e in reversed(Path(path).suffixes) if e.lower() != ".gz"), "")
+
+
+def read_log(path: str | os.PathLike[str], arms: Sequence[Label] | None) -> Log:
+    """The log of a file."""
+    target = Path(path)
+    if ending(target) in DSJSON:
+        return _read_dsjson(target, arms)
+    return log_of_columns(read_columns(target), arms, named(target))
+
+
+def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str) -> Log:
+    """The log of columns under the names of `NAMES`."""
+    found: dict[str, NDArray[Any]] = {}
+    taken = set()
+    for wanted, names in NAMES.items():
+        here = [name for name in names if name in columns]
+        if len(here) > 1:
+            raise UserError(f"{where} has both a column {here[0]!r} and {here[1]!r}: keep one")
+        if here:
+            found[wanted] = np.asarray(columns[here[0]])
+            taken.add(here[0])
+    missing = [name for name in ("arm", "probability", "reward") if name not in found]
+    if missing:
+        raise UserError(
+            f"{where} has no column {missing[0]!r}; a log has decision, arm, probability, reward, time"
+        )
+    if (
+        "status" in columns
+    ):  # of a player: what waits has no reward yet, and what has no probability cannot be weighed
+        numbers = [_numbers(found[name], name, where) for name in ("probability", "reward")]
+        complete = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
+        columns = {name: np.asarray(values)[complete] for name, values in columns.items()}
+        found = {name: values[complete] for name, values in found.items()}
+    for name in ("observed", "also"):  # a player without side observations leaves both empty
+        if name in columns and all(value in (None, "") or value != value for value in list(columns[name])):
+            columns = {key: values for key, values in columns.items() if key != name}
+            found.pop(name, None)
+    labels, arm = _arms(found["arm"], arms, where)
+    if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
+        places = {str(label): place for place, label in enumerate(labels)}
+        found["observed"], found["side"] = _of_player(
+            columns["also"], found["observed"], found["probability"], arm, places, where
+        )
+        taken.add("also")
+    numbers_of = {
+        name: _numbers(found[name], name, where)
+        for name in ("probability", "reward", "observed")
+        if name in found
+    }
+    side = None
+    if "side" in found:
+        side = _side(found["side"], {str(label): place for place, label in enumerate(labels)}, where)
+    return Log(
+        labels, arm, numbers_of["probability"], numbers_of["reward"],
+        found.get("decision"), found.get("time"), numbers_of.get("observed"), side,
+        {str(name): np.asarray(values) for name, values in columns.items() if name not in taken},
+    )  # fmt: skip
+
+
+def _arms(
+    values: NDArray[Any], arms: Sequence[Label] | None, where: str
+) -> tuple[list[Label], NDArray[np.int64]]:
+    """The names of the arms, and each row's place among them."""
+    if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.round(values)).all():
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iu":
+        if any(value is None or value != value or value == "" for value in values.tolist()):
+            raise UserError(f"{where} has a row without an arm")
+        values = np.array([str(value) for value in values.tolist()], dtype=object)
+    if arms is None:
+        labels, place = np.unique(values, return_inverse=True)
+        return labels.tolist(), place.astype(np.int64)
+    known = {str(label): place for place, label in enumerate(arms)}
+    strange = [value for value in values.tolist() if str(value) not in known]
+    if strange:
+        raise UserError(f"{where} has arm {shown(strange[0])}, which is none of those given")
+    return list(arms), np.array([known[str(value)] for value in values.tolist()], dtype=np.int64)
+
+
+def _numbers(values: NDArray[Any], name: str, where: str) -> NDArray[np.float64]:
+    with reading(f"take the column {name!r} of {where} for numbers"):
+        return np.array(values, dtype=np.float64)
+
+
+def _side(values: NDArray[Any], places: Mapping[str, int], where: str) -> Side:
+    """Side observations written ``[["blue", 1.0, 0.5], ...]``: arm, reward, probability of observation."""
+    start, entries = [0], []
+    for text in values.tolist():
+        if isinstance(text, str) and text:
+            with reading(f"read the side observations {brief(text, 40)!r} of {where}"):
+                for arm, reward, probability in json.loads(text):
+                    entries.append((places[str(arm)], float(reward), float(probability)))
+        start.append(len(entries))
+    columns = np.array(entries, dtype=np.float64).reshape(-1, 3).T
+    return Side(np.array(start), columns[0].astype(np.int64), columns[1], columns[2])
+
+
+def _of_player(
+    also: Any, observed: Any, probability: Any, arm: NDArray[np.int64], places: Mapping[str, int], where: str
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Own probabilities of observation, and side observations as `_side` reads them, from a player's columns of JSON."""
+    own, side = np.array(probability, dtype=np.float64), np.full(arm.size, "", dtype=object)
+    names = {place: label for label, place in places.items()}
+    for row, (paid, known) in enumerate(zip(np.asarray(also).tolist(), observed.tolist(), strict=True)):
+        if not isinstance(known, str) or not known:
+            continue
+        with reading(f"read the observations {brief(known, 40)!r} of {where}"):
+            chances = {str(label): float(chance) for label, chance in json.loads(known).items()}
+            own[row] = chances.get(names[int(arm[row])], own[row])
+            if isinstance(paid, str) and paid:
+                rewards = json.loads(paid).items()
+                side[row] = json.dumps(
+                    [
+                        [label, reward, chances[label]]
+                        for label, reward in rewards
+                        if label in chances and label in places
+                    ]
+                )
+    return own, side
+
+
+# -- Vowpal Wabbit ------------------------------------------------------------------------------------------------
+
+
+def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
+    """One event a line: ``_label_cost`` is minus the reward, ``_label_Action`` counts from 1, ``_label_probability``."""
+    if not os.path.isfile(path):
+        raise UserError(f"there is no file {named(path)}")
+    with reading(f"read {named(path)} as dsjson"):
+        text = content_of(path).decode("utf-8-sig")
+    rows = list(_events(text, path))
+    if not rows:
+        raise UserError(f"{named(path)} has no event with a label")
+    largest = max(row[1] for row in rows)
+    labels: Sequence[Label] = (
+        list(range(1, max(largest, max(row[5] for row in rows)) + 1)) if arms is None else arms
+    )
+    if largest > len(labels):
+        raise UserError(f"{named(path)} has action {largest}, but there are {len(labels)} arms")
+    ids, actions, probabilities, rewards, times, _ = zip(*rows, strict=True)
+    return Log(
+        labels, np.array(actions) - 1, probabilities, rewards,
+        np.array(ids, dtype=object), np.array(times, dtype=object),
+    )  # fmt: skip
+
+
+def _events(text: str, path: Path) -> Iterator[tuple[str, int, float, float, str, int]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        if len(line) > MOST_LINE:
+            raise UserError(f"line {number} of {named(path)} is longer than an event can be")
+        with reading(f"read line {number} of {named(path)} as dsjson"):
+            event = json.loads(line)
+        if not isinstance(event, dict):
+            raise UserError(f"line {number} of {named(path)} is no event of dsjson")
+        if "_label_cost" not in event:
+            continue  # a dangling reward, or a decision that had none
+        numbers = [event.get(key) for key in ("_label_Action", "_label_probability", "_label_cost")]
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in numbers):
+            raise UserError(
+                f"line {number} of {named(path)} has no label of numbers: action, probability and cost"
+            )
+        with reading(f"read line {number} of {named(path)} as dsjson"):
+            action, probability, cost = numbers[0], float(numbers[1] or 0.0), float(numbers[2] or 0.0)
+            name, moment = str(event.get("EventId", number)), str(event.get("Timestamp", ""))
+        if not isinstance(action, int) or not 1 <= action <= MOST_ACTIONS:
+            raise UserError(
+                f"line {number} of {named(path)} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
+            )
+        offered = event.get("a")
+        n_arms = min(len(offered), MOST_ACTIONS) if isinstance(offered, list) else 1
+        yield name, action, probability, -cost, moment, n_arms
+
+
+# -- writing --------------------------------------------------------------------------------------------------------
+
+
+def write_log(log: Log, path: str | os.PathLike[str]) -> None:
+    """Write the file, whole or not at all."""
+    kind = ending(path)
+    if kind not in (*DSJSON, ".csv", ".parquet"):
+        raise UserError(
+            f"cannot write a log to {named(str(path))}: its name must end in .csv, .parquet or .dsjson"
+        )
+    content = log_bytes(log, kind)
+    if str(path).lower().endswith(".gz"):
+        import gzip
+
+        content = gzip.compress(content, mtime=0)
+    write_atomically(path, content)
+
+
+def log_bytes(log: Log, kind: str) -> bytes:
+    """The content of a file of the log whose name ends in ``kind``: .csv, .parquet or one of dsjson."""
+    return "".join(_dsjson_lines(log)).encode() if kind in DSJSON else _table(log, kind)
+
+
+def _table(log: Log, kind: str) -> bytes:
+    with needed():
+        import pandas as pd
+
+    rows = len(log)
+    columns: dict[str, Any] = {
+        "decision": np.arange(rows) if log.decision is None else log.decision,
+        "arm": [log.arms[place] for place in log.arm],
+        "probability": log.probability,
+        "reward": log.reward,
+        "time": np.arange(rows) if log.time is None else log.time,
+    }
+    if log.observed is not None:
+        columns["observed"] = log.observed
+    if log.side is not None:
+        columns["side"] = [
+            json.dumps(
+                [
+                    [log.arms[log.side.arm[j]], float(log.side.reward[j]), float(log.side.probability[j])]
+                    for j in range(log.side.start[row], log.side.start[row + 1])
+                ]
+            )
+            for row in range(rows)
+        ]
+    frame = pd.DataFrame({**columns, **log.context})
+    return table_bytes(frame, kind)
+
+
+def _dsjson_lines(log: Log) -> Iterator[str]:
+    """Side observations and context have no place in dsjson; the arms are actions 1, 2, ..."""
+    for row in range(len(log)):
+        place, probability = int(log.arm[row]), float(log.probability[row])
+        others = [other + 1 for other in range(log.n_arms) if other != place]
+        rest = (1.0 - min(probability, 1.0)) / max(len(others), 1)  # the log knows the chosen one's alone
+        event = {
+            "_label_cost": -float(log.reward[row]),
+            "_label_probability": probability,
+            "_label_Action": place + 1,
+            "_labelIndex": place,
+            "Timestamp": "" if log.time is None else str(log.time[row]),
+            "Version": "1",
+            "EventId": str(row if log.decision is None else log.decision[row]),
+            "a": [place + 1, *others],
+            "c": {"_multi": [{"arm": str(label)} for label in log.arms]},
+            "p": [probability, *[rest] * len(others)],
+        }
+        yield json.dumps(event) + "\n"

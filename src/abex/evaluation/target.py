@@ -1,0 +1,92 @@
+"""What is valued: a distribution over the arms, or a policy that has learned from the first part of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, shown
+from abex.evaluation.log import Label, Log
+from abex.policies import Uniform
+from abex.policies.base import Policy, as_policy
+
+
+class Target(NamedTuple):
+    """A distribution with its name, and the rows on which it is valued."""
+
+    name: str
+    probabilities: NDArray[np.float64]
+    log: Log
+    learned: int  # rows from which it was learned, none of them in ``log``
+
+
+def as_target(policy: Any, log: Log, learn: float, rewards: tuple[float, float], graph: Any = None) -> Target:
+    """The target of a dict, an array, or a policy (a value or its text)."""
+    if isinstance(policy, Mapping):
+        return Target("given", _distribution(_of_mapping(policy, log.arms), log.n_arms), log, 0)
+    if not isinstance(policy, str | Policy):
+        return Target("given", _distribution(policy, log.n_arms), log, 0)
+    chosen = as_policy(policy)
+    if isinstance(chosen, Uniform):
+        return Target(str(chosen), np.full(log.n_arms, 1.0 / log.n_arms), log, 0)
+    rows = round(learn * len(log))
+    if not 0 < rows < len(log):
+        raise UserError(
+            f"{chosen} must learn from a part of the log and be valued on the rest: learn={learn:g} leaves none"
+        )
+    return Target(
+        str(chosen),
+        learned(chosen, log.rows(slice(0, rows)), rewards, graph),
+        log.rows(slice(rows, None)),
+        rows,
+    )
+
+
+def learned(
+    policy: Policy[Any], log: Log, rewards: tuple[float, float], graph: Any = None
+) -> NDArray[np.float64]:
+    """The distribution of the policy's next decision after it was told every row of the log, as tried elsewhere."""
+    from abex.players import Player
+
+    low, high = rewards
+    player = Player(policy, log.n_arms, graph=graph, horizon=len(log), seed=0)
+    scaled = np.clip((log.reward - low) / (high - low), 0.0, 1.0)
+    side = log.side
+    for row in range(len(log)):
+        also = None
+        if side is not None and side.start[row] < side.start[row + 1]:
+            also = {
+                int(side.arm[j]): float(min(max((side.reward[j] - low) / (high - low), 0.0), 1.0))
+                for j in range(side.start[row], side.start[row + 1])
+            }
+        player.update(int(log.arm[row]), float(scaled[row]), also)
+    return player.probabilities()
+
+
+def _of_mapping(given: Mapping[Label, float], arms: Any) -> list[Any]:
+    known = {str(label): place for place, label in enumerate(arms)}
+    values: list[Any] = [0.0] * len(known)
+    for label, value in given.items():
+        if str(label) not in known:
+            raise UserError(f"the log has no arm {shown(label)}")
+        values[known[str(label)]] = value
+    return values
+
+
+def _distribution(values: Any, n_arms: int) -> NDArray[np.float64]:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"a policy must be its text, a dict of arms, or an array of probabilities, got {shown(values)}"
+        ) from None
+    if array.shape != (n_arms,):
+        raise UserError(
+            f"the distribution needs {n_arms} probabilities, one for each arm, got shape {array.shape}"
+        )
+    if not np.isfinite(array).all() or (array < 0.0).any() or abs(array.sum() - 1.0) > 1e-6:
+        raise UserError(f"probabilities must be at least 0 and sum to 1, got a sum of {array.sum():g}")
+    return np.asarray(array / array.sum())
