@@ -1,0 +1,170 @@
+"""`abex serve` under load on loopback: requests/s and latencies beside a bare endpoint of the same framework in the same run.
+
+    python -m benchmarks.serve load                  # 10, 1,000 and 100,000 arms, SQLite and PostgreSQL, 1 and 2 workers
+    python -m benchmarks.serve frameworks            # Starlette and FastAPI: start-up, weight, speed
+    python -m benchmarks.serve memory --requests 1e6
+
+A closed loop: client processes of several connections each; a connection asks for a decision, and reports the reward of the
+decision before the last one. Rounds of the bare endpoint and of the service take turns, so that both see the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from benchmarks.serve_load import (
+    CLIENTS,
+    CONNECTIONS,
+    ROOT,
+    bare,
+    family,
+    free_port,
+    load,
+    once,
+    resident,
+    service,
+)
+
+# -- studies --------------------------------------------------------------------------------------------------------
+
+
+def study_load(options: argparse.Namespace) -> None:
+    from tests.postgresql import Server
+
+    heads = ("workers", "arms", "what", "req/s", "p50", "p99", "p99.9", "CPU us")
+    print(f"{'store':<11} " + " ".join(f"{head:>7}" for head in heads) + "  of bare")
+    server = Server() if "postgresql" in options.stores else None
+    try:
+        for workers in options.workers:
+            for store in options.stores:
+                for n_arms in options.arms:
+                    with tempfile.TemporaryDirectory() as folder:
+                        url = f"sqlite:///{folder}/shop.db{options.query}"
+                        if server and store == "postgresql":
+                            url = fresh(server, f"shop_{workers}_{n_arms}")
+                        one_load(url, store, workers, n_arms, options)
+    finally:
+        if server:
+            server.remove()
+
+
+def fresh(server: Any, name: str) -> str:
+    """An empty database."""
+    import psycopg
+
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return str(server.url(name))
+
+
+def study_frameworks(options: argparse.Namespace) -> None:
+    """Start-up, memory and CPU a request of the same endpoint in both."""
+    code = "import time; b = time.process_time(); from benchmarks.serve_floor import {0}; {0}(); print(time.process_time() - b)"
+    names = ("bare", "starlette_checked", "fastapi_checked")
+    starts: dict[str, list[float]] = {name: [] for name in names}
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}
+    for _ in range(5):
+        for name in names:
+            done = subprocess.run(
+                [sys.executable, "-c", code.format(name)],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            starts[name].append(float(done.stdout))
+    ports = {name: free_port() for name in names}
+    with ExitStack() as stack:
+        pids = {name: stack.enter_context(bare(ports[name], 1, name)).pid for name in names}
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        for _ in range(options.rounds + 1):
+            for name in names:
+                found[name].append(load(ports[name], options.seconds, False, [pids[name]]))
+        print(f"{'':<18} {'start, CPU s':>12} {'MB':>5} {'req/s':>7} {'CPU us':>7}")
+        for name in names:
+            rate, cpu = (np.median([one[key] for one in found[name][1:]]) for key in ("rate", "cpu"))
+            print(
+                f"{name:<18} {np.median(starts[name]):>12.2f} {resident([pids[name]]):>5.0f} {rate:>7.0f} {cpu:>7.0f}"
+            )
+
+
+def study_memory(options: argparse.Namespace) -> None:
+    """Megabytes of the worker while requests go on and on; each block as many as the one before."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        with service(f"sqlite:///{folder}/shop.db?synchronous=normal", port, 1) as ours:
+            asyncio.run(
+                once(port, "POST", "/v1/players", {"name": "x", "policy": options.policy, "arms": 10})
+            )
+            blocks, done = 10, 0.0
+            print(f"{'requests':>9} {'MB':>6} {'req/s':>7} {'p99 ms':>7}")
+            for _ in range(blocks):
+                share = options.requests / blocks / CLIENTS
+                found = load(port, 3600.0, True, [ours.pid], CONNECTIONS, share)
+                done += found["n"]
+                megabytes = resident([ours.pid])
+                print(
+                    f"{done:>9.0f} {megabytes:>6.1f} {found['rate']:>7.0f} {found['p99']:>7.1f}", flush=True
+                )
+
+
+def one_load(url: str, store: str, workers: int, n_arms: int, options: argparse.Namespace) -> None:
+    floor_port, port = free_port(), free_port()
+    with bare(floor_port, workers) as floor, service(url, port, workers) as ours:
+        new = {"name": "x", "policy": options.policy, "arms": n_arms}
+        status, said = asyncio.run(once(port, "POST", "/v1/players", new))
+        if status not in (200, 201):
+            raise RuntimeError(said.decode())
+        pids, floor_pids = family(ours.pid), family(floor.pid)
+        load(port, options.warm, True, pids, options.connections)
+        found: dict[str, list[dict[str, float]]] = {"bare": [], "service": []}
+        for _ in range(options.rounds):
+            found["bare"].append(load(floor_port, options.seconds, False, floor_pids, options.connections))
+            found["service"].append(load(port, options.seconds, True, pids, options.connections))
+        means = {
+            what: {key: float(np.median([one[key] for one in rounds])) for key in rounds[0]}
+            for what, rounds in found.items()
+        }
+        for what, one in means.items():
+            ratio = f"{one['rate'] / means['bare']['rate']:.2f} of the rate, {one['p99'] / means['bare']['p99']:.1f} x p99"
+            print(
+                f"{store:<11} {workers:>7} {n_arms:>7} {what:>7} {one['rate']:>7.0f} {one['p50']:>7.1f} {one['p99']:>7.1f} "
+                f"{one['p999']:>7.1f} {one['cpu']:>7.0f}  {ratio if what != 'bare' else ''}"
+                + (f" ({one['errors']:.0f} errors)" if one["errors"] else ""),
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=["load", "frameworks", "memory"])
+    parser.add_argument("--arms", type=int, nargs="+", default=[10, 1_000, 100_000])
+    parser.add_argument("--stores", nargs="+", default=["sqlite", "postgresql"])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--policy", default="Evidence")
+    parser.add_argument(
+        "--query", default="", help="options of the SQLite address, such as ?synchronous=normal"
+    )
+    parser.add_argument("--seconds", type=float, default=3.0, help="of a round")
+    parser.add_argument("--warm", type=float, default=2.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--requests", type=float, default=1e5, help="of the memory study")
+    parser.add_argument(
+        "--connections", type=int, default=CONNECTIONS, help="of each of the two client processes"
+    )
+    options = parser.parse_args()
+    {"load": study_load, "frameworks": study_frameworks, "memory": study_memory}[options.study](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""A decision service: players of a store behind HTTP (extra ``serve``; command `abex serve`).
+
+===============  ========================================================================================
+`settings`       what a service is told when it starts, and whether that is safe
+`keys`           API keys: roles, hashes, constant-time comparison
+`bodies`         what requests may say, checked by pydantic
+`endpoints`      around every handler: key, rate, size, errors as sentences, metrics, logs
+`desk`           the one thread that works with a player; requests that wait share a commit
+`directory`      the players of the store, opened when they are asked for
+`handlers`       decide, reward, observe, arms, looking
+`succession`     a player that learns from the log of the one it replaces
+`overview`       summary and probabilities of the arms
+`chronicle`      what the journal tells over time: shares, rewards, what uniform choice would have earned
+`live_page`      the page at `/`, which shows all this
+`exports`        the log as Parquet, CSV or dsjson; other policies valued on it
+`openapi`        the description of all of it
+`application`    the ASGI application
+`launching`      uvicorn, several workers, an orderly end
+===============  ========================================================================================
+"""
+
+from abex.service.application import create_app
+from abex.service.settings import Settings
+
+__all__ = ["Settings", "create_app"]

@@ -1,0 +1,90 @@
+"""API keys: who may decide, reward, read, administer.
+
+A key is 256 random bits, so its SHA-256 tells nothing about it and needs no salt or slow hash, which are for passwords that
+people think of. A file holds hashes alone; what is sent is hashed, and compared with all of them in constant time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+
+from abex.errors import UserError, one_of, shown
+from abex.files import read_text
+
+#: role -> what it may do
+ROLES = {
+    "decide": "ask for decisions",
+    "reward": "report rewards and observations",
+    "read": "look: summaries, probabilities, timeline, metrics",
+    "admin": "everything: make players, change arms, download logs",
+}
+PREFIX = "abex_"
+
+
+@dataclass(frozen=True)
+class Keyring:
+    """Hashes of keys with their roles; false if there are none."""
+
+    hashes: tuple[tuple[str, bytes], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.hashes)
+
+    def roles_of(self, key: str) -> frozenset[str]:
+        """The roles of a key; every hash is looked at, whatever is found.
+
+        >>> key, line = new_key("decide")
+        >>> ring = parse_keys(line, "keys")
+        >>> sorted(ring.roles_of(key)), sorted(ring.roles_of("abex_guess"))
+        (['decide'], [])
+        """
+        digest = hash_of(key)
+        return frozenset(role for role, known in self.hashes if hmac.compare_digest(digest, known))
+
+    def allows(self, key: str, role: str) -> bool | None:
+        """Whether a key has a role; None if the key is unknown."""
+        found = self.roles_of(key)
+        return bool(found & {role, "admin"}) if found else None
+
+
+def hash_of(key: str) -> bytes:
+    """SHA-256 of a key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def new_key(role: str) -> tuple[str, str]:
+    """A new key, and the line that stands for it in a file of keys."""
+    one_of("role", role, ROLES)
+    key = PREFIX + secrets.token_urlsafe(32)
+    return key, f"{role} sha256:{hash_of(key).hex()}"
+
+
+def read_keys(path: str) -> Keyring:
+    """The keys of a file: a line each, role and hash, then whatever you like; # begins a comment."""
+    return parse_keys(read_text(path, "file of keys"), path)
+
+
+def parse_keys(text: str, where: str) -> Keyring:
+    """The keys of a text."""
+    hashes = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            role, (kind, _, digits) = words[0], words[1].partition(":")
+            digest = bytes.fromhex(digits)
+        except (IndexError, ValueError):
+            role, kind, digest = words[0], "", b""
+        if role not in ROLES or kind != "sha256" or len(digest) != 32:
+            raise UserError(
+                f"line {number} of the keys in {shown(where)} must be a role ({', '.join(ROLES)}) and sha256:HASH; "
+                "`abex serve --new-key ROLE` prints one"
+            )
+        hashes.append((role, digest))
+    if not hashes:
+        raise UserError(f"there are no keys in {shown(where)}: `abex serve --new-key ROLE` prints one")
+    return Keyring(tuple(hashes))

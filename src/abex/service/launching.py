@@ -1,0 +1,81 @@
+"""uvicorn around the application: one process, or several with a supervisor that replaces a worker that dies."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from abex.errors import UserError
+from abex.players.journal import journal_at
+from abex.service.application import create_app
+from abex.service.json_logs import LOGGING
+from abex.service.measuring import FOLDER
+from abex.service.settings import Settings
+
+GRACE = 20  # seconds for requests that are under way when the service is told to stop
+BACKLOG = 2048
+STARTING = 60  # seconds that a worker may take to import all it needs before the supervisor takes it for hung
+
+
+class Factory:
+    """Makes the application in the process that serves it; picklable."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def __call__(self) -> Any:
+        """The application."""
+        return create_app(self.settings)
+
+
+def configuration(settings: Settings) -> uvicorn.Config:
+    """How uvicorn runs the application."""
+    return uvicorn.Config(
+        Factory(settings),
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        log_config=LOGGING,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        backlog=BACKLOG,
+        timeout_worker_healthcheck=STARTING,
+        timeout_graceful_shutdown=GRACE,
+        proxy_headers=settings.behind_proxy,
+        h11_max_incomplete_event_size=1 << 16,
+    )
+
+
+def listening_socket(settings: Settings) -> socket.socket:
+    """Bound, so that a port that is taken, and a wrong address of the store, is one sentence before anything is served."""
+    journal_at(settings.store)  # a store that is away may come back
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((settings.host, settings.port))
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        why = error.strerror or str(error)
+        raise UserError(f"cannot listen on {settings.host} port {settings.port}: {why.lower()}") from None
+    return found
+
+
+def serve(settings: Settings, listening: socket.socket | None = None) -> None:
+    """Serve until a signal ends it."""
+    listening = listening_socket(settings) if listening is None else listening
+    config = configuration(settings)
+    if settings.workers == 1:
+        uvicorn.Server(config).run(sockets=[listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="abex-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        Multiprocess(config, [listening]).run()

@@ -1,0 +1,217 @@
+"use strict";
+// The whole page: which player is looked at, forms, the stream.
+const BETWEEN = 1000;  // milliseconds between two looks at the timeline
+const LIST_AGAIN = 5000;
+const create = document.querySelector("#create form");
+let watched = null;  // { name, stop }
+
+for (const policy of page.policies) document.getElementById("policies").append(new Option("", policy));
+
+// -- which player --------------------------------------------------------------------------------------------
+function chosen() {
+  try {
+    return location.hash.startsWith("#/") ? decodeURIComponent(location.hash.slice(2)) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function list() {
+  const { players } = await ask("v1/players");
+  const links = players.map((one) => {
+    const link = element("a", one.name, { href: `#/${encodeURIComponent(one.name)}` });
+    link.append(element("small", `${counted(one.arms, "arm")}, ${counted(one.events, "event")}`));
+    const item = element("li");
+    item.append(link);
+    return item;
+  });
+  const list = document.getElementById("players");
+  const text = keyOf(players);
+  if (list.dataset.shown !== text) {
+    const focused = [...list.querySelectorAll("a")].findIndex((link) => link === document.activeElement);
+    list.replaceChildren(...links);
+    list.dataset.shown = text;
+    if (focused >= 0 && links[focused]) links[focused].firstChild.focus();
+    const { former } = create.elements, before = former.value;
+    former.replaceChildren(former.options[0], ...players.map((one) => new Option(one.name, one.name)));
+    former.value = players.some((one) => one.name === before) ? before : "";
+  }
+  document.getElementById("nothing").hidden = players.length > 0;
+  document.getElementById("create").open ||= players.length === 0;
+  return players;
+}
+
+function markCurrent() {
+  for (const link of document.querySelectorAll("#players a")) {
+    if (watched && link.getAttribute("href") === `#/${encodeURIComponent(watched.name)}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// -- watching ------------------------------------------------------------------------------------------------
+function watch(name) {
+  if (watched && watched.name === name) return;
+  if (watched) watched.stop.abort();
+  clearPlayer();
+  document.getElementById("player").hidden = name === null;
+  watched = name === null ? null : { name, stop: new AbortController(), looking: false, again: false };
+  markCurrent();
+  document.title = name === null ? "abex" : `abex: ${name}`;
+  if (name === null) return;
+  document.getElementById("name").textContent = name;
+  follow(watched);
+}
+
+async function follow(one) {
+  for (let wait = 500; !one.stop.signal.aborted; wait = Math.min(2 * wait, 10_000)) {
+    try {
+      await listen(addressOf(one.name, "/stream"), one.stop.signal, (kind, told) => {
+        if (watched !== one) return;
+        wait = 500;
+        tell(kind === "trouble" ? told.error : "");
+        if (kind === "summary") { showSummary(told); look(one); }
+        if (kind === "speed") showSpeed(told.events_per_second);
+      });
+    } catch (error) {
+      if (one.stop.signal.aborted) return;
+      if (error instanceof Refused && [401, 403, 404].includes(error.status)) {
+        tell(error.message);
+        return;
+      }
+    }
+    if (one.stop.signal.aborted) return;
+    tell("The connection to the service was lost; trying again.");
+    await sleep(wait);
+  }
+}
+
+// The timeline, once a second at most; what comes meanwhile is looked at afterwards.
+async function look(one) {
+  if (one.looking) { one.again = true; return; }
+  one.looking = true;
+  try {
+    do {
+      one.again = false;
+      const told = await ask(addressOf(one.name, "/timeline"), one.stop.signal);
+      if (watched === one) await showTimeline(told);
+      await sleep(BETWEEN);
+    } while (one.again && watched === one);
+  } catch (error) {
+    if (watched === one) tell(error.message);
+  } finally {
+    one.looking = false;
+  }
+}
+
+// -- what if -------------------------------------------------------------------------------------------------
+const whatIf = document.getElementById("what-if");
+let valued = null;
+for (const name of page.estimators) whatIf.elements.estimator.add(new Option(name, name));
+whatIf.elements.estimator.value = "doubly robust";
+
+function showValued() {
+  const table = document.getElementById("what-if-table");
+  table.hidden = !valued;
+  if (!valued) return;
+  const cells = [["as logged", fine(valued.logged), "", whole(valued.rows), ""]];
+  for (const one of valued.policies) {
+    const found = (one.estimates || []).find((estimate) => estimate.estimator === whatIf.elements.estimator.value);
+    if (!found) cells.push([one.policy, "–", "", "", one.error || "this estimator says nothing here"]);
+    else if (found.value === null) cells.push([one.policy, "cannot tell", "", whole(found.effective), found.reason || ""]);
+    else cells.push([one.policy, fine(found.value), `${fine(found.low)} to ${fine(found.high)}`, whole(found.effective), found.reason || ""]);
+  }
+  const heads = [...table.querySelectorAll("th")].map((head) => head.textContent);
+  table.tBodies[0].replaceChildren(...cells.map((texts) => {
+    const row = element("tr");
+    texts.forEach((text, column) => row.append(element("td", text, { "data-column": heads[column] })));
+    return row;
+  }));
+  sortRows(table);
+}
+
+whatIf.elements.estimator.addEventListener("change", showValued);
+whatIf.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const policies = whatIf.elements.policies.value.split("\n").map((line) => line.trim()).filter(Boolean);
+  await busy(whatIf.querySelector("[type=submit]"), document.getElementById("what-if-note"), async () => {
+    const name = watched.name, found = await send(addressOf(name, "/evaluate"), { policies });
+    if (watched && watched.name === name) {
+      valued = found;
+      showValued();
+    }
+    return `From ${counted(found.rows, "decision")} that had their reward.`;
+  });
+});
+
+// -- log, new players ----------------------------------------------------------------------------------------
+async function busy(button, note, work) {
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  note.textContent = "One moment …";
+  try {
+    note.textContent = (await work()) || "";
+  } catch (error) {
+    note.textContent = error.message;
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+document.getElementById("log").addEventListener("click", async (event) => {
+  const format = event.target.dataset.format;
+  if (!format || !watched) return;
+  try {
+    const content = await (await answered(addressOf(watched.name, `/log?format=${format}`))).blob();
+    const link = element("a", "", { href: URL.createObjectURL(content), download: `${watched.name}.${format}` });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  } catch (error) {
+    tell(error.message);
+  }
+});
+
+function wanted() {
+  const { name, policy, arms, low, high, expire, horizon } = create.elements;
+  const names = arms.value.split("\n").map((line) => line.trim()).filter(Boolean);
+  const count = names.length === 1 && /^\d{1,9}$/.test(names[0]) ? Number(names[0]) : names;
+  const lowest = Number(low.value);
+  return { name: name.value.trim(), policy: policy.value.trim(), arms: count, rewards: [lowest, Number(high.value)],
+    expire: expire.value === "" ? null : Number(expire.value), unrewarded: lowest, horizon: horizon.value === "" ? null : Number(horizon.value) };
+}
+create.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  await busy(create.querySelector("[type=submit]"), document.getElementById("create-note"), async () => {
+    const made = await send("v1/players", wanted()), former = create.elements.former.value;
+    if (former) await send(addressOf(made.name, "/learn"), { player: former });
+    await list();
+    location.hash = `#/${encodeURIComponent(made.name)}`;
+    create.reset();
+    document.getElementById("create").open = false;
+    return made.created ? "" : "There was such a player already.";
+  });
+});
+
+// -- start ---------------------------------------------------------------------------------------------------
+async function start() {
+  if (page.keys && !sessionStorage.getItem(KEY)) { askForKey(); return; }
+  try {
+    const players = await list();
+    tell("");
+    watched = watched && watched.stop.signal.aborted ? null : watched;
+    watch(chosen() ?? (players.length ? players[0].name : null));
+  } catch (error) {
+    tell(error.message);
+  }
+}
+window.addEventListener("hashchange", () => { if (chosen() !== null) watch(chosen()); });
+setInterval(async () => {
+  if (document.hidden || !keyForm.hidden) return;
+  try {
+    await list();
+    markCurrent();
+    if (!watched) start();
+  } catch (error) {
+    tell(error.message);
+  }
+}, LIST_AGAIN);
+start();

@@ -1,0 +1,91 @@
+"""What a service is told when it starts, and whether that is safe."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from abex.errors import UserError, real_number, whole_number
+from abex.service.keys import Keyring
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+NOBODY = Keyring()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A service as it is to be; picklable, so that every worker gets it as it is.
+
+    Parameters
+    ----------
+    store : str
+        Address of the store.
+    host, port
+        Where it listens.
+    workers : int
+        Processes that answer.
+    keys : Keyring
+        Who may do what; an empty one lets everybody do everything, which only loopback or a proxy may.
+    behind_proxy : bool
+        A proxy in front decides who may ask.
+    max_body : int
+        Bytes of a request.
+    max_batch : int
+        Decisions or rewards in one request.
+    rate : float
+        Requests per second of one client (a key, or else an address) to one worker; 0 is no limit.
+    max_open : int
+        Decisions of a player that may wait for their rewards.
+    max_arms, max_players : int
+        Of a player, of the store.
+    max_log : int
+        Decisions of a log that is downloaded or valued, the latest ones.
+    access_log : bool
+        Log every request, not only those that fail.
+    """
+
+    store: str
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    keys: Keyring = NOBODY
+    behind_proxy: bool = False
+    max_body: int = 1 << 20
+    max_batch: int = 1_000
+    rate: float = 10_000.0
+    max_open: int = 100_000
+    max_arms: int = 1_000_000
+    max_players: int = 1_000
+    max_log: int = 200_000
+    access_log: bool = False
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("workers", 1_000), ("max_body", 1 << 30), ("max_batch", 100_000), ("max_open", 10**7), ("max_arms", 10**7),
+            ("max_players", 10**6), ("max_log", 10**8),
+        ):  # fmt: skip
+            whole_number(name, getattr(self, name), least=1, most=most)
+        whole_number("port", self.port, least=0, most=65_535)
+        real_number("rate", self.rate, least=0.0)
+        if not self.is_local and not self.keys and not self.behind_proxy:
+            raise UserError(
+                f"a service on {self.host} can be reached from elsewhere: give it API keys (--keys FILE, made by "
+                "`abex serve --new-key ROLE`), or say --behind-proxy where a proxy in front of it decides who may ask"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only processes of this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def is_own_name(self, host: str) -> bool:
+        """Whether the Host header of a request names this service; without keys a web page elsewhere must not stand in for it."""
+        if self.keys or self.behind_proxy:
+            return True
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        return name.strip("[]").lower() in (*LOOPBACK_NAMES, self.host.lower())

@@ -1,0 +1,87 @@
+"""A player that takes over from another one: it learns from that one's log, as if it had seen those rewards elsewhere.
+
+Each decision of the log is an observation whose key is the id of the decision, so it counts once, however often somebody asks: a
+second request after the change brings the rewards that came meanwhile. Everything is an event of the journal like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from starlette.requests import Request
+
+from abex.errors import UserError, shown
+from abex.players.replica import MOST_TOLD
+from abex.players.shared import SharedPlayer
+from abex.players.together import Observe
+from abex.service.bodies import LearnBody, parsed
+from abex.service.directory import ConflictError
+from abex.service.endpoints import Answer, Context, answer, body_of
+from abex.service.exports import log_frame
+from abex.service.handlers import desk_of
+
+MOST_LEARNED = (
+    MOST_TOLD // 2
+)  # half of the keys that a player remembers: none is forgotten while it can come again
+
+
+async def learn(context: Context, request: Request) -> Answer:
+    """Learn from the latest decisions of another player; each counts once, however often this is asked."""
+    wanted = parsed(LearnBody, await body_of(context, request))
+    heir, former = await desk_of(context, request), await context.directory.desk(wanted.player)
+    if heir is former:
+        raise UserError(f"{shown(wanted.player)} has learned from its own decisions already")
+    ours, theirs = heir.player._terms, former.player._terms
+    if theirs.low < ours.low or theirs.high > ours.high:
+        raise ConflictError(
+            f"rewards of {shown(wanted.player)} are from {theirs.low:g} to {theirs.high:g}, "
+            f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}"
+        )
+    most = min(wanted.last or MOST_LEARNED, MOST_LEARNED)
+    await former.do(SharedPlayer.refresh)
+    await heir.do(SharedPlayer.refresh)
+
+    def read() -> Any:
+        return context.directory.reading(
+            lambda journal: log_frame(journal, former.player.name, most, former.player)
+        )
+
+    frame = await asyncio.to_thread(read)
+    told = frame[frame["reward"].notna()]
+    work = observations(told, set(heir.player.arms), (theirs.low, theirs.high))
+    with heir.player._lock:
+        known = set(heir.player._replica.told)
+    new = [one for one in work if one.key not in known]  # the others would be void, and fill the journal
+    size, learned = context.settings.max_batch, 0
+    for first in range(0, len(new), size):
+        learned += sum(await asyncio.gather(*(heir.do(one) for one in new[first : first + size])))
+    return answer({"decisions": len(told), "learned": learned, "of_other_arms": len(told) - len(work)})
+
+
+def observations(told: Any, arms: set[Any], rewards: tuple[float, float]) -> list[Observe]:
+    """Decisions that had their rewards, within their range but for rounding, as observations of those arms that are there.
+
+    >>> import pandas
+    >>> told = pandas.DataFrame({"decision": ["d1", "d2"], "arm": ["red", "old"], "reward": [1.0, 0.0], "also": [None, None]})
+    >>> observations(told, {"red", "blue"}, (0.0, 1.0))
+    [Observe(arm='red', reward=1.0, also=None, key='d1')]
+    """
+    names = {str(arm): arm for arm in arms}
+    found = []
+
+    def within(reward: float) -> float:
+        return min(rewards[1], max(rewards[0], float(reward)))
+
+    for key, arm, reward, also in zip(
+        *(told[column] for column in ("decision", "arm", "reward", "also")), strict=True
+    ):
+        if arm in arms:
+            side = {
+                names[other]: within(paid)
+                for other, paid in json.loads(also or "{}").items()
+                if other in names
+            }
+            found.append(Observe(arm, within(reward), side or None, key))
+    return found

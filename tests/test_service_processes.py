@@ -1,0 +1,179 @@
+"""`abex serve` as a command: workers that are killed, a database that stops, an orderly end, a live stream."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from abex import Player
+from abex.client import Client
+from tests import postgresql
+from tests.serving import ROOT, command, wait_for, workers
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for processes in /proc")
+
+
+class Load(threading.Thread):
+    """Decides and rewards until it is told to stop, and notes what was acknowledged."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.client = Client(address, patience=60.0)
+        self.decided, self.rewarded, self.trouble, self.over = [], [], None, threading.Event()
+
+    def run(self):
+        try:
+            while not self.over.is_set():
+                choice = self.client.decide("x")
+                self.decided.append(choice.id)
+                self.client.reward("x", choice.id, 1.0)
+                self.rewarded.append(choice.id)
+        except Exception as error:
+            self.trouble = error
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        self.client.close()
+        assert self.trouble is None, self.trouble
+
+
+def wait_until(condition, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def check_log(store, loads):
+    """Nothing that was acknowledged is missing, nothing counted twice."""
+    with Player.open(store, "x") as player:
+        log = player.log().set_index("decision")
+        tallies = player._replica.tallies
+    assert log.index.is_unique
+    for load in loads:
+        assert set(load.decided) <= set(log.index)
+        assert (log.loc[load.rewarded, "status"] == "rewarded").all()
+    assert tallies.rewarded == tallies.observations.sum() == (log["status"] == "rewarded").sum()
+
+
+def test_a_killed_worker_is_replaced_and_nothing_acknowledged_is_lost(tmp_path):
+    store = f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
+    with command(store, "--workers", "2") as (process, address):
+        Client(address).create("x", 5, "Thompson")
+        wait_until(lambda: len(workers(process.pid)) == 2)
+        before = workers(process.pid)
+        loads = [Load(address) for _ in range(4)]
+        for load in loads:
+            load.start()
+        wait_until(lambda: sum(len(load.rewarded) for load in loads) > 40)
+        os.kill(before[0], signal.SIGKILL)
+        wait_until(lambda: len(workers(process.pid)) == 2 and before[0] not in workers(process.pid))
+        done = [len(load.rewarded) for load in loads]
+        wait_until(
+            lambda: all(len(load.rewarded) > count + 5 for load, count in zip(loads, done, strict=True))
+        )
+        for load in loads:
+            load.stop()
+        text = httpx.get(f"{address}/metrics").text
+        assert 'abex_requests_total{endpoint="decide",status="200"}' in text
+    assert process.returncode == 0
+    check_log(store, loads)
+
+
+def test_a_stopped_database_is_503_and_then_it_goes_on():
+    if postgresql.binaries() is None:
+        pytest.skip(postgresql.MISSING)
+    pytest.importorskip("psycopg")
+    server = postgresql.Server()
+    try:
+        with command(server.url()) as (_, address):
+            Client(address).create("x", 3, "UCB1")
+            load = Load(address)
+            load.start()
+            wait_until(lambda: len(load.rewarded) > 20)
+            server.stop()
+            wait_for(f"{address}/ready", 503)
+            refused = httpx.post(f"{address}/v1/players/x/decisions", timeout=30.0)
+            assert refused.status_code == 503
+            assert refused.json()["error"].startswith("cannot ")
+            assert httpx.get(f"{address}/health").status_code == 200
+            server.start()
+            done = len(load.rewarded)
+            wait_until(lambda: len(load.rewarded) > done + 10)
+            load.stop()
+        check_log(server.url(), [load])
+    finally:
+        server.remove()
+
+
+def test_a_stream_follows_and_an_orderly_end_answers_what_is_under_way(tmp_path):
+    store = f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
+    seen, answers = [], []
+    with command(store) as (process, address):
+        client = Client(address)
+        client.create("x", 3, "Thompson")
+
+        def watch():
+            with httpx.stream("GET", f"{address}/v1/players/x/stream", timeout=30.0) as stream:
+                for line in stream.iter_lines():
+                    if line.startswith("data: "):
+                        seen.append((time.monotonic(), json.loads(line[6:])))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        wait_until(lambda: seen)
+        for _ in range(30):
+            client.reward("x", client.decide("x").id, 1.0)
+        wait_until(lambda: seen[-1][1]["rewarded"] == 30)
+        assert seen[0][1]["decisions"] == 0
+        moments = [moment for moment, _ in seen]
+        assert len(moments) <= 4.5 * (moments[-1] - moments[0]) + 2
+
+        def last_ones():
+            for _ in range(40):
+                try:
+                    answers.append(httpx.post(f"{address}/v1/players/x/decisions", timeout=30.0))
+                except httpx.TransportError:
+                    return
+
+        asking = [threading.Thread(target=last_ones) for _ in range(4)]
+        for one in asking:
+            one.start()
+        wait_until(lambda: len(answers) > 4)
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)  # the open stream does not hold it up
+        for one in [*asking, watching]:
+            one.join()
+    assert process.returncode == 0
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    with Player.open(store, "x") as player:
+        made = set(player.log()["decision"])
+    assert {answer.json()["id"] for answer in answers if answer.status_code == 200} <= made
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--host", "0.0.0.0"], "can be reached from elsewhere"),
+        (["--store", "mysql://x"], "a store must be an address"),
+        (["--keys", "nowhere.txt"], "cannot read the file of keys"),
+        (["--host", "203.0.113.1", "--behind-proxy"], "cannot listen on"),
+        (["--new-key", "boss"], "unknown role 'boss'"),
+    ],
+)
+def test_a_wrong_start_is_one_sentence(tmp_path, options, sentence):
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}
+    words = [sys.executable, "-m", "abex", "serve", "--port", "0", *options]
+    done = subprocess.run(
+        words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") <= 2
