@@ -170,8 +170,11 @@ def wrong_pulls(policy: ABE, means: list[float], windows: list[tuple[int, int]],
         checkpoints=steps,
         progress=False,
     )
-    hits = {0: np.zeros(runs), **{int(t): curves.hits[0, :, i] for i, t in enumerate(curves.checkpoints)}}
-    pulls = np.array([(b - a) - (hits[b] - hits[a]) for a, b in windows])
+    optimal = {
+        0: np.zeros(runs),
+        **{int(t): curves.optimal_pulls[0, :, i] for i, t in enumerate(curves.checkpoints)},
+    }
+    pulls = np.array([(b - a) - (optimal[b] - optimal[a]) for a, b in windows])
     return pulls.mean(axis=1), pulls.std(axis=1, ddof=1) / math.sqrt(runs)
 
 

@@ -45,46 +45,8 @@ if TYPE_CHECKING:
     from abex.theory.schedule import Epoch, FirstExploration, Schedule
     from abex.theory.tuning import Recommendation, recommend
 
-#: module -> what it defines: imported when it is asked for, since policies need the schedule alone
-_HOMES = {
-    "bounds": (
-        "Bound",
-        "corollary_1",
-        "corollary_1_as_printed",
-        "log10_first_informative_step",
-        "theorem_1",
-        "theorem_1_as_printed",
-        "theorem_2",
-        "theorem_2_as_printed",
-    ),
-    "finite_time": ("finite_time_bound",),
-    "lemma4": (
-        "boltzmann_leak",
-        "gamma_exponent",
-        "lemma_4",
-        "lemma_4_as_printed",
-        "lemma_4_sharp",
-        "log2_burn_in",
-    ),
-    "lemmas": (
-        "exploration_overhead",
-        "largest_alpha",
-        "lemma_1_lower",
-        "lemma_1_lower_as_printed",
-        "lemma_1_upper",
-        "lemma_2",
-        "lemma_2_carry",
-        "lemma_2_threshold",
-        "lemma_3",
-        "lemma_3_sharp",
-        "lemma_5",
-        "lemma_6",
-    ),
-    "lower_bounds": ("bernoulli_kl", "graph_lower_bound", "lai_robbins"),
-    "published": ("bge_bound", "elp_bound", "exp3p_bound", "exp3p_bound_2012", "ucb1_bound"),
-    "schedule": ("Epoch", "FirstExploration", "Schedule"),
-    "tuning": ("Recommendation", "recommend"),
-}
+#: Modules that define what is exported, those first that import little: policies need the schedule alone.
+_HOMES = ("schedule", "bounds", "lemma4", "lemmas", "finite_time", "lower_bounds", "published", "tuning")
 
 __all__ = [
     "Bound",
@@ -131,9 +93,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"abex.theory.{home}"), name)
+    if name in __all__:
+        for home in _HOMES:
+            module = importlib.import_module(f"abex.theory.{home}")
+            if hasattr(module, name):
+                return getattr(module, name)
     raise AttributeError(f"module 'abex.theory' has no attribute {name!r}")
 
 

@@ -7,9 +7,9 @@ one of which is kept as a logarithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +98,8 @@ def theorem_1_as_printed(
     >>> theorem_1_as_printed([0.25] * 332, 10**6, c=0.1, alpha=0.7).log10
     757...
     """
-    gaps = check_gaps(gaps)
-    boltzmann = [corollary_1_as_printed(gap, gaps.size + 1, c, alpha, hidden) for gap in np.unique(gaps)]
-    return _total(gaps, gaps, boltzmann, horizon, c, alpha)
+    leak = partial(corollary_1_as_printed, c=c, alpha=alpha, hidden=hidden)
+    return _total(gaps, None, leak, horizon, c, alpha)
 
 
 def theorem_1(gaps: Iterable[float], horizon: int, c: float, alpha: float, eta: float) -> Bound:
@@ -116,9 +115,7 @@ def theorem_1(gaps: Iterable[float], horizon: int, c: float, alpha: float, eta: 
     >>> round(bound.exploration), round(bound.value)
     (2802, 57381)
     """
-    gaps = check_gaps(gaps)
-    boltzmann = [corollary_1(gap, gaps.size + 1, c, alpha, eta) for gap in np.unique(gaps)]
-    return _total(gaps, gaps, boltzmann, horizon, c, alpha)
+    return _total(gaps, None, partial(corollary_1, c=c, alpha=alpha, eta=eta), horizon, c, alpha)
 
 
 def theorem_2(
@@ -137,10 +134,7 @@ def theorem_2(
     >>> theorem_2([0.5] * 3, [0.5], 10**5, c=100.0, alpha=0.1, eta=0.4).exploration
     933...
     """
-    gaps = check_gaps(gaps)
-    pulled = np.asarray(list(swept), dtype=np.float64)
-    boltzmann = [corollary_1(gap, gaps.size + 1, c, alpha, eta) for gap in np.unique(gaps)]
-    return _total(gaps, pulled, boltzmann, horizon, c, alpha)
+    return _total(gaps, swept, partial(corollary_1, c=c, alpha=alpha, eta=eta), horizon, c, alpha)
 
 
 def theorem_2_as_printed(
@@ -151,18 +145,24 @@ def theorem_2_as_printed(
     >>> theorem_2_as_printed([0.5] * 3, [0.5], 10**5, c=100.0, alpha=0.1).exploration
     933...
     """
-    gaps = check_gaps(gaps)
-    pulled = np.asarray(list(swept), dtype=np.float64)
-    boltzmann = [corollary_1_as_printed(gap, gaps.size + 1, c, alpha, hidden) for gap in np.unique(gaps)]
-    return _total(gaps, pulled, boltzmann, horizon, c, alpha)
+    leak = partial(corollary_1_as_printed, c=c, alpha=alpha, hidden=hidden)
+    return _total(gaps, swept, leak, horizon, c, alpha)
 
 
 def _total(
-    gaps: NDArray[Any], swept: NDArray[Any], boltzmann: Sequence[Bound], horizon: int, c: float, alpha: float
+    gaps: Iterable[float],
+    swept: Iterable[float] | None,
+    leak: Callable[[float, int], Bound],
+    horizon: int,
+    c: float,
+    alpha: float,
 ) -> Bound:
-    """Sum over the arms; ``boltzmann`` has one entry for each distinct gap."""
+    """Sum over the arms; ``swept`` are the gaps of those explored (None: all), ``leak`` is the rest for a gap and K."""
+    gaps = check_gaps(gaps)
+    pulled = gaps if swept is None else np.asarray(list(swept), dtype=np.float64)
     values, counts = np.unique(gaps, return_counts=True)
-    exploration = float(swept.sum()) * lemma_3(horizon, gaps.size + 1, c, alpha)
+    boltzmann = [leak(gap, gaps.size + 1) for gap in values]
+    exploration = float(pulled.sum()) * lemma_3(horizon, gaps.size + 1, c, alpha)
     logs = np.array([bound.log10_burn_in for bound in boltzmann]) + np.log10(values * counts)
     top = float(logs.max())
     burn_in = top + math.log10(float(np.sum(10.0 ** (logs - top)))) if math.isfinite(top) else top

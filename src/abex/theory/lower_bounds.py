@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from abex.divergence import bernoulli_kl
 from abex.errors import UserError
+from abex.extras import needed
 
 
 def lai_robbins(means: Iterable[float]) -> float:
@@ -42,7 +43,8 @@ def graph_lower_bound(means: Iterable[float], graph: Any) -> float:
     >>> graph_lower_bound(means, np.ones((10, 10)))
     0.0
     """
-    from scipy.sparse import csr_array
+    with needed():
+        from scipy.sparse import csr_array
 
     from abex.graphs import Graph
     from abex.graphs.exact import regret_lower_bound

@@ -23,10 +23,11 @@ import math
 from dataclasses import dataclass
 
 from abex.errors import real_number, whole_number
+from abex.extras import needed
 from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
-from abex.theory.words import LEAST_GAP, LONGEST, MOST_ARMS, amount, number
+from abex.theory.words import LEAST_GAP, LONGEST, MOST_ARMS_OF_BOUNDS, amount, number
 
 FORCED = 0.5  # share of the need that the sweeps provide; Boltzmann sampling provides the rest
 
@@ -78,7 +79,7 @@ def recommend(
     >>> advice.policy
     "ABE(eta=0.797, c=1.9, alpha=0.1, rounding='carry')"
     """
-    n_arms = whole_number("n_arms", n_arms, least=2, most=MOST_ARMS)
+    n_arms = whole_number("n_arms", n_arms, least=2, most=MOST_ARMS_OF_BOUNDS)
     horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
     sigma = real_number("sigma", sigma, least=LEAST_GAP, most=1.0 / LEAST_GAP)
     pulls = whole_number("sweep", n_arms if sweep is None else sweep, least=1, most=n_arms)
@@ -112,7 +113,8 @@ def leak_constant(n_arms: int) -> float:
     >>> leak_constant(2)        # pi^2 / 12
     0.822...
     """
-    from scipy.special import spence  # spence(z) = Li2(1 - z)
+    with needed():
+        from scipy.special import spence  # spence(z) = Li2(1 - z)
 
     return float(-spence(float(n_arms)) / (n_arms - 1))
 

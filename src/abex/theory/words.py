@@ -18,7 +18,7 @@ from abex.theory.published import bge_bound, ucb1_bound
 from abex.theory.schedule import Schedule
 
 LEAST_GAP = 1e-12  # two means around 1/2 that are closer have no gap to speak of in floating point
-LONGEST, MOST_ARMS = 10**100, 10**18  # what logarithms and floats are asked about
+LONGEST, MOST_ARMS_OF_BOUNDS = 10**100, 10**18  # what logarithms and floats are asked about
 
 
 def explain(
@@ -30,7 +30,7 @@ def explain(
     Pure exploration first happens at step 44,694,502,759 (4.5e10), in outer iteration 27
     """
     horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
-    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MOST_ARMS), c, alpha, rounding)
+    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MOST_ARMS_OF_BOUNDS), c, alpha, rounding)
     real_number("gap", gap, least=LEAST_GAP, most=1.0)
     paragraphs = [schedule_in_words(schedule, horizon)]
     if c > 0.0 and alpha > 0.0:

@@ -1,0 +1,118 @@
+"""How `Evidence` compares with what is possible: the slope of its regret, and hard instances.
+
+    python benchmarks/evidence_theory.py                        both tables, a few minutes
+    python benchmarks/evidence_theory.py --slopes 1e7 --runs 8  only the slopes of Evidence, to so many steps
+    python benchmarks/evidence_theory.py --long 1e9             one run of so many steps: does anything drift?
+
+*Slope*: between T/10 and T the regret of an asymptotically optimal policy grows by C ln 10, C the constant of Lai and
+Robbins; on a graph no policy grows by less than the value of a linear program (Wu, György and Szepesvári 2015). The
+table has what is measured over that. *Hard instances*: one arm better than K - 1 others by sqrt(K / T), where the
+regret of every policy is of the order sqrt(K T).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import numpy as np
+from abex.players.running import compiled_kernels
+from scipy.stats import chisquare
+
+from abex import AnytimeMOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
+from abex.graphs import cliques, star
+from abex.randomness import stream
+from abex.samplers.evidence import new_tournament
+from abex.simulation import as_checkpoints, play_replication
+from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
+
+COINS = (
+    [0.6, 0.5], [0.9, 0.8], [0.2, 0.1], [0.55, 0.5, 0.45], [0.8, 0.6, 0.4, 0.2], [0.3, 0.25, 0.2, 0.15, 0.1],
+    [0.95, 0.9, 0.9, 0.85], [0.5] + [0.4] * 9, [round(0.1 + 0.08 * k, 2) for k in range(10)], [0.1, 0.05, 0.02, 0.01],
+)  # fmt: skip
+GRAPHS: tuple[tuple[str, Graph, list[float]], ...] = (
+    ("star of 6, the best a leaf", star(6), [0.4, 0.7, 0.5, 0.5, 0.5, 0.5]),
+    ("three cliques of 3", cliques(3, 3), [0.6, 0.5, 0.4, 0.5, 0.45, 0.4, 0.5, 0.45, 0.4]),
+)
+
+
+def grown(
+    policy: object, means: list[float], graph: Graph | None, steps: int, runs: int
+) -> tuple[float, float, float]:
+    """How much the regret grows from T/10 to T for each unit of the bound, its standard error, and changes found in a run."""
+    curves = simulate(
+        policy, Bernoulli(means), graph=graph, horizon=steps, replications=runs, seed=1, workers=1,
+        checkpoints=[steps // 10, steps], progress=False,
+    )  # fmt: skip
+    bound = lai_robbins(means) if graph is None else graph_lower_bound(means, graph)
+    growth = (curves.regret[0, :, -1] - curves.regret[0, :, 0]) / (bound * math.log(10.0))
+    alarms = curves.reports[0].get("changes found", [0.0])
+    return float(growth.mean()), float(growth.std(ddof=1) / math.sqrt(runs)), float(np.mean(alarms))
+
+
+def slopes(steps: int, runs: int) -> None:
+    """The first table without its rival."""
+    print(f"Growth of the regret from {steps // 10:,} to {steps:,} over the lower bound, {runs} runs")
+    print("| instance | Evidence | changes found in a run |\n|---|---|---|")
+    for name, graph, means in (*((str(means), None, means) for means in COINS), *GRAPHS):
+        mean, error, alarms = grown(Evidence(), means, graph, steps, runs)
+        print(f"| {name} | {mean:.2f} ± {error:.2f} | {alarms:.2f} |", flush=True)
+
+
+def long_run(steps: int, n_arms: int = 10, draws: int = 400_000) -> None:
+    """Very many steps among nearly equal arms: whether the record is what its own sums say, and the draws what is stated."""
+    policy = Evidence(forget=False)
+    environment = Bernoulli(0.5 + 1e-4 * stream(0, "long").random(n_arms))
+    run = play_replication(policy, environment, None, as_checkpoints(2, steps), 1, 0)
+    state, seen = run.state, run.state.observations
+    print(f"Evidence, {n_arms} arms, {steps:.0e} steps: {run.nanoseconds:.0f} ns a step")
+    same = np.array_equal(new_tournament(state).winners, state.sampler.winners)
+    sums = seen * state.means
+    squares = sums * (1.0 - state.means)
+    print(f"tournament {'as played anew' if same else 'WRONG'}; observations {seen.min():.3g} to {seen.max():.3g}, "
+          f"together {seen.sum():.0f}; a sum of rewards is {np.abs(sums - sums.round()).max():.1e} from a whole number, "
+          f"a sum of squares {np.abs(state.squares / squares - 1.0).max():.1e} from its formula at most")  # fmt: skip
+    law, rng = np.zeros(n_arms), stream(1, "long")
+    policy.probabilities(state, steps + 1, law)
+    select = compiled_kernels(policy.kernels()).select
+    drawn = np.bincount([select(state, steps + 1, rng) for _ in range(draws)], minlength=n_arms)
+    likely = law * draws > 10
+    test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())
+    print(
+        f"law at the end: {likely.sum()} arms, the largest probability {law.max():.2g}, chi-square p = {test.pvalue:.2f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--steps", type=float, default=1e6)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--slopes", type=float, metavar="STEPS", help="instead: slopes of Evidence alone")
+    parser.add_argument("--long", type=float, metavar="STEPS", help="instead: one run of so many steps")
+    options = parser.parse_args()
+    if options.long:
+        return long_run(int(options.long))
+    if options.slopes:
+        return slopes(int(options.slopes), options.runs)
+    steps, runs = int(options.steps), options.runs
+    print(f"Growth of the regret from {steps // 10:,} to {steps:,} over the lower bound, {runs} runs")
+    print("| instance | Evidence | Thompson | changes found in a run |\n|---|---|---|---|")
+    for name, graph, means in (*((str(means), None, means) for means in COINS), *GRAPHS):
+        ours, rival = (grown(policy, means, graph, steps, runs) for policy in (Evidence(), Thompson()))
+        shown = " | ".join(f"{mean:.2f} ± {error:.2f}" for mean, error, _ in (ours, rival))
+        print(f"| {name} | {shown} | {ours[2]:.2f} |", flush=True)
+    print(f"\nRegret over sqrt(K T) where one arm is better by sqrt(K / T), {runs} runs")
+    print("| K | T | Evidence | anytime MOSS | KL-UCB++ | Thompson |\n|---|---|---|---|---|---|")
+    for n_arms, horizon in ((2, 10_000), (10, 10_000), (10, 100_000), (100, 100_000)):
+        gap = math.sqrt(n_arms / horizon)
+        policies = [Evidence(), AnytimeMOSS(), KLUCBPlusPlus(), Thompson()]
+        curves = simulate(
+            policies, SpecialArm(n_arms, 0.5 + gap, 0.5), horizon=horizon, replications=5 * runs, seed=1, workers=1,
+            checkpoints=[horizon], progress=False,
+        )  # fmt: skip
+        cells = [f"{curves.regret[i, :, -1].mean() / math.sqrt(n_arms * horizon):.2f}" for i in range(4)]
+        print(f"| {n_arms} | {horizon:,} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""The study `arena-v1`: which policy plays which instance how often, as cells of a sweep.
+
+All policies of an instance face the same rewards and graphs (common random numbers), so their differences are paired.
+Policies that are slow on an instance play it less often: `replications_for` says how often from a table of costs, not
+from a clock, so that the same cells are asked for on every machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.arena.grids import SEEDS, VERSION, grid_of
+from abex.arena.instances import Instance
+from abex.errors import UserError, one_of, whole_number
+from abex.policies.base import Policy, known_policies, parse_policy
+from abex.results import Cell, Store, key_of
+from abex.sweeps.cells import load_code, new_cell
+from abex.sweeps.executors import Executor
+from abex.sweeps.problems import MissingData, with_checksums
+from abex.sweeps.sweep import SweepStatus, sweep
+
+NAME = f"arena-v{VERSION}"
+REPLICATIONS = 200
+LEAST = 5  # replications of the slowest
+BLOCK = 50  # replications of a cell
+SECONDS = 0.4  # of CPU, about, for a policy on an instance
+LONGEST = 4.5  # seconds of a single run; where one would take longer the policy does not play
+BASE = 150.0  # nanoseconds of a step, about
+#: nanoseconds for each arm and step, about, of the policies that look at every arm
+PER_ARM = {
+    "ELP": 60.0, "EliminationAlphaSample": 5.0, "EpsilonGreedyLP": 5.0, "EpsilonThompson": 6.0, "Exp3DOM": 60.0,
+    "Exp3G": 60.0, "Exp3GPlusPlus": 60.0, "Exp3IXGraph": 60.0, "Exp3P": 12.0, "Exp3PBubeck": 12.0, "Exp3PMultiBoost": 12.0,
+    "Exp3PlusPlus": 25.0, "Exp3PlusPlus2014": 25.0, "Exp3SET": 60.0, "IDSN": 6_000.0, "IMED": 12.0, "INF": 40.0,
+    "KLMaillard": 15.0, "Maillard": 8.0, "TSMaxN": 70.0, "TsallisINF": 40.0, "UCBLP": 10.0, "UCBMaxN": 5.0,
+}  # fmt: skip
+#: columns of the data sets of boosting
+FEATURES = {"digits": 64, "isolet": 617, "letter": 16, "mnist": 784, "pendigits": 16, "usps": 256}
+#: the rivals one asks for first; all others follow by name
+FIRST = (
+    "Evidence", "Uniform", "Thompson", "KLUCB", "IMED", "KLMaillard", "AnytimeMOSS", "KLUCBPlusPlus", "MOSS", "EpsilonThompson",
+    "UCB1", "UCBV", "EpsilonGreedy", "TsallisINF", "TSMaxN", "UCBMaxN", "ABE", "BoltzmannGumbel", "Maillard", "Boltzmann",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy that plays, and the source of the file it comes from, if it is a person's own."""
+
+    policy: Policy[Any]
+    code: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Its name, with a mark if it is told the horizon."""
+        return f"{self.policy} (told the horizon)" if self.policy.needs_horizon else str(self.policy)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a policy lost on an instance: over the whole run and over its second half, in each replication.
+
+    In boosting both are the share of rows that are wrong at the end.
+    """
+
+    regret: NDArray[np.float64]
+    second_half: NDArray[np.float64]
+
+
+def library() -> list[Entry]:
+    """Every policy of the library at its defaults, the best known first."""
+    import abex  # noqa: F401 - registers every policy
+
+    found = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
+    names = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
+    return [Entry(found[name]()) for name in names]
+
+
+def own_entry(text: str) -> Entry:
+    """A policy from ``module:Policy`` or ``file.py:Policy(parameter=1)``; its source travels with the cells."""
+    module, _, policy = text.partition(":")
+    if not policy:
+        return Entry(parse_policy(text))
+    path = Path(module) if module.endswith(".py") else _file_of(module)
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {module!r}: {error}") from error
+    code = {path.name: source}
+    load_code(code)
+    return Entry(parse_policy(policy), tuple(code.items()))
+
+
+def _file_of(module: str) -> Path:
+    sys.path.insert(0, "")
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise UserError(f"there is no module {module!r} here: {error}") from error
+    finally:
+        sys.path.pop(0)
+    if spec is None or spec.origin is None:
+        raise UserError(f"there is no module {module!r} here: name one, or a file such as mine.py:MyPolicy")
+    return Path(spec.origin)
+
+
+def arms_of(problem: dict[str, Any]) -> int:
+    """The number of arms of a problem, from its text alone; of features those that vary may be fewer."""
+    if "recommendation" in problem:
+        return 4_711
+    if "data" in problem:
+        return FEATURES[problem["data"]]
+    environment = problem["environment"]
+    if "K" in environment:
+        return int(environment["K"])
+    lists = environment.get("values") or environment["means"]
+    return len(lists[0]) if environment["name"] == "Phases" else len(lists)
+
+
+def can_play(policy: Policy[Any], instance: Instance) -> bool:
+    """Whether a policy plays an instance: some need a graph, or one that does not change, or too long."""
+    if not policy.needs_graph:
+        return True
+    if run_seconds(policy, instance) > LONGEST:
+        return False
+    graph = instance.problem.get("graph") or {}
+    name = "fixed" if "recommendation" in instance.problem else graph.get("name", "")
+    if not name:
+        return False
+    if name in ("DropOut", "ErdosRenyiEachStep"):
+        return policy.changing_graphs == "any"
+    return name != "GraphSequence" or policy.changing_graphs != "none"
+
+
+def replications_for(policy: Policy[Any], instance: Instance, most: int = REPLICATIONS) -> int:
+    """How often a policy plays an instance."""
+    if instance.most is not None:
+        return min(most, instance.most)
+    return min(most, max(LEAST, int(SECONDS / run_seconds(policy, instance))))
+
+
+def run_seconds(policy: Policy[Any], instance: Instance) -> float:
+    """About how long one run of a policy on an instance takes, by the table of costs."""
+    each = BASE + PER_ARM.get(type(policy).__name__, 0.0) * arms_of(instance.problem)
+    if "graph" in instance.problem or "recommendation" in instance.problem:
+        each += 20.0 * arms_of(instance.problem)
+    return each * instance.horizon * 1e-9
+
+
+def playable(instances: Iterable[Instance]) -> tuple[list[Instance], list[str]]:
+    """The instances whose data are here, with checksums, and the names of the others."""
+    there, missing = [], []
+    for one in instances:
+        try:
+            there.append(dataclasses.replace(one, problem=with_checksums(one.problem)))
+        except MissingData:
+            missing.append(one.name)
+    return there, missing
+
+
+def cells_of(entry: Entry, instance: Instance, grid: str, most: int = REPLICATIONS) -> list[Cell]:
+    """The cells of a policy on an instance, blocks of replications; a fit of boosting is a cell of its own."""
+    count = replications_for(entry.policy, instance, most)
+    if instance.group == "boosting":
+        return [
+            new_cell(
+                "boosting", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
+                replication=replication, code=dict(entry.code),
+            )
+            for replication in range(count)
+        ]  # fmt: skip
+    halves: Any = [instance.horizon // 2, instance.horizon]
+    return [
+        new_cell(
+            "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=halves, seed=SEEDS[grid],
+            replication=first, replications=min(BLOCK, count - first), code=dict(entry.code),
+        )
+        for first in range(0, count, BLOCK)
+    ]  # fmt: skip
+
+
+def run(
+    entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store,
+    executor: Executor | None = None, tell: Any = lambda status: None, most: int = REPLICATIONS,
+) -> SweepStatus:  # fmt: skip
+    """Compute what the store does not hold; policies in the order given."""
+    whole_number("replications", most, least=1)
+    cells = [
+        cell
+        for entry in entries
+        for one in instances
+        if can_play(entry.policy, one)
+        for cell in cells_of(entry, one, grid, most)
+    ]
+    return sweep(cells, store, executor, tell)
+
+
+def collect(
+    entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store, most: int = REPLICATIONS
+) -> dict[tuple[str, str], Played]:
+    """What the store holds: (policy, instance) -> what it lost; pairs of which something is missing are left out."""
+    found: dict[tuple[str, str], Played] = {}
+    for entry in entries:
+        for one in instances:
+            if not can_play(entry.policy, one):
+                continue
+            cells = cells_of(entry, one, grid, most)
+            payloads = store.read(key_of(cell) for cell in cells)
+            if len(payloads) < len(cells):
+                continue
+            arrays = [payloads[key_of(cell)].arrays for cell in cells]
+            found[entry.label, one.name] = losses_of(one, arrays)
+    return found
+
+
+def losses_of(instance: Instance, arrays: list[dict[str, NDArray[Any]]]) -> Played:
+    """What was lost, from the arrays of all cells of a policy on an instance."""
+    if instance.group == "boosting":
+        errors = np.array([one["error"][-1] for one in arrays])
+        return Played(errors, errors)
+    curves = np.concatenate([one["regret"] for one in arrays])
+    return Played(curves[:, -1], curves[:, -1] - curves[:, 0])
+
+
+def instances_of(grid: str, group: str | None = None) -> tuple[Instance, ...]:
+    """The instances of a grid, or of one of its groups."""
+    from abex.arena.grids import GROUPS
+
+    found = grid_of(grid)
+    return found if group is None else tuple(i for i in found if i.group == one_of("group", group, GROUPS))

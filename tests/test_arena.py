@@ -1,0 +1,244 @@
+"""The arena: its grids, its cells, its scores and its command."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from abex import Bernoulli, Evidence, Thompson, UserError
+from abex.arena import GRIDS, GROUPS, Instance, grid_of
+from abex.arena.guide import answers, guide_text
+from abex.arena.markdown_tables import markdown_of
+from abex.arena.page import write_page
+from abex.arena.scores import score_all, scored
+from abex.arena.study import (
+    Entry,
+    Played,
+    arms_of,
+    can_play,
+    cells_of,
+    collect,
+    library,
+    own_entry,
+    replications_for,
+    run,
+)
+from abex.cli import group
+from abex.results import Store, key_of
+from abex.sweeps.problems import BOOSTING, bandit_problem, check_problem, data_of, late_rewards
+
+STAR = {"environment": {"name": "Bernoulli", "means": [0.2, 0.9, 0.3]}, "graph": {"name": "star", "n": 3}}
+SMALL = [
+    Instance("easy", "stochastic", {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}}, 400, True),
+    Instance("star", "graphs", STAR, 400),
+]
+OWN = """
+from dataclasses import dataclass
+from abex import Policy, kernel
+import numpy as np
+from typing import Any, NamedTuple
+
+class Nothing(NamedTuple):
+    counts: Any
+
+@dataclass(frozen=True)
+class AlwaysFirst(Policy):
+    arm: int = 0
+    def start(self, setting):
+        return Nothing(np.full(1, float(self.arm)))
+    @staticmethod
+    @kernel
+    def select(state, t, rng):
+        return int(state.counts[0])
+    @staticmethod
+    @kernel
+    def update(state, t, arm, seen, reward, rng):
+        state.counts[0] += 0.0
+"""
+
+
+def test_the_grids_have_the_sizes_they_promise_and_share_no_instance():
+    problems = []
+    for name in GRIDS:
+        grid = grid_of(name)
+        counts = {one: sum(i.group == one for i in grid) for one in GROUPS}
+        assert counts["stochastic"] >= 30
+        assert counts["graphs"] >= 15
+        assert counts["late"] >= 6
+        assert counts["changing"] == 8
+        assert counts["adversarial"] == 6
+        assert counts["boosting"] >= 6
+        assert max(arms_of(i.problem) for i in grid) == 10_000
+        problems.append({json.dumps(i.problem, sort_keys=True) for i in grid})
+    assert not problems[0] & problems[1]
+    sets = [{i.problem.get("data") for i in grid_of(name)} - {None} for name in GRIDS]
+    assert not sets[0] & sets[1]
+    with pytest.raises(UserError, match="grid"):
+        grid_of("trian")
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_instance_can_be_played_as_it_is_written(name):
+    for one in grid_of(name):
+        if one.group == "boosting":
+            check_problem(one.problem, BOOSTING)
+        elif data_of(one.problem) is None:
+            late_rewards(one.problem, None)
+            environment, graph = bandit_problem(one.problem)
+            assert environment.n_arms == arms_of(one.problem), one.name
+            assert graph is None or graph.n_arms == environment.n_arms, one.name
+            assert (type(environment) is Bernoulli or "K" in one.problem["environment"]) or not one.coins
+
+
+def test_every_policy_of_the_library_plays_and_slow_ones_less_often():
+    entries = {type(entry.policy).__name__: entry for entry in library()}
+    assert next(iter(entries)) == "Evidence"
+    assert "told the horizon" in entries["MOSS"].label
+    grid = {one.name: one for one in grid_of("test")}
+    drawn, bandit = grid["edges that drop out, hub"], grid["six coins"]
+    assert not can_play(entries["UCBMaxN"].policy, bandit)
+    assert not can_play(entries["UCBLP"].policy, drawn)
+    assert can_play(entries["UCBMaxN"].policy, drawn)
+    assert replications_for(entries["IDSN"].policy, drawn) < replications_for(Evidence(), bandit)
+    assert sum(
+        cell["replications"] for cell in cells_of(entries["Uniform"], bandit, "test")
+    ) == replications_for(entries["Uniform"].policy, bandit)
+
+
+def test_scores_are_regret_over_the_best_floored_by_uniform_choice():
+    means = np.array([[10.0, 0.001, np.nan], [20.0, 5.0, 3.0], [100.0, 100.0, -100.0]])
+    scores = scored(means, means[2])
+    np.testing.assert_allclose(scores[:, 0], [1.0, 2.0, 10.0])
+    np.testing.assert_allclose(scores[:, 1], [1.0, 50.0, 1000.0])  # 0.1 % of 100 is 0.1
+    assert np.isnan(scores[0, 2])
+
+
+def test_the_numbers_of_a_policy_are_those_of_its_scores():
+    instances = [dataclasses.replace(SMALL[0], name=name) for name in ("a", "b")]
+    half = np.full(8, 50.0)
+    results = {("Uniform", name): Played(np.full(8, 100.0), half) for name in ("a", "b")}
+    results |= {
+        ("good", "a"): Played(np.full(8, 1.0), half * 0.01),
+        ("good", "b"): Played(np.full(8, 4.0), half * 0.01),
+    }
+    locked = half * np.array([0.0] * 6 + [0.9, 0.9])
+    results |= {
+        ("bad", "a"): Played(np.full(8, 9.0), locked),
+        ("bad", "b"): Played(np.full(8, 1.0), half * 0.01),
+    }
+    found = {score.policy: score for score in score_all(results, instances)}
+    assert found["good"].geometric == pytest.approx(2.0)
+    assert found["good"].mean == pytest.approx(2.5)
+    assert (found["bad"].worst, found["bad"].worst_instance) == (9.0, "a")
+    assert (found["bad"].linear_runs, found["bad"].runs) == (2, 16)
+    assert found["good"].geometric_interval[0] == pytest.approx(1.0)
+    assert found["good"].geometric_interval[1] == pytest.approx(4.0)
+
+
+def test_an_own_policy_plays_scores_and_resumes(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OWN, encoding="utf-8")
+    entries = [Entry(Thompson()), own_entry("Uniform"), own_entry(f"{path}:AlwaysFirst(arm=1)")]
+    with Store(tmp_path / "cells.sqlite") as store:
+        first = run(entries, SMALL, "train", store, most=3)
+        again = run(entries, SMALL, "train", store, most=3)
+        results = collect(entries, SMALL, "train", store, most=3)
+    assert first.computed == 6
+    assert again.computed == 0
+    assert results["AlwaysFirst(arm=1)", "easy"].regret == pytest.approx([320.0] * 3)
+    assert results["AlwaysFirst(arm=1)", "easy"].second_half == pytest.approx([160.0] * 3)
+    page, numbers = write_page(tmp_path, "arena", results, SMALL)
+    assert "AlwaysFirst(arm=1)" in page.read_text(encoding="utf-8")
+    assert "stochastic and graphs" in json.loads(numbers.read_text(encoding="utf-8"))["scores"]
+    for text, word in ((f"{tmp_path / 'none.py'}:X", "cannot read"), ("no_such_module:X", "no module")):
+        with pytest.raises(UserError, match=word):
+            own_entry(text)
+
+
+def test_late_rewards_and_boosting_are_played_and_scored(tmp_path):
+    late = Instance(
+        "late", "late", {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}, "delay": "Fixed(50)"}, 400
+    )
+    boosted = [
+        Instance(
+            f"{base}s", "boosting", {"data": "digits", "part": "validation", "base": base, **more}, 12, most=2
+        )
+        for base, more in (("stump", {}), ("tree", {"leaves": 4}))
+    ]
+    entries = [own_entry("Uniform"), Entry(Evidence())]
+    with Store(tmp_path / "cells.sqlite") as store:
+        assert run(entries, [late, *boosted], "train", store, most=3).failed == []
+        results = collect(entries, [late, *boosted], "train", store, most=3)
+    assert results["Uniform", "late"].regret.mean() == pytest.approx(160.0, rel=0.2)
+    assert results["Evidence", "late"].regret.mean() < 80.0
+    stumps, trees = results["Uniform", "stumps"].regret, results["Uniform", "trees"].regret
+    assert stumps.size == trees.size == 2
+    assert trees.mean() < stumps.mean() < 0.9  # nine in ten are wrong by chance
+    (uniform,) = [s for s in score_all(results, [late, *boosted]) if s.policy == "Uniform"]
+    assert uniform.runs == 3, "an error of a classifier is no regret that could be linear"
+
+
+def test_replications_are_blocks_so_that_more_of_them_reuse_the_first():
+    few, many = (
+        {key_of(cell) for cell in cells_of(Entry(Evidence()), SMALL[0], "train", most)} for most in (50, 200)
+    )
+    assert few < many
+
+
+def test_the_command_says_what_it_would_play_and_refuses_what_it_cannot(tmp_path):
+    runner = CliRunner()
+    plan = runner.invoke(
+        group, ["arena", "--grid", "train", "--group", "changing", "--only", "Thompson", "--dry-run"]
+    )
+    assert plan.exit_code == 0
+    assert "2 policies, 8 instances, 16 pairs" in plan.output
+    wrong = runner.invoke(group, ["arena", "--group", "stochastik", "--dry-run"])
+    assert isinstance(wrong.exception, UserError)
+
+
+def test_the_guide_names_the_best_policy_of_each_kind_of_problem():
+    instances = [dataclasses.replace(SMALL[0], name=name) for name in ("a", "b", "c")]
+    entries = [own_entry(name) for name in ("Uniform", "UCB1", "IMED", "MOSS")]
+    regrets = {"Uniform": 100.0, "UCB1": 1.5, "IMED": 2.0, entries[3].label: 1.0}
+
+    def found_with(regrets):
+        results = {
+            (policy, one.name): Played(np.full(6, lost), np.full(6, lost / 2))
+            for policy, lost in regrets.items()
+            for one in instances
+        }
+        return {answer.question: answer for answer in answers(results, entries, instances)}
+
+    found = found_with(regrets)
+    assert found["anything"].best.policy == entries[3].label
+    assert found["no horizon known"].best.policy == "UCB1"
+    assert "a feedback graph" not in found
+    assert "| anything | 3 |" in guide_text(list(found.values()))
+    dear = found_with(regrets | {"IMED": 0.5})  # which looks at every arm
+    assert dear["anything"].best.policy == "IMED"
+    assert dear["decisions that must stay cheap with many arms"].best.policy == entries[3].label
+
+
+def test_the_tables_say_what_was_played_and_judge_each_demand_by_it():
+    instances = [dataclasses.replace(SMALL[0], name=name) for name in ("a", "b")]
+    entries = [own_entry(name) for name in ("Uniform", "Thompson")] + [Entry(Evidence())]
+
+    def tables(ours, linear):
+        regrets = {"Uniform": (100.0, 90.0), "Thompson": (6.0, 4.0), "Evidence": (ours, linear)}
+        results = {
+            (policy, one.name): Played(np.full(6, lost), np.full(6, second))
+            for policy, (lost, second) in regrets.items()
+            for one in instances
+        }
+        return markdown_of(results, entries, instances)
+
+    good, bad = tables(2.0, 1.0), tables(8.0, 30.0)
+    assert "3 policies, 2 instances, 6 pairs of both, 36 runs: 0 pairs with 200 replications" in good
+    assert "| all groups: the least geometric mean | 1.00, best rival 3.00 (Thompson) | yes |" in good
+    assert "| 0.33 of it; 0.33 were its own score 1" in good
+    assert "| plain coins: at most 1 run in 10,000 with linear regret | 0 of 12 | yes |" in good
+    assert "| all groups: the least worst case | 1.33, best rival 1.00 (Thompson) | **no** |" in bad
+    assert "| 12 of 12 | **no** |" in bad
+    assert "1.33 times | **no** |" in bad

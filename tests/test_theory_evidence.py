@@ -1,0 +1,112 @@
+"""What is proved about Evidence holds in every state that it reaches, and its regret grows as Lai and Robbins say."""
+
+import math
+
+import numpy as np
+import pytest
+
+from abex import Bernoulli, Evidence, UserError, simulate
+from abex.divergence import bernoulli_kl
+from abex.policies.base import Setting
+from abex.randomness import stream
+from abex.theory.evidence import (
+    draws_most,
+    leader_probability_least,
+    low_leader_most,
+    probability_least,
+    probability_most,
+    regret_most,
+)
+from abex.theory.lower_bounds import lai_robbins
+
+
+def states(policy, means, steps, seed):
+    state, rng, chance = policy.start(Setting(len(means))), stream(seed, "policy"), stream(seed, "rewards")
+    for t in range(1, steps + 1):
+        arm = policy.select(state, t, rng)
+        policy.update(state, t, arm, arm, float(chance.random() < means[arm]), rng)
+        yield t + 1, arm, state
+
+
+@pytest.mark.parametrize("safety", [0.0, 12.0])
+@pytest.mark.parametrize("means", [[0.3, 0.6], [0.2, 0.5, 0.55, 0.9, 0.1]])
+def test_the_probabilities_lie_between_the_bounds_of_lemma_3(means, safety):
+    policy, n = Evidence(safety=safety, forget=False), len(means)
+    for t, _, state in states(policy, means, 300, 1):
+        if state.clock.highest < 1.0:
+            continue
+        law, lead = np.zeros(n), state.sampler.winners[1]
+        policy.probabilities(state, t, law)
+        assert law[lead] >= leader_probability_least(n) - 1e-12
+        for k in range(n):
+            if k != lead and state.observations[k] > 0 and state.means[lead] < 1.0:
+                x = state.observations[k] * bernoulli_kl(state.means[k], state.means[lead])
+                assert probability_least(x, n) - 1e-12 <= law[k] <= probability_most(x, n) + 1e-12
+
+
+def test_an_arm_is_not_drawn_more_often_than_lemma_4_says():
+    means, slack, horizon = [0.5, 0.8], 0.05, 1500
+    counts = []
+    for seed in range(12):
+        before, drawn = None, 0
+        for _, arm, state in states(Evidence(forget=False), means, horizon, seed):
+            drawn += int(before is not None and arm == 0 and before[0] <= 0.55 and before[1] >= 0.75)
+            before = (state.means[0], state.means.max()) if state.observations[0] > 0 else None
+        counts.append(drawn)
+    bound = draws_most(0.5, 0.8, 2, horizon, slack)
+    assert np.mean(counts) <= bound
+    assert bound < 2.0 * math.log(horizon) / bernoulli_kl(0.55, 0.75)
+    with pytest.raises(UserError, match="slack"):
+        draws_most(0.5, 0.6, 2, 100, 0.05)
+
+
+@pytest.mark.parametrize("means", [[0.8, 0.6, 0.4, 0.2], [0.3, 0.2, 0.1]])
+def test_the_regret_grows_as_slowly_as_lai_and_robbins_allow(means):
+    horizon = 100_000
+    curves = simulate(
+        Evidence(),
+        Bernoulli(means),
+        horizon=horizon,
+        replications=60,
+        seed=5,
+        checkpoints=[horizon // 10, horizon],
+    )
+    growth = (curves.regret[0, :, 1] - curves.regret[0, :, 0]) / (lai_robbins(means) * math.log(10))
+    assert growth.mean() < 1.15 + 3 * growth.std(ddof=1) / math.sqrt(growth.size)
+    assert growth.mean() > 0.4, "a policy that hardly explores would be locked in one day"
+
+
+def test_the_largest_mean_is_seldom_too_low_and_the_regret_below_the_theorem():
+    means, slack = [0.8, 0.3], 0.2
+    low = [
+        sum(
+            state.means[state.observations > 0].max() < 0.8 - slack
+            for _, _, state in states(Evidence(forget=False), means, 500, seed)
+        )
+        for seed in range(10)
+    ]
+    assert np.mean(low) <= low_leader_most(0.8, 2, slack)
+    run = simulate(
+        Evidence(forget=False), Bernoulli(means), horizon=2000, replications=40, seed=2, progress=False
+    )
+    assert run.regret[0, :, -1].mean() <= regret_most(means, 2000, slack)
+
+
+def test_the_bound_has_the_slope_of_lai_and_robbins_in_the_limit():
+    means = [0.7, 0.5, 0.4]
+    for slack in (0.02, 0.005, 0.001):
+        slope = (regret_most(means, 10**60, slack) - regret_most(means, 10**30, slack)) / (30 * math.log(10))
+    assert slope == pytest.approx(lai_robbins(means), rel=0.02)
+    with pytest.raises(UserError, match="slack"):
+        low_leader_most(0.5, 2, 0.5)
+
+
+def test_the_constant_of_lemma_5_is_the_sum_as_printed():
+    a, best, n_arms = 0.6, 0.8, 3
+    big, rate = -math.log(1 - a), bernoulli_kl(a, best)
+    terms = [
+        (math.sqrt(n * big) + math.sqrt(n * big + 2)) * (1 + n * big) * math.exp(-n * rate)
+        for n in range(1, 3000)
+    ]
+    expected = n_arms * (1 + 1 / best + math.sqrt(math.pi) / 2 * math.fsum(terms))
+    assert low_leader_most(best, n_arms, best - a) == pytest.approx(expected, rel=1e-9)
