@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 #: `abex run` of an experiment that is two cells of the tests: a quick one, and one in the depths of compiled code
 COMMAND = """
-import signal, sys
+import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 import abex.cli.run
 from abex.cli import main
@@ -33,6 +33,9 @@ def work(experiment, store, **options):
     sweep(cells(1), store, in_threads(1))
     if place == "main":
         deaf(long, None)
+    if place == "adrift":  # as when the signal comes while a pool starts a thread: nobody joins it
+        threading.Thread(target=deaf, args=(long, None)).start()
+        time.sleep(600)
     sweep([long], store, {"threads": in_threads, "processes": in_processes}[place](1))
 
 abex.cli.run.run_one = work
@@ -45,6 +48,8 @@ main(["run", "any", "--results", folder])
     ("place", "number", "code", "word"),
     [
         ("main", signal.SIGINT, 130, "stopped\n"),
+        ("adrift", signal.SIGINT, 130, "stopped\n"),
+        ("adrift", signal.SIGTERM, 143, "abex: stopped by SIGTERM; what was finished is kept\n"),
         ("threads", signal.SIGINT, 130, "stopped\n"),
         ("threads", signal.SIGTERM, 143, "abex: stopped by SIGTERM; what was finished is kept\n"),
         ("processes", signal.SIGTERM, 143, "abex: stopped by SIGTERM; what was finished is kept\n"),

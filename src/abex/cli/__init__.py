@@ -19,9 +19,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "one HTML page of everything the store holds"),
     "results": ("results", "what the store holds: list, export, prune"),
     "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
+    "evaluate": ("evaluate", "what other policies would have earned, from the log of one"),
+    "arena": ("arena", "every policy, or your own, on many instances, and the scores"),
+    "player": ("player", "players that many processes share: create, decide, reward, summary, log"),
+    "serve": ("serve", "players behind HTTP: a decision service"),
     "boost": ("boost", "train, evaluate, compare and use boosted classifiers"),
     "list": ("listing", "policies, environments, experiments, data sets; or one explained"),
     "theory": ("theory", "when ABE explores, what is proved about it, and parameters with a reason"),
+    "warm": ("warm", "compile ahead of time what would be compiled at first use"),
     "data": ("data", "data sets: what is here, what is missing, fetch and check them"),
 }
 
@@ -53,6 +58,9 @@ def group() -> None:
     """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
 
 
+LONGEST_SENTENCE = 180  # characters of what click says
+
+
 def show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -65,9 +73,19 @@ def show_warning(
     click.echo(f"abex: warning: {message}", err=True)
 
 
+def sentence(error: click.ClickException) -> str:
+    """What click has to say, in a line, and where the help is."""
+    said = error.format_message().rstrip(".")
+    if len(said) > LONGEST_SENTENCE:  # a value of any length may stand in it: its ends tell what it is
+        said = f"{said[: LONGEST_SENTENCE // 2]} ... {said[-LONGEST_SENTENCE // 2 :]}"
+    context = getattr(error, "ctx", None)
+    where = f"; see `{context.command_path} --help`" if context is not None else ""
+    return f"{said[:1].lower()}{said[1:]}{where}"
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
-    from abex.cli.stopping import WORDS, Terminated, code_of, terminable
+    from abex.cli.signals import WORDS, Terminated, leave, terminable
 
     warnings.showwarning = show_warning
     try:
@@ -77,15 +95,17 @@ def main(arguments: list[str] | None = None) -> Any:
         message = str(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo(WORDS[signal.SIGINT], err=True)
-        sys.exit(code_of(signal.SIGINT))
+        leave(signal.SIGINT)
     except Terminated:
         click.echo(WORDS[signal.SIGTERM], err=True)
-        sys.exit(code_of(signal.SIGTERM))
+        leave(signal.SIGTERM)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(2)
+    except click.ClickException as error:
+        message = sentence(error)
     except MemoryError:
         message = "there is not enough memory for this: take fewer arms, steps, replications or rows"
     except BrokenPipeError:
