@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import abex.kernels.interfaces
-from abex.boosting.lanes import sum_products, vectors
+from abex.boosting.weights import sum_products
 from abex.kernels import CompilerWarning, compiled
 from abex.kernels.interfaces import BEYOND, OLDEST, TRIALS, usable
+from abex.kernels.vectors import new_rows, width_of
 from tests.test_kernels import run
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +33,21 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_the_numbers_do_not_depend_on_the_way_they_are_compiled(usual, way):
     assert run(PROGRAM, **way) == usual
+
+
+def test_everything_runs_without_the_compiler():
+    code = (
+        "from abex.boosting.splitter import new_split_search\n"
+        "from abex.kernels import compiled, kernel\n"
+        "@kernel\n"
+        "def twice(x):\n"
+        "    return 2 * x\n"
+        "@compiled(twice)\n"
+        "def run(x):\n"
+        "    return twice(x)\n"
+        "print(run(21))\n"
+    )
+    assert run(code, NUMBA_DISABLE_JIT="1") == "42"
 
 
 def test_bounds_are_checked_when_asked_for():
@@ -113,11 +129,11 @@ def test_vector_code_can_be_made_for_another_architecture_and_never_fuses_operat
     from llvmlite import binding
 
     @compiled()
-    def run_sum(sums, values, slot, factors):
-        sum_products(sums, values, slot, factors, 0, 0, 2, 1)
+    def run_sum(sums, values, slot, factors, width):
+        sum_products(sums, values, slot, factors, 0, 0, 2, width)
 
-    arrays = vectors(1, np.float32), vectors(4, np.float32), np.zeros(4, np.uint8), vectors(4, np.float32)
-    run_sum(*arrays)
+    sums, values, factors = (new_rows(count, 10, np.float32) for count in (1, 4, 4))
+    run_sum(sums, values, np.zeros(4, np.uint8), factors, width_of(10, np.float32))
     if not usable("vectors"):
         pytest.skip("there is no vector code")
     (code,) = run_sum.inspect_llvm().values()

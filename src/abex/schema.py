@@ -4,8 +4,8 @@ Compiled kernels trust their state: an arm number out of range reads foreign mem
 from a file reaches them that its field does not allow. A state class says so in its annotations::
 
     class LeaderMeans(NamedTuple):
-        pulls: Annotated[PerArm, Count()]
-        means: Annotated[PerArm, MeanOf("pulls")]
+        observations: Annotated[PerArm, Count()]
+        means: Annotated[PerArm, MeanOf("observations")]
         lead: Annotated[NDArray[np.int64], Scratch()]
         rate: float
 
@@ -25,14 +25,20 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.deprecation import former_names
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import Alone, Changing, Links
 from abex.kernels import Scalars
 
+__getattr__ = former_names(
+    __name__,
+    {"Law": "Distribution", "Chances": "Probabilities", "Arms": "ArmNumbers", "Fixed": "FixedAtStart"},
+)
+
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end
-LEAST_CHANCE = 1e-100  # of what was chosen: nobody will see a rarer choice
+LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 
 
 class About(NamedTuple):
@@ -42,6 +48,7 @@ class About(NamedTuple):
     fresh: Any  # the field as `start` makes it
     record: Any  # the whole record
     n_arms: int
+    fractional: bool = False  # counts are sums of weights
 
 
 class Rule:
@@ -61,7 +68,7 @@ class Scratch(Rule):
 
 
 @dataclass(frozen=True)
-class Fixed(Rule):
+class FixedAtStart(Rule):
     """What `start` makes, for ever: a file does not hold it."""
 
     stored = False
@@ -77,6 +84,11 @@ class Rebuilt(Rule):
 @dataclass(frozen=True)
 class Checked(Rule):
     """Part of a structure that ``restored`` checks as a whole, or makes anew."""
+
+
+@dataclass(frozen=True)
+class Fractional(Rule):
+    """A record whose counts of observations are sums of weights."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +112,10 @@ class Count(Rule):
 
     def check(self, value: Any, about: About) -> None:
         """Counted by ones."""
-        whole = (value >= 0.0) & (value <= MOST_COUNT) & (value == np.floor(value))
-        agree(bool(np.all(whole)), f"{about.name} must be whole numbers >= 0")
+        fine = (value >= 0.0) & (value <= MOST_COUNT)
+        if not about.fractional or np.asarray(value).dtype.kind != "f":
+            agree(bool(np.all(fine & (value == np.floor(value)))), f"{about.name} must be whole numbers >= 0")
+        agree(bool(np.all(fine)), f"{about.name} must be numbers >= 0")
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ class MeanOf(Rule):
 
 
 @dataclass(frozen=True)
-class Arms(Rule):
+class ArmNumbers(Rule):
     """Numbers of arms, from ``least`` (-1: also none) on."""
 
     least: int = 0
@@ -161,13 +175,13 @@ class Permutation(Rule):
 
     def check(self, value: Any, about: About) -> None:
         """In any order."""
-        Arms().check(value, about)
+        ArmNumbers().check(value, about)
         once = np.bincount(value, minlength=about.n_arms) == 1
         agree(value.size == about.n_arms and bool(once.all()), f"{about.name} must hold every arm once")
 
 
 @dataclass(frozen=True)
-class Law(Rule):
+class Distribution(Rule):
     """Rows of probabilities that sum to 1, or an empty array where `start` makes one."""
 
     def check(self, value: Any, about: About) -> None:
@@ -178,7 +192,7 @@ class Law(Rule):
 
 
 @dataclass(frozen=True)
-class Chances(Rule):
+class Probabilities(Rule):
     """Probabilities of a decision (they need not sum to 1: some are older); at least ``floor`` / K if that field is named."""
 
     floor: str = ""
@@ -249,7 +263,7 @@ def is_stored(rule: Rule | None, fresh: Any) -> bool:
         return False  # the graph stands in the file once, and was checked
     if rule is None:
         return isinstance(fresh, np.ndarray | tuple | Scalars)
-    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, Fixed))
+    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart))
 
 
 def write_record(record: Any) -> Any:
@@ -287,21 +301,23 @@ def read_record(saved: Any, fresh: Any, n_arms: int) -> Any:
     )
 
 
-def check_record(record: Any, fresh: Any, n_arms: int) -> None:
-    """Apply the rule of every field."""
+def check_record(record: Any, fresh: Any, n_arms: int, fractional: bool = False) -> None:
+    """Apply the rule of every field; within a `Fractional` one counts need not be whole."""
     for name, rule in rules_of(type(record)).items():
         value, made = getattr(record, name), getattr(fresh, name)
         if isinstance(made, Scalars) or (isinstance(made, tuple) and hasattr(made, "_fields")):
             if is_stored(rule, made):
-                check_record(value, made, n_arms)
+                check_record(value, made, n_arms, fractional or isinstance(rule, Fractional))
         elif rule is not None and is_stored(rule, made):
-            check_field(record, fresh, name, value, n_arms)
+            check_field(record, fresh, name, value, n_arms, fractional)
 
 
-def check_field(record: Any, fresh: Any, name: str, value: Any, n_arms: int) -> None:
+def check_field(
+    record: Any, fresh: Any, name: str, value: Any, n_arms: int, fractional: bool = False
+) -> None:
     """Apply the rule of one field to a value that is to stand in it."""
     rule = rules_of(type(record))[name] or AsStarted()
-    about = About(name, getattr(fresh, name), record, n_arms)
+    about = About(name, getattr(fresh, name), record, n_arms, fractional)
     for part, made in (
         zip(value, about.fresh, strict=True) if isinstance(value, tuple) else [(value, about.fresh)]
     ):

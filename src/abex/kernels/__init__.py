@@ -7,11 +7,17 @@ source, two faces.
 ==============  ====================================================================================
 `compiling`     kernels and compiled functions
 `scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
+`structs`       arrays and numbers by name, one pointer in compiled code
+`references`    records handed over by reference; `reference_type` is their type in compiled code
+`linking`       kernels linked into the compiled function before anything is optimised
 `calls`         calls of a compiled function by its address
-`vectors`       arrays of vectors of 64 bytes; `vector_code` writes loops over them as vector instructions
+`vectors`       vectors of 64 bytes and their operations; `vector_type` is their type in compiled code
 `interfaces`    which interfaces of Numba that are not public may be used; each is tried before
 `cache`         compiled code on disk
 `sources`       when it is stale
+`garbage`       no garbage is collected while anything is compiled
+`current`       kernels of other packages with the globals that they name now
+`mistakes`      what is wrong with one of them, in a sentence
 `watching`      who wants to know that something is being compiled, or wants it to stop
 ==============  ====================================================================================
 
@@ -22,19 +28,29 @@ from __future__ import annotations
 
 from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
 from abex.kernels.calls import address_of, call_at
-from abex.kernels.compiling import compiled, fast, foreign, kernel, rare_kernel, single_dispatch
+from abex.kernels.compiling import can_compile, compiled, fast, foreign, kernel, rare_kernel, single_dispatch
+from abex.kernels.current import current
+from abex.kernels.mistakes import check_record, explained
+from abex.kernels.references import by_reference
 from abex.kernels.scalars import Scalars
 from abex.kernels.sources import source_stamp
+from abex.kernels.structs import Struct
 from abex.kernels.watching import compile_as, on_compiling
 
 __all__ = [
     "CompilerWarning",
     "Scalars",
+    "Struct",
     "address_of",
+    "by_reference",
     "cache_folder",
     "call_at",
+    "can_compile",
+    "check_record",
     "compile_as",
     "compiled",
+    "current",
+    "explained",
     "fast",
     "foreign",
     "kernel",

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from abex.kernels.garbage import collection_paused
 from abex.kernels.sources import NAME, stamp_of
 
 UNUSED_DAYS = 14  # what nobody has used for so long is deleted
@@ -174,13 +175,14 @@ class KernelCache:
             return None
         from numba.core.compiler import CompileResult
 
-        target.refresh()
-        try:
-            written, reduced = pickle.loads(payload)
-            if written == signature:
-                return CompileResult._rebuild(target, *reduced)
-        except Exception:  # it was whole, but this Numba cannot make anything of it
-            pass
+        with collection_paused():
+            try:
+                written, reduced, names = pickle.loads(payload)
+                if written == signature:
+                    make_callable(names, target)
+                    return CompileResult._rebuild(target, *reduced)
+            except Exception:  # it was whole, but this Numba cannot make anything of it
+                pass
         drop(path)
         return None
 
@@ -194,7 +196,7 @@ class KernelCache:
         from numba.core.serialize import dumps
 
         try:
-            write_entry(*place, dumps((signature, result._reduce())))
+            write_entry(*place, dumps((signature, result._reduce(), names_needed(result.library))))
         except OSError as error:
             KernelCache._works = False
             _not_kept(f"writing to {self.folder} failed ({error.strerror})")
@@ -219,6 +221,27 @@ class KernelCache:
         text = f"{self.described}\n{words}\n{records}\n{codegen.magic_tuple()}"
         key = hashlib.sha256(text.encode()).digest()
         return self.folder / f"{self.name}-{key.hex()[:32]}.kernel", key
+
+
+def names_needed(library: Any) -> list[str]:
+    """The functions and variables that compiled code expects to be there when it is loaded."""
+    module = library._final_module
+    parts = [*module.functions, *module.global_variables]
+    return [part.name for part in parts if part.is_declaration and not part.name.startswith("llvm.")]
+
+
+def make_callable(names: Iterable[str], target: Any) -> None:
+    """Let these names be found by code that is loaded.
+
+    Most are there as soon as Numba is imported and its runtime is running. Only if one is missing is the whole compiler made
+    ready, which takes as long as importing Numba does.
+    """
+    from llvmlite import binding
+    from numba.core.runtime import rtsys
+
+    rtsys.initialize(target)
+    if not all(binding.address_of_symbol(name) for name in names):
+        target.refresh()
 
 
 @cache
@@ -284,6 +307,8 @@ def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
     """
     from numba.core import types
 
+    from abex.kernels.reference_type import RecordType
+
     modules: set[str] = set()
 
     def words(kind: Any) -> Iterator[str]:
@@ -297,6 +322,13 @@ def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
         if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
             for inner in kind.types:
                 yield from words(inner)
+        if isinstance(kind, RecordType):
+            module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
+            modules.add(module)
+            yield f"{module}.{name}{kind.fields} by reference" if module.split(".")[0] == NAME else ""
+            for inner in kind.kinds:
+                yield from words(inner)
+            return
         yield str(kind)
 
     kinds = getattr(signature, "args", signature)

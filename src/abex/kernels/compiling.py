@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from functools import cache, wraps
+from types import FunctionType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from abex.extras import installed, needed
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
+from abex.kernels.current import current
+from abex.kernels.garbage import collection_paused
 from abex.kernels.interfaces import bounds_checked, usable
 from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
@@ -17,6 +22,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result", covariant=True)
 
 _waiting: dict[Callable[..., Any], bool] = {}  # kernel -> whether it becomes part of its callers
+_kernels: set[Callable[..., Any]] = set()
 _registered: set[Callable[..., Any]] = set()
 _dispatches: dict[Callable[..., Any], tuple[Callable[..., Any], dict[type, Callable[..., Any]]]] = {}
 _lowerings: list[Callable[[], None]] = []  # run once, before anything is compiled
@@ -27,7 +33,13 @@ _kernels_allocate = False  # even ours, for want of vector instructions
 def kernel(function: Function) -> Function:
     """Mark ``function`` as usable inside compiled code. It stays a plain Python function."""
     _waiting[function] = True
+    _kernels.add(function)
     return function
+
+
+def is_kernel(function: Any) -> bool:
+    """Whether a function was marked as a kernel."""
+    return isinstance(function, FunctionType) and function in _kernels
 
 
 def rare_kernel(function: Function) -> Function:
@@ -37,6 +49,7 @@ def rare_kernel(function: Function) -> Function:
     part of its callers is compiled once for each of them.
     """
     _waiting[function] = False
+    _kernels.add(function)
     return function
 
 
@@ -55,7 +68,7 @@ def single_dispatch(function: Callable[Parameters, Result]) -> SingleDispatch[Pa
 
     As with `functools.singledispatch`, ``@function.register(Record)`` adds the kernel for a class, and the function itself
     serves all classes that have none. Python looks the class up at each call, compiled code when it is compiled. A kernel stands
-    in the module of its record: the cache of compiled code looks there to see whether it has changed.
+    in the module of its record, or is imported there: the cache of compiled code looks there to see whether it has changed.
 
     >>> from typing import NamedTuple
     >>> class Square(NamedTuple):
@@ -77,9 +90,10 @@ def single_dispatch(function: Callable[Parameters, Result]) -> SingleDispatch[Pa
 
     def register(record_class: type) -> Callable[[Function], Function]:
         def add(variant: Function) -> Function:
-            if variant.__module__ != record_class.__module__:
+            home = sys.modules[record_class.__module__]
+            if variant.__module__ != home.__name__ and getattr(home, variant.__name__, None) is not variant:
                 raise TypeError(
-                    f"{variant.__qualname__} must stand in the module of {record_class.__qualname__}"
+                    f"{variant.__qualname__} must stand in the module of {record_class.__qualname__}, or be imported there"
                 )
             variants[record_class] = variant
             return variant
@@ -117,10 +131,13 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
     """
 
     def decorate(function: Function) -> Function:
-        import numba
+        with collection_paused(), _lock:
+            with needed():
+                import numba
 
-        watch()
-        with _lock:
+            if numba.config.DISABLE_JIT:
+                return function  # NUMBA_DISABLE_JIT=1: a debugger is to see Python
+            watch()
             _register(kernels)
             result: Any
             counted = numba.njit(**_options([function], lean=False))
@@ -136,9 +153,15 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
 
 
 def fast(function: Function) -> Function:
-    """A kernel compiled on its own, for work outside the simulator's loop."""
-    result: Function = _alone(function)
+    """A kernel compiled on its own, for work outside the simulator's loop; as it is where there is no Numba."""
+    result: Function = _alone(current(function)) if can_compile() else function
     return result
+
+
+@cache
+def can_compile() -> bool:
+    """Whether Numba is there, which comes with the extras ``simulate`` and ``boosting``."""
+    return installed("numba")
 
 
 @cache
@@ -147,8 +170,8 @@ def _alone(function: Any) -> Any:
 
 
 def foreign(kernels: Iterable[Callable[..., Any]]) -> bool:
-    """Whether one of them belongs to another package."""
-    return any(function.__module__.split(".")[0] != NAME for function in kernels)
+    """Whether one of them, or of those they close over, belongs to another package."""
+    return any(function.__module__.split(".")[0] != NAME for function in functions_in(kernels))
 
 
 class _OtherPackages:
@@ -208,9 +231,11 @@ def _register_dispatch(
 def _kernel_options(function: Callable[..., Any], *, inline: bool) -> dict[str, Any]:
     """How a kernel is compiled inside its callers."""
     options = _options([function], lean=False)
-    if "no_cfunc_wrapper" in options:
-        options["forceinline"] = inline
     options.pop("nogil")
+    if "pipeline_class" in options:
+        from abex.kernels.linking import KernelCompiler, RareKernelCompiler
+
+        options["pipeline_class"] = KernelCompiler if inline else RareKernelCompiler
     return options
 
 
@@ -220,9 +245,11 @@ def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str
     if bounds_checked():
         options["boundscheck"] = True
     if usable("options") and not _kernels_allocate:
-        options["no_cfunc_wrapper"] = (
-            True  # nobody calls through C: the wrapper would be a second copy to compile
-        )
+        from abex.kernels.linking import ProgramCompiler
+
+        options["pipeline_class"] = ProgramCompiler
+        # nobody calls through C: the wrapper would be a second copy to compile
+        options["no_cfunc_wrapper"] = True
         if lean:
             options["_nrt"] = False
     return options
@@ -230,8 +257,7 @@ def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str
 
 def _keep(function: Any, kernels: Iterable[Callable[..., Any]], *, lean: bool) -> None:
     """Let a compiled function of this package be kept on disk."""
-    together = [function.py_func, *kernels]
-    if foreign(functions_in(together)) or not hasattr(function, "_cache"):
+    if foreign(functions_in([function.py_func, *kernels])) or not hasattr(function, "_cache"):
         return
     folder = cache_folder()
     if folder is not None:

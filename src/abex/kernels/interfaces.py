@@ -1,10 +1,10 @@
 """Which interfaces of Numba that are not public may be used.
 
-Speed comes from three of them: compiler options that are not documented (``options``: no reference counting, kernels that
-become part of their callers), calls of compiled functions by their addresses (``addresses``), and loops written as vector
-instructions (``vectors``). Each is tried on a tiny case with a known answer before it is used for the first time; the outcome is
-remembered on disk for these versions and this processor. If the answer is wrong, or this version of Numba is not one that our
-tests run on, the public way is taken, with one warning: slower, and as right.
+Speed comes from three of them: compiler options and passes that are not documented (``options``: no reference counting, kernels
+that are linked before anything is optimised, see `abex.kernels.linking`), calls of compiled functions by their addresses
+(``addresses``), and a type for vector instructions (``vectors``). Each is tried on a tiny case with a known answer before
+it is used for the first time; the outcome is remembered on disk for these versions and this processor. If the answer is wrong, or
+this version of Numba is not one that our tests run on, the public way is taken, with one warning: slower, and as right.
 
 ``ABEX_PLAIN=1`` takes the public way everywhere, ``ABEX_PLAIN=vectors,addresses`` for those named. ``ABEX_BOUNDS=1`` compiles
 everything with checks of array bounds; vector instructions have none, so it goes without them.
@@ -103,22 +103,40 @@ class _Record(NamedTuple):
 
 
 def _try_options() -> bool:
-    """A record in and out of a function without reference counting, through a kernel that becomes part of it."""
+    """A record in and out of a function without reference counting, through kernels that are linked into it."""
     import numba
     import numpy as np
     from numba.extending import register_jitable
 
-    @register_jitable(error_model="numpy", forceinline=True, no_cfunc_wrapper=True)  # type: ignore[untyped-decorator]
-    def scale(record: Any, at: int) -> None:
-        record.values[at] *= record.factor
+    from abex.kernels.linking import KernelCompiler, ProgramCompiler, RareKernelCompiler
 
-    @numba.njit(_nrt=False, nogil=True, error_model="numpy", no_cfunc_wrapper=True)  # type: ignore[untyped-decorator]
+    options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+
+    @register_jitable(**options, pipeline_class=RareKernelCompiler)  # type: ignore[untyped-decorator]
+    def item(record: Any, at: int) -> Any:
+        if at >= record.values.size:
+            raise IndexError("beyond")
+        return record.values[at]
+
+    @register_jitable(**options, pipeline_class=KernelCompiler)  # type: ignore[untyped-decorator]
+    def scale(record: Any, at: int) -> None:
+        record.values[at] = item(record, at) * record.factor
+
+    @numba.njit(**options, _nrt=False, nogil=True, pipeline_class=ProgramCompiler)  # type: ignore[untyped-decorator]
     def scaled(record: Any, at: int) -> float:
         scale(record, at)
-        return float(record.values[at] / 0.0)
+        return record.values[at] / 0.0  # type: ignore[no-any-return]
 
     record = _Record(np.arange(3.0), 2.0)
-    return bool(scaled(record, 1) == np.inf and record.values.tolist() == [0.0, 2.0, 2.0])
+    try:
+        scaled(record, 3)
+    except IndexError as error:
+        return bool(
+            str(error) == "beyond"
+            and scaled(record, 1) == np.inf
+            and record.values.tolist() == [0.0, 2.0, 2.0]
+        )
+    return False
 
 
 def _try_addresses() -> bool:
@@ -150,30 +168,30 @@ def _try_addresses() -> bool:
 
 
 def _try_vectors() -> bool:
-    """A loop over vectors, written as instructions, gives the sum that its Python does."""
+    """Arithmetic on rows of one vector, of two and of more gives what its Python does, to the last bit."""
     import numba
     import numpy as np
 
-    from abex.kernels.vector_code import VectorBuilder, lower
-    from abex.kernels.vectors import vectors
+    import abex.kernels.vector_type  # noqa: F401 - importing it tells Numba
+    from abex.kernels import vectors as v
 
-    def add(out: Any, a: Any, count: int) -> None:
-        out[:count] += a[:count]
+    def combine(out: Any, a: Any, width: Any) -> Any:
+        total = 0.0
+        for piece in range(v.pieces(width)):
+            first, second = v.load(a, 0, piece, width), v.load(a, 1, piece, width)
+            larger = v.maximum(v.absolute(first - second), v.filled(a, width, 1.5))
+            v.store(out, 1, piece, width, v.copysign(larger, first) * second + v.without(first, 3))
+            total += v.lane_sum(v.load(out, 1, piece, width))
+        return total
 
-    def emit(m: VectorBuilder) -> None:
-        with m.loop(m.index(0), m.values["count"]) as at:
-            m.add_to("out", at, m.load("a", at))
-
-    lower(add, emit, apart=True)
-
-    @numba.njit(nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-    def run(out: Any, a: Any, count: int) -> None:
-        add(out, a, count)
-
-    out, a = vectors(3, np.float32), vectors(3, np.float32)
-    a += np.arange(a.size, dtype=np.float32).reshape(a.shape)
-    run(out, a, 2)
-    return bool((out[:2] == a[:2]).all() and not out[2].any())
+    compiled = numba.njit(nogil=True, error_model="numpy")(combine)
+    for numbers, dtype in ((5, np.float32), (9, np.float64), (40, np.float32)):
+        a, ours, plain = (v.new_rows(2, numbers, dtype) for _ in range(3))
+        a[:] = np.sin(np.arange(a.size)).reshape(a.shape) * 3.0
+        width = v.width_of(numbers, dtype)
+        if compiled(ours, a, width) != combine(plain, a, width) or (ours != plain).any():
+            return False
+    return True
 
 
 TRIALS: dict[str, Callable[[], bool]] = {

@@ -44,16 +44,20 @@ class Scalars(metaclass=_WithoutDict):
         own = {name: hint for name, hint in get_type_hints(cls).items() if hint in (int, float)}
         cls.fields = own
         for place, (name, kind) in enumerate(own.items()):
-            setattr(cls, name, _cell(place, kind))
+            setattr(cls, name, number_property(place, kind))
 
     def __init__(self, **values: float) -> None:
-        self.ints = np.zeros(len(self.fields), np.int64)
-        self.floats = self.ints.view(np.float64)
-        self.address = self.ints.ctypes.data
+        self.allocate(len(self.fields))
         for name, value in values.items():
             setattr(self, name, value)
 
-    def asdict(self) -> dict[str, float]:
+    def allocate(self, words: int) -> None:
+        """Make room."""
+        self.ints = np.zeros(words, np.int64)
+        self.floats = self.ints.view(np.float64)
+        self.address = self.ints.ctypes.data
+
+    def asdict(self) -> dict[str, Any]:
         """All numbers by name."""
         return {name: getattr(self, name) for name in self.fields}
 
@@ -79,11 +83,12 @@ def _restored(cls: type[Scalars], values: dict[str, float]) -> Scalars:
     return cls(**values)
 
 
-def _cell(place: int, kind: type) -> property:
-    if kind is int:
+def number_property(place: int, kind: type) -> property:
+    """A number at a place of the memory."""
+    if kind is not float:
 
         def get(self: Scalars) -> Any:
-            return self.ints.item(place)
+            return kind(self.ints.item(place))
 
         def put(self: Scalars, value: Any) -> None:
             self.ints[place] = value

@@ -1,9 +1,26 @@
-"""Arrays of vectors: 64 bytes at a time (16 floats or 8 doubles), one instruction where the processor has it."""
+"""Vectors for kernels: 64 bytes at a time (16 floats or 8 doubles), one instruction where the processor has it.
+
+A row of an array of shape (rows, numbers), padded to whole vectors by `new_rows`, is one vector value where it is 64 or 128
+bytes long; longer rows are passed over in pieces of 64 bytes. The *width* of the rows says which, and its class is part of
+the types that code is compiled for. A loop over rows is written once, for all widths:
+
+>>> rows = new_rows(2, 10, np.float64)
+>>> rows[:, :10] = 1.5
+>>> width = width_of(10, np.float64)
+>>> for piece in range(pieces(width)):
+...     store(rows, 0, piece, width, load(rows, 0, piece, width) * load(rows, 1, piece, width))
+>>> float(rows[0, 9]), rows.shape, width
+(2.25, (2, 16), TwoVectors(pieces=1))
+
+In Python a vector is a NumPy array. In compiled code it is a value in registers (`vector_type`), so that nothing it is
+computed from can overlap with what is written; where that is not to be had, it is an array there too. Vectors are values: write
+``total = total + vector``, not ``+=``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +29,31 @@ from abex.kernels.compiling import before_compiling, let_kernels_allocate, rare_
 from abex.kernels.interfaces import usable
 
 VECTOR_BYTES = 64
+Vector = Any  # an array of numbers in Python
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_written: list[tuple[Callable[..., Any], Callable[[Any], None], bool]] = []
+OPERATIONS: list[Callable[..., Any]] = []
+
+
+class OneVector(NamedTuple):
+    """Rows of one vector."""
+
+    pieces: int = 1
+
+
+class TwoVectors(NamedTuple):
+    """Rows of two vectors, which are computed with together."""
+
+    pieces: int = 1
+
+
+class ManyVectors(NamedTuple):
+    """Rows of more, one vector a piece."""
+
+    pieces: int
+
+
+Width = OneVector | TwoVectors | ManyVectors
 
 
 def lanes_of(dtype: Any) -> int:
@@ -22,38 +61,104 @@ def lanes_of(dtype: Any) -> int:
     return VECTOR_BYTES // int(np.dtype(dtype).itemsize)
 
 
-def vectors(count: int, dtype: Any) -> NDArray[Any]:
-    """Zeros of shape (count, lanes), aligned to the vector size."""
+def width_of(numbers: int, dtype: Any) -> Width:
+    """The width of rows that hold so many numbers."""
+    count = -(-numbers // lanes_of(dtype))
+    return OneVector() if count <= 1 else TwoVectors() if count == 2 else ManyVectors(count)
+
+
+def new_rows(count: int, numbers: int, dtype: Any) -> NDArray[Any]:
+    """Zeros: ``count`` rows of so many numbers, padded to whole vectors and aligned to their size."""
     lanes = lanes_of(dtype)
-    raw = np.zeros((count + 1) * lanes, dtype=dtype)
+    padded = max(1, -(-numbers // lanes)) * lanes
+    raw = np.zeros(count * padded + lanes, dtype=dtype)
     skip = (-raw.ctypes.data % VECTOR_BYTES) // raw.itemsize
-    return raw[skip : skip + count * lanes].reshape(count, lanes)
+    return raw[skip : skip + count * padded].reshape(count, padded)
 
 
-def vectorised(emit: Callable[[Any], None], *, apart: bool = False) -> Callable[[Function], Function]:
-    """Compile a function as ``emit`` writes it with a `vector_code.VectorBuilder`, with the same results to the last bit.
+def operation(function: Function) -> Function:
+    """An operation on vectors: Python runs it as it stands, compiled code as `vector_type` has it."""
+    OPERATIONS.append(function)
+    return function
 
-    Python runs the function as it stands; so does compiled code where vector instructions are not to be had.
+
+@operation
+def stand_apart() -> None:
+    """Within a rare kernel: it is not made part of its callers. A loop inside a long function has no registers left."""
+
+
+@operation
+def pieces(width: Width) -> int:
+    """How many pieces a row is passed over in."""
+    return width.pieces
+
+
+@operation
+def load(rows: NDArray[Any], row: int, piece: int, width: Width) -> Vector:
+    """A piece of a row."""
+    size = rows.shape[1] // width.pieces
+    return rows[row, piece * size : (piece + 1) * size].copy()
+
+
+@operation
+def store(rows: NDArray[Any], row: int, piece: int, width: Width, vector: Vector) -> None:
+    """Set a piece of a row."""
+    size = rows.shape[1] // width.pieces
+    rows[row, piece * size : (piece + 1) * size] = vector
+
+
+@operation
+def filled(rows: NDArray[Any], width: Width, number: float) -> Vector:
+    """A piece of equal numbers, of the type that the rows have."""
+    return np.full(rows.shape[1] // width.pieces, number, rows.dtype)
+
+
+@operation
+def absolute(vector: Vector) -> Vector:
+    """Absolute values."""
+    return np.abs(vector)
+
+
+@operation
+def maximum(a: Vector, b: Vector) -> Vector:
+    """The larger numbers of two vectors."""
+    return np.maximum(a, b)
+
+
+@operation
+def copysign(sizes: Vector, signs: Vector) -> Vector:
+    """The sizes of one vector with the signs of another."""
+    return np.copysign(sizes, signs)
+
+
+@operation
+def without(vector: Vector, lane: int) -> Vector:
+    """The vector with a zero for number ``lane``, if it has one."""
+    result = vector.copy()
+    if 0 <= lane < result.size:
+        result[lane] = 0.0
+    return result
+
+
+@operation
+def lane_sum(vector: Vector) -> Any:
+    """The sum of all numbers, by halves: in the same order on every machine.
+
+    >>> float(lane_sum(np.arange(16.0)))
+    120.0
     """
-
-    def decorate(function: Function) -> Function:
-        if not _written:
-            before_compiling(_register)
-        _written.append((function, emit, apart))
-        return function
-
-    return decorate
+    size = vector.size
+    while size > 1:
+        size //= 2
+        vector = vector[:size] + vector[size : 2 * size]
+    return vector[0]
 
 
-def _register() -> None:
-    instructions = usable("vectors")
-    if not instructions:
+@before_compiling
+def _register_operations() -> None:
+    if usable("vectors"):
+        import abex.kernels.vector_type  # noqa: F401 - importing it tells Numba
+    else:
         let_kernels_allocate()
-    for function, emit, apart in _written:
-        if instructions:
-            from abex.kernels.vector_code import lower
-
-            lower(function, emit, apart=apart)
-        else:
+        for function in OPERATIONS:
             rare_kernel(function)
-    _written.clear()
