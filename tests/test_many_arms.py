@@ -19,22 +19,25 @@ from abex import (
     BoltzmannGumbel,
     Exp3,
     Exp3IX,
+    KLUCBPlusPlus,
     Player,
     Thompson,
     simulate,
 )
 from abex.kernels import compiled
+from abex.players.running_policy import compiled_kernels
 from abex.policies.base import Setting
-from abex.policies.player import compiled_kernels
 from abex.randomness import stream
 from abex.samplers import changed, crossover, draw
+from abex.samplers.bounded_scan import mass_of, new_bounded_scan, sound_scan
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
+from abex.samplers.softmax import SoftmaxScan
 from abex.samplers.sum_tree import even_tree, find_leaf, set_leaf
 from abex.simulation import as_checkpoints, play_replication
 from abex.testing import policy_checks
 from tests.naive.many_arms import boltzmann_law, index_from_history
 
-INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), MOSS(), AnytimeMOSS()]
+INDEXED = [UCB1(), UCB1(scale=0.5), UCBV(), KLUCB(), KLUCB(c=3.0), KLUCBPlusPlus(), MOSS(), AnytimeMOSS()]
 NOISY = [
     BoltzmannGumbel(),
     Thompson(),
@@ -94,9 +97,14 @@ def learn(buckets, values, arm, value):
     changed(buckets, values, arm)
 
 
-def filed(values, observed, initial=0.0):
+def bounded(observations, initial):
+    """Bounds for few arms, made as those for many are."""
+    return new_bounded_scan(observations.size)
+
+
+def filed(values, observed, initial=0.0, new=new_buckets):
     """Levels of arms with these values, observed one after the other."""
-    buckets = new_buckets(np.zeros(len(values)), initial)
+    buckets = new(np.zeros(len(values)), initial)
     current = np.full(len(values), initial)
     for arm in np.flatnonzero(observed):
         learn(buckets, current, arm, values[arm])
@@ -175,6 +183,86 @@ def test_levels_stay_exact_while_values_and_rates_move(seed):
         assert_sound(buckets, values)
 
 
+# -- bounded scan: the same draws of few arms ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.7, 30.0, 3e3, 1e8])
+@pytest.mark.parametrize("state", STATES)
+def test_draws_from_bounds_have_the_boltzmann_law(state, rate):
+    rng = stream(31, state, str(rate))
+    values = STATES[state](rng)[-12:]
+    scan, current = filed(values, np.ones(values.size, bool), new=bounded)
+    assert_law(scan, current, rate, rng)
+
+
+def test_bounds_let_arms_at_infinity_come_first():
+    rng = stream(32, "first")
+    scan, values = filed(rng.random(12), np.arange(12) < 8, math.inf, new=bounded)
+    assert {draw(scan, values, 3.0, rng) for _ in range(200)} == set(range(8, 12))
+    for arm in range(8, 12):
+        learn(scan, values, arm, 0.5)
+    assert_law(scan, values, 3.0, rng)
+    learn(scan, values, 2, math.inf)  # all that was known of it is forgotten
+    assert {draw(scan, values, 3.0, rng) for _ in range(20)} == {2}
+    assert {draw(scan, values, 0.0, rng) for _ in range(20)} == {2}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_stay_exact_while_values_and_rates_move(seed):
+    """As for buckets; and no weight exceeds its mass, whose sum is the total, bit for bit."""
+    rng = stream(33, seed)
+    n = 12
+    scan, values = filed(rng.random(n), rng.random(n) < 0.7, 0.3, new=bounded)
+    rate = 1.0
+    for step in range(120):
+        for _ in range(int(rng.integers(1, 40))):
+            arm = int(rng.integers(n))
+            value = rng.random() if rng.random() < 0.3 else values[arm] + 0.02 * rng.standard_normal()
+            learn(scan, values, arm, float(np.clip(value, 0.0, 1.0)))
+        rate *= float(rng.choice([1.0, 1.0, 1.01, 1.1, 3.0, 100.0, 0.02, 1.0 / 3.0]))
+        rate = min(max(rate, 1e-3), 1e7)
+        if step % 10 == 0:
+            assert_law(scan, values, rate, rng, draws=40_000)
+        else:
+            draw(scan, values, rate, rng)
+        grid = scan.grid
+        assert grid.low <= rate <= grid.high
+        assert (values <= scan.reach).all()
+        assert (scan.mass > grid.one * np.exp(rate * (values - grid.zero))).all()
+        assert scan.mass.tolist() == [mass_of(scan, reach) for reach in scan.reach]
+        assert grid.total == scan.mass.sum() < 2**53
+        assert sound_scan(scan, values) is scan
+
+
+def test_bounds_that_are_loose_change_no_law():
+    """Scores that have moved under their bounds, at another rate of the window: trials must be refused at times."""
+    rng = stream(35, "loose")
+    scan, values = filed(0.2 * rng.random(8), np.ones(8, bool), new=bounded)
+    draw(scan, values, 5.0, rng)
+    reach = scan.reach.copy()
+    for arm in range(8):
+        learn(scan, values, arm, float(values[arm] + (0.49 if arm % 2 else -0.49) * scan.grid.width))
+    assert np.array_equal(scan.reach, reach)
+    assert_law(scan, values, 5.15, rng)
+    assert np.array_equal(scan.reach, reach)
+
+
+@pytest.mark.parametrize("change", ["low", "high", "zero", "one", "total", "width", "leader", "reach"])
+def test_bounds_that_do_not_hold_are_made_anew(change):
+    rng = stream(34, change)
+    values = rng.random(12)
+    scan, values = filed(values, np.ones(12, bool), new=bounded)
+    draw(scan, values, 5.0, rng)
+    assert sound_scan(scan, values) is scan
+    if change == "reach":
+        scan.reach[3] = values[3] - 1e-9
+    elif change == "leader":
+        scan.grid.leader = 12
+    else:
+        setattr(scan.grid, change, getattr(scan.grid, change) * 1.5 + 1.0)
+    assert sound_scan(scan, values) is not scan
+
+
 @pytest.mark.parametrize("rate", [40.0, 300.0, 1e5])
 def test_arms_far_above_the_levels_wait_in_the_first_one(rate):
     """Among many arms they are not filed anew for an arm that rises soon after, and the law is exact all the same."""
@@ -241,7 +329,7 @@ def assert_sound(buckets, values):
 def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, continuous, always_many):
     horizon = 1500
     setting, rng = Setting(n_arms, horizon), stream(8, str(policy))
-    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    state, (select, update) = policy.start(setting), policy.kernels()
     history = [[] for _ in range(n_arms)]
     for t in range(1, horizon + 1):
         arm = select(state, t, rng)
@@ -262,7 +350,7 @@ def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, contin
 
 def test_the_tournament_breaks_ties_uniformly(always_many):
     policy, setting, rng = UCB1(), Setting(11), stream(9, "ties")
-    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    state, (select, update) = policy.start(setting), policy.kernels()
     for arm in range(11):
         update(state, arm + 1, arm, arm, float(arm % 2), rng)  # five arms that paid, six that did not
     counts = np.bincount([select(state, 12, rng) for _ in range(5000)], minlength=11)
@@ -291,10 +379,14 @@ def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, 
         rewards[20:, 0] = 0.0
         rewards[20:, 1:3] = 1.0
     counts = []
-    for crossing in (0, 10**9):
+    ways = [(0, 0), (10**9, 10**9)]  # buckets, all arms
+    if isinstance(policy, BoltzmannGumbel):
+        ways.append((0, 10**9))  # bounds of each arm
+    for crossing, few in ways:
         set_crossover(monkeypatch, crossing)
+        monkeypatch.setattr(crossover, "SOFTMAX", few)
         setting = Setting(n_arms)
-        kernels, state = compiled_kernels(policy.kernels(setting)), policy.start(setting)
+        kernels, state = compiled_kernels(policy.kernels()), policy.start(setting)
         for row in rewards:
             for arm in range(n_arms):
                 kernels.update(state, 1, arm, arm, row[arm], rng)
@@ -327,12 +419,19 @@ def test_regret_has_the_distribution_of_the_plain_loop(policy, monkeypatch):
     """Two samples of 2000 independent runs, Kolmogorov and Smirnov, level 1e-4."""
     environment = Bernoulli(np.linspace(0.1, 0.9, 12))
     options = {"horizon": 300, "replications": 2000, "progress": False}
-    set_crossover(monkeypatch, 0)
-    many = simulate(policy, environment, seed=1, **options).regret[0]
     set_crossover(monkeypatch, 10**9)
+    if isinstance(policy, (ABE, Boltzmann)):  # they bound the weights of few arms, too
+        for module in ("abe", "boltzmann"):
+            monkeypatch.setattr(
+                f"abex.policies.{module}.new_softmax", lambda seen, initial: SoftmaxScan(np.zeros(seen.size))
+            )
     plain = simulate(policy, environment, seed=2, **options).regret[0]
-    for checkpoint in (20, 60, -1):
-        assert ks_2samp(many[:, checkpoint], plain[:, checkpoint]).pvalue > 1e-4
+    monkeypatch.undo()
+    for crossing in (0, 32):
+        set_crossover(monkeypatch, crossing)
+        found = simulate(policy, environment, seed=1, **options).regret[0]
+        for checkpoint in (20, 60, -1):
+            assert ks_2samp(found[:, checkpoint], plain[:, checkpoint]).pvalue > 1e-4
 
 
 # -- robust --------------------------------------------------------------------------------------------
@@ -341,7 +440,7 @@ def test_regret_has_the_distribution_of_the_plain_loop(policy, monkeypatch):
 def test_a_jump_in_time_changes_nothing_but_the_rate():
     policy, n = Boltzmann(eta=1.0), 40
     state, rng = policy.start(Setting(n)), stream(5, "jump")
-    select, update = policy.kernels(Setting(n))
+    select, update = policy.kernels()
     for t in [*range(1, 200), 10**12, 10**6, 10**15]:
         arm = select(state, t, rng)
         update(state, t, arm, arm, float(rng.random() < 0.5), rng)
@@ -363,8 +462,8 @@ def test_nothing_drifts_in_millions_of_steps():
     assert np.array_equal(
         buckets.mass, np.where(buckets.arms > 0, np.floor(counts * buckets.upper) + 1.0, 0.0)
     )
-    assert state.pulls.sum() == steps
-    rewards = state.pulls * state.means
+    assert state.observations.sum() == steps
+    rewards = state.observations * state.means
     assert np.abs(rewards - rewards.round()).max() < 1e-6
     assert_law(buckets, state.means, 0.1 * math.sqrt(steps), stream(6, "long"))
 
@@ -397,7 +496,6 @@ def leaves(record):
 def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, always_many):
     """Rewards that differ by far let log-weights grow beyond every double: the tree stays the softmax of the scores."""
     n_arms = 13
-    setting = Setting(n_arms, 100_000)
     curves = play_replication(
         policy, Bernoulli([0.5] + [0.0] * (n_arms - 1)), None, as_checkpoints(1, 60_000), 3, 0
     )
@@ -405,14 +503,14 @@ def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, al
     moved = state.sampler.clock.reference
     assert moved > 100.0, "the run was meant to be long enough to move the reference"
     law = np.zeros(n_arms)
-    type(policy).probabilities(state, 60_001, law)
+    policy.probabilities(state, 60_001, law)
     size = state.sampler.tree.size // 2
     leaves = state.sampler.tree[size : size + n_arms] / state.sampler.tree[1]
     mixing = getattr(state, "mixing", 0.0)
     np.testing.assert_allclose((1 - mixing) * leaves + mixing / n_arms, law, rtol=1e-9, atol=1e-300)
     for node in range(1, size):
         assert state.sampler.tree[node] == state.sampler.tree[2 * node] + state.sampler.tree[2 * node + 1]
-    assert policy.kernels(setting).select(state, 60_001, stream(0, "x")) in range(n_arms)
+    assert policy.kernels().select(state, 60_001, stream(0, "x")) in range(n_arms)
 
 
 def test_a_walk_down_the_tree_meets_no_arm_without_weight():
@@ -429,18 +527,18 @@ def test_a_walk_down_the_tree_meets_no_arm_without_weight():
 @pytest.mark.parametrize("policy", INDEXED, ids=str)
 def test_the_last_arm_keeps_what_was_observed(policy, always_many):
     setting, rng = Setting(2, 100), stream(3, "last")
-    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    state, (select, update) = policy.start(setting), policy.kernels()
     for t in range(1, 19):
         update(state, t, t % 2, t % 2, float(t % 2), rng)
     alone = policy.with_arms(state, Setting(1, 100), np.array([1]))
-    assert alone.pulls.tolist() == [9.0]
+    assert alone.observations.tolist() == [9.0]
     assert alone.means.tolist() == [1.0]
     assert select(alone, 19, rng) == 0
 
 
 def test_arms_of_hardly_different_spread_are_told_apart(always_many):
     policy, setting, rng = UCBV(), Setting(2), stream(4, "spread")
-    state, (select, update) = policy.start(setting), policy.kernels(setting)
+    state, (select, update) = policy.start(setting), policy.kernels()
     for t, (arm, reward) in enumerate([(0, 0.5), (0, 0.5), (1, 0.5 - 0.99e-6), (1, 0.5 + 0.99e-6)], 1):
         update(state, t, arm, arm, reward, rng)
     select(state, 1, rng)

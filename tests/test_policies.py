@@ -12,7 +12,8 @@ from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
 from abex.divergence import kl_upper_bound
 from abex.policies import known_policies
 from abex.policies.base import Setting
-from abex.policies.exp3 import loss_chances
+from abex.policies.exp3 import loss_probabilities
+from abex.policies.forgetting import Forgetting
 from abex.randomness import stream
 from abex.samplers.indices import IndexScan
 from abex.samplers.softmax import pick, softmax_weights
@@ -24,16 +25,16 @@ PLAIN = [
     for cls in known_policies().values()
     if cls.__module__.startswith("abex.")
     for example in cls.examples()
-    if not example.needs_graph
+    if not example.needs_graph and not isinstance(example, Forgetting)  # tests/test_forgetting.py
 ]
-SAMPLED = ("BoltzmannGumbel", "TSU", "Thompson")  # tests/test_laws.py counts their draws
+SAMPLED = ("BoltzmannGumbel", "EpsilonThompson", "TSU", "Thompson")  # tests/test_laws.py counts their draws
 HORIZON = 200
 
 
 def play(policy, n_arms, steps, seed):
     """Yield (state, history, t) before each step of an interpreted run with some side observations."""
     setting = Setting(n_arms, HORIZON)
-    select, update = policy.kernels(setting)
+    select, update = policy.kernels()
     state, rng, chance = policy.start(setting), stream(seed, "policy"), stream(seed, "rewards")
     history = []
     for t in range(1, steps + 1):
@@ -54,13 +55,11 @@ def test_the_law_of_every_step_is_the_formula_applied_to_the_whole_history(polic
     for n_arms, seed in ((2, 1), (4, 2)):
         for state, history, t in play(policy, n_arms, 45, seed):
             expected = law(policy, history, n_arms, HORIZON)
-            if type(policy).probabilities is not None:
-                out = np.zeros(n_arms)
-                type(policy).probabilities(state, t, out)
-                np.testing.assert_allclose(out, expected, atol=2e-9, err_msg=f"step {t}")
-            else:
-                chosen = policy.kernels(Setting(n_arms)).select(state, t, rng)
-                assert expected[chosen] > 0.0, (t, history, expected)
+            out = np.zeros(n_arms)
+            policy.probabilities(state, t, out)
+            np.testing.assert_allclose(out, expected, atol=2e-9, err_msg=f"step {t}")
+            chosen = policy.kernels().select(state, t, rng)
+            assert expected[chosen] > 0.0, (t, history, expected)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +115,11 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
     for _ in range(200):
         n = int(rng.integers(2, 12))
         state = policy.start(Setting(n))._replace(sampler=IndexScan(np.zeros(n)))
-        state.pulls[:] = rng.integers(1, 60, n)
-        state.means[:] = np.round(rng.random(n) * state.pulls) / state.pulls
+        state.observations[:] = rng.integers(1, 60, n)
+        state.means[:] = np.round(rng.random(n) * state.observations) / state.observations
         t = int(rng.integers(3, 10_000))
         level = math.log(t) + 3.0 * math.log(math.log(t))
-        bounds = [kl_upper_bound(m, level / p) for m, p in zip(state.means, state.pulls, strict=True)]
+        bounds = [kl_upper_bound(m, level / p) for m, p in zip(state.means, state.observations, strict=True)]
         assert bounds[KLUCB.select(state, t, rng)] >= max(bounds) - 1e-12
 
 
@@ -133,7 +132,7 @@ def test_softmax_never_overflows(values, rate):
     assert np.isfinite(out).all()
     assert 1.0 <= total <= values.size
     assert 0 <= pick(out, total, stream(0, "pick")) < values.size
-    loss_chances(values, rate, out)
+    loss_probabilities(values, rate, out)
     assert abs(out.sum() - 1.0) < 1e-9
 
 
@@ -215,7 +214,7 @@ def test_abe_finds_its_exploration_sequence_without_the_graph():
         ("Tompson", "did you mean 'Thompson'"),
         ("ABE(etta=1)", "did you mean 'eta'"),
         ("ABE(eta=__import__('os'))", "cannot read the policy"),
-        ("ABE(1.0)", "cannot read the policy"),
+        ("ABE(1.0, eta=2.0)", "parameter .eta. twice"),
         ("ABE(eta=1", "cannot read the policy"),
         ("ABE(eta='x')", "eta must be a finite number"),
         ("ABE(eta=nan)", "cannot read the policy"),
@@ -244,8 +243,8 @@ def test_the_remembered_leader_is_the_leader(policy):
     n_arms = 40  # more than are simply looked at
     for state, history, t in play(policy, n_arms, 300, 8):
         leaders = LAWS["FollowTheLeader"](policy, history, n_arms, HORIZON) > 0
-        if state.lead[0] >= 0:
-            assert leaders.nonzero()[0].tolist() == [state.lead[0]], t
+        if state.leader.arm >= 0:
+            assert leaders.nonzero()[0].tolist() == [state.leader.arm], t
     assert t == 300
 
 

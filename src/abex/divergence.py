@@ -70,3 +70,36 @@ def kl_upper_bound(mean: float, level: float) -> float:
         if step * rest < 1e-13:  # the change of q
             break
     return max(mean, -math.expm1(-s))
+
+
+@kernel
+def two_moment_divergence(mean: float, variance: float, goal: float, highest: float) -> float:
+    r"""Least divergence of a distribution with this mean and variance on :math:`(-\infty,b]` from any with mean ``goal``.
+
+    With :math:`r=b-m` and :math:`p=\frac v{v+r^2}` it is :math:`\mathrm{kl}(p,q)` for
+    :math:`1-q=\frac{(b-\mu)r}{v+r^2}`, attained by two points of which one is b (Honda and Takemura 2012, Theorem 3).
+    It is the same in any unit, falls with b, grows with the goal, and is :math:`\mathrm{kl}(m,\mu)` for Bernoulli
+    distributions and :math:`b=1`. Computed as :math:`-(1-p)\ln(1-\frac gr)-p\ln(1+\frac{rg}v)` with the gap
+    :math:`g=\mu-m`.
+
+    >>> two_moment_divergence(0.5, 0.25, 0.75, 1.0) - bernoulli_kl(0.5, 0.75)
+    0.0...
+    >>> two_moment_divergence(0.5e-3, 0.25e-6, 0.75e-3, 1e-3) - bernoulli_kl(0.5, 0.75)
+    0.0...
+    >>> two_moment_divergence(0.5, 0.25, 1.0, 1.0)
+    inf
+    """
+    gap = goal - mean
+    if gap <= 0.0:
+        return 0.0
+    if goal >= highest:
+        return math.inf
+    room = highest - mean
+    if gap >= room:  # by rounding
+        return math.inf
+    total = variance + room * room
+    result = -(room * room / total) * math.log1p(-gap / room)
+    ratio = math.inf if variance <= 0.0 else room * gap / variance
+    if ratio < math.inf:  # a variance that tiny has no weight
+        result -= (variance / total) * math.log1p(ratio)
+    return max(result, 0.0)

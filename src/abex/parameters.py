@@ -16,6 +16,7 @@ from abex.errors import one_of, real_number, true_or_false, whole_number
 
 TINY, HUGE = 1e-100, 1e100  # squares and ratios of numbers between them are numbers
 MOST_STEPS = 2**62  # beyond every horizon, within 64 bits
+MOST_ARMS = 2**31 - 1  # arms are stored in 32 bits
 EXACT = 2**53  # whole numbers below have an exact float
 KEY = "abex parameter"  # in the metadata of a dataclass field
 
@@ -55,7 +56,7 @@ class Range:
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of a few words, or True or False where there are none."""
 
     words: tuple[str, ...] = ()
@@ -84,19 +85,19 @@ def whole(default: Any = dataclasses.MISSING, *, least: int, most: int, or_none:
 
 def choice(default: str, words: Iterable[str]) -> Any:
     """A field for one of ``words``."""
-    return _field(default, Choice(tuple(words)))
+    return _field(default, OneOf(tuple(words)))
 
 
 def truth(default: bool) -> Any:
     """A field for True or False."""
-    return _field(default, Choice())
+    return _field(default, OneOf())
 
 
-def _field(default: Any, allowed: Range | Choice) -> Any:
+def _field(default: Any, allowed: Range | OneOf) -> Any:
     return dataclasses.field(default=default, metadata={KEY: allowed})
 
 
-def declared(kind: Any) -> dict[str, Range | Choice]:
+def declared(kind: Any) -> dict[str, Range | OneOf]:
     """What the parameters of a dataclass may be, by name; parameters that declare nothing are left out."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {field.name: field.metadata[KEY] for field in fields if KEY in field.metadata}

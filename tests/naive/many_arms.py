@@ -38,6 +38,9 @@ def index_from_history(policy, rewards, t, n_arms, horizon):
     if name == "KLUCB":
         level = math.log(t) + (policy.c * math.log(math.log(t)) if t >= 3 else 0.0)
         return kl_index(mean, max(level, 0.0) / n)
+    if name == "KLUCBPlusPlus":
+        fair = horizon / (n_arms * n)
+        return kl_index(mean, max(math.log(fair * (1 + max(math.log(fair), 0.0) ** 2)), 0.0) / n)
     if name == "MOSS":
         return mean + math.sqrt(max(math.log(horizon / (n_arms * n)), 0.0) / n)
     return mean + math.sqrt((1 + policy.a) / 2 * max(math.log(t / (n_arms * n)), 0.0) / n)

@@ -68,6 +68,36 @@ def anytime_moss(policy, x, t, n, horizon):
     return x.mean() + math.sqrt((1 + policy.a) / 2 * max(math.log(t / (n * len(x))), 0) / len(x))
 
 
+def kl_bound_plus(policy, x, t, n, horizon):
+    fair = (policy.horizon or horizon) / (n * len(x))
+    log = max(math.log(fair), 0.0)
+    level = max(math.log(fair * (1 + log**2)), 0.0) / len(x)
+    low, high = x.mean(), 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if kl(x.mean(), middle) <= level else (low, middle)
+    return low
+
+
+def imed(policy, history, n, horizon):
+    seen = [observed(history, k) for k in range(n)]
+    if not all(seen):
+        return share([0.0 if x else 1.0 for x in seen])
+    top = max(np.mean(x) for x in seen)
+    return share([-len(x) * kl(np.mean(x), top) - math.log(len(x)) for x in seen])
+
+
+def maillard(divergence):
+    def law(policy, history, n, horizon):
+        seen = [observed(history, k) for k in range(n)]
+        if not all(seen):
+            return share([0.0 if x else 1.0 for x in seen])
+        top = max(np.mean(x) for x in seen)
+        return softmax([-len(x) * divergence(policy, np.mean(x), top) for x in seen])
+
+    return law
+
+
 def means_or(history, n, initial):
     seen = [observed(history, k) for k in range(n)]
     return np.array([np.mean(x) if x else (math.inf if initial is None else initial) for x in seen])
@@ -263,7 +293,36 @@ def tsallis_learn(policy, state, chances, t, n, horizon, arm, x, extra):
     return state + (np.arange(n) == arm) * (loss - base) / chances + base
 
 
+def shared_rates(policy, n, horizon):
+    """Share of exploration, share of all weight, length of a batch."""
+    if type(policy).__name__ == "Exp3S":
+        hardness = (policy.changes + 1) * math.log(n * horizon) + math.e
+        gamma = policy.gamma or min(1.0, math.sqrt(n * hardness / ((math.e - 1) * horizon)))
+        return gamma, math.e * (1 / horizon if policy.alpha is None else policy.alpha), horizon
+    cost = n * math.log(n)
+    length = policy.batch or math.ceil(cost ** (1 / 3) * (horizon / policy.variation) ** (2 / 3))
+    return policy.gamma or min(1.0, math.sqrt(cost / ((math.e - 1) * length))), 0.0, length
+
+
+def shared_rule(policy, state, t, n, horizon, extra):
+    gamma, _, length = shared_rates(policy, n, horizon)
+    if (t - 1) % length == 0:
+        state[:] = 0.0  # logarithms of weights
+    weights = np.exp(state - state.max())
+    return (1 - gamma) * weights / weights.sum() + gamma / n
+
+
+def shared_learn(policy, state, chances, t, n, horizon, arm, x, extra):
+    gamma, share, _ = shared_rates(policy, n, horizon)
+    weights = np.exp(state - state.max())
+    total = weights.sum()
+    weights[arm] *= math.exp(gamma * x / (n * chances[arm]))
+    return np.log(weights + share * total / n)
+
+
 LEARN = {
+    "Exp3S": shared_learn,
+    "Rexp3": shared_learn,
     "Exp3": exp3_learn,
     "Exp3P": exp3p_learn,
     "Exp3PBubeck": bubeck_learn,
@@ -292,6 +351,96 @@ def elimination(policy, history, n, horizon):
             left = math.ceil(2 * level * 4 ** (phase + 1))
         unseen = set(active)
     return np.array([(k in unseen) / len(unseen) for k in range(n)])
+
+
+# -- Boltzmann exploration by evidence ------------------------------------------------------------------------
+
+
+def two_moments(mean, variance, goal, highest):
+    if goal <= mean:
+        return 0.0
+    if goal >= highest:
+        return math.inf
+    room = highest - mean
+    p = variance / (variance + room**2)
+    return kl(p, 1 - (highest - goal) * room / (variance + room**2))
+
+
+def evidence_statistics(policy, history, n):
+    """Rewards that count of each arm as (number, mean, variance), the range seen, and how often a change was found."""
+    number, mean, square = np.zeros(n), np.zeros(n), np.zeros(n)  # of each arm; the mean of squares
+    blocks, watched, changes, everything = [], None, 0, []
+    for _, rewards in history:
+        for k, x in rewards.items():
+            everything.append(x)
+            before = number[k], number[k] * mean[k], number[k] * square[k]
+            number[k] += 1
+            mean[k] += (x - mean[k]) / number[k]
+            square[k] += (x * x - square[k]) / number[k]
+            if watched is None or (k != watched and number[k] > number[watched]):
+                watched, blocks = k, [list(before)] if before[0] else []
+            if not policy.forget or k != watched:
+                continue
+            blocks.append([1, x, x * x])
+            sizes = [block[0] for block in blocks]
+            while True:
+                three = [i for i in range(len(sizes) - 2) if sizes[i] == sizes[i + 1] == sizes[i + 2]]
+                if not three:
+                    break
+                blocks[three[-1] : three[-1] + 2] = [list(np.add(blocks[three[-1]], blocks[three[-1] + 1]))]
+                sizes = [block[0] for block in blocks]
+            total, low, high = np.sum(blocks, axis=0), min(everything), max(everything)
+            if high == low or (total[0] > 32 and total[0] % 8):
+                continue
+            parts = {
+                i: [np.sum(blocks[:i], axis=0), np.sum(blocks[i:], axis=0)] for i in range(1, len(blocks))
+            }
+            whole = (total[1] / total[0] - low) / (high - low)
+            if not 1e-9 < whole < 1 - 1e-9:
+                continue
+            found = {
+                i: sum(n * kl(np.clip((paid / n - low) / (high - low), 0, 1), whole) for n, paid, _ in pair)
+                for i, pair in parts.items()
+            }
+            best = max(found, key=found.get, default=None)
+            if best is not None and found[best] > 4 + 1.5 * math.log(total[0]):
+                changes += 1
+                blocks = blocks[best:]
+                number = np.minimum(number, 4)
+                number[k], *sums = np.sum(blocks, axis=0)
+                mean[k], square[k] = np.array(sums) / number[k]
+    return number, mean, np.maximum(square - mean**2, 0.0), (min(everything), max(everything)), changes
+
+
+def evidence(policy, history, n, horizon, shows=None):
+    caution = min(1.0, policy.safety / math.sqrt(len(history) + 1))
+    number, mean, lead, highest = np.zeros(n), np.zeros(n), None, 1.0
+    if history:
+        number, mean, variance, (_, highest), _ = evidence_statistics(policy, history, n)
+        lead = min(np.flatnonzero(number), key=lambda k: (-round(mean[k], 13), number[k], k))
+    law = np.zeros(n)
+    for cautious, share_of in ((True, caution), (False, 1 - caution)):
+        weights = np.ones(n)
+        for k in np.flatnonzero(number):
+            x = number[k] * two_moments(mean[k], variance[k], mean[lead], 1.0 if cautious else highest)
+            weights[k] = math.erfc(math.sqrt(x))
+        if lead is not None:
+            weights[lead] = n - np.delete(weights, lead).sum()
+        for k in range(n):
+            play = k
+            if shows is not None and policy.aim and k != lead:
+                play = best_observer(mean, shows(len(history) + 1), weights, lead, k)
+            law[play] += share_of * weights[k] / n
+    return law
+
+
+def best_observer(mean, graph, weights, lead, k):
+    who = [i for i in range(len(mean)) if graph[i, k] and i != k] + [k]
+    if lead in who:
+        return lead
+    loss = np.ones(len(mean)) if lead is None else mean[lead] - mean
+    worth = np.where(np.arange(len(mean)) == lead, 0.0, weights) if lead is not None else weights
+    return min(who, key=lambda i: loss[i] / max(graph[i] @ worth, 1e-300))
 
 
 # -- draws whose winner plays: an integral over the winner's draw ------------------------------------------
@@ -324,6 +473,39 @@ def ts_u(policy, history, n, horizon):
     return epsilon / n + (1 - epsilon) * thompson(policy, history, n, horizon)
 
 
+def epsilon_thompson(policy, history, n, horizon):
+    """Over the sets of arms that have a draw: the others stand at their means, of which the best is a floor."""
+    seen = [observed(history, k) for k in range(n)]
+    if not all(seen):
+        return share([0.0 if x else 1.0 for x in seen])
+    epsilon = 1 / n if policy.epsilon is None else policy.epsilon
+    means, law = np.array([np.mean(x) for x in seen]), np.zeros(n)
+    a, b = 1 + means * [len(x) for x in seen], 1 + (1 - means) * [len(x) for x in seen]
+    for drawn in range(2**n):
+        sampled = np.array([drawn >> k & 1 for k in range(n)], bool)
+        chance = np.prod(np.where(sampled, epsilon, 1 - epsilon))
+        if sampled.all():
+            law += chance * best_of_betas(a, b)
+            continue
+        floor = means[~sampled].max()
+        stays = np.prod(betainc(a[sampled], b[sampled], floor))
+        law[~sampled] += chance * stays * share(means[~sampled])
+        if floor == 1.0:
+            continue
+        u = (np.arange(3000) + 0.5) / 3000
+        x = floor + (1 - floor) * u**2 * (3 - 2 * u)
+        below = betainc(a[:, None], b[:, None], x)
+        wins = np.zeros(n)
+        for k in np.flatnonzero(sampled):
+            logs = (a[k] - 1) * np.log(x) + (b[k] - 1) * np.log1p(-x) - betaln(a[k], b[k])
+            others = [below[j] for j in np.flatnonzero(sampled) if j != k]
+            density = np.exp(logs) * (1 - floor) * 6 * u * (1 - u) / 3000
+            wins[k] = (density * np.prod(others, axis=0)).sum()
+        law += chance * wins
+    assert abs(law.sum() - 1) < 1e-3
+    return law / law.sum()
+
+
 def gumbel(policy, history, n, horizon):
     """Boltzmann-Gumbel: over the noise of the winner, or over the one noise of all, whose sign moves fresh arms."""
     seen = [observed(history, k) for k in range(n)]
@@ -349,8 +531,12 @@ LAWS = {
     "BoltzmannGumbel": gumbel,
     "DecayingEpsilonGreedy": decaying,
     "EpsilonGreedy": epsilon,
+    "EpsilonThompson": epsilon_thompson,
+    "Evidence": evidence,
     "Exp3": weights(exp3_rule),
     "Exp3IX": weights(ix_rule),
+    "Exp3S": weights(shared_rule),
+    "Rexp3": weights(shared_rule),
     "Exp3P": weights(exp3p_rule),
     "Exp3PBubeck": weights(bubeck_rule),
     "Exp3PMultiBoost": weights(multiboost_rule),
@@ -359,9 +545,13 @@ LAWS = {
     "EliminationAlphaSample": elimination,
     "ExploreThenCommit": explore_then_commit,
     "FollowTheLeader": indexed(lambda policy, x, t, n, horizon: x.mean()),
+    "IMED": imed,
     "INF": weights(tsallis_rule),
+    "KLMaillard": maillard(lambda policy, mean, top: kl(mean, top)),
     "KLUCB": indexed(kl_bound),
+    "KLUCBPlusPlus": indexed(kl_bound_plus),
     "MOSS": indexed(moss),
+    "Maillard": maillard(lambda policy, mean, top: (top - mean) ** 2 / (2 * policy.deviation**2)),
     "TSU": ts_u,
     "Thompson": thompson,
     "TsallisINF": weights(tsallis_rule),

@@ -3,10 +3,15 @@
 from abex.policies.abe import ABE
 from abex.policies.base import Policy, Setting, known_policies, parse_policy
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
+from abex.policies.detectors import CUSUM, GLR, PageHinkley
+from abex.policies.discounted import Discounted
 from abex.policies.elimination import EliminationAlphaSample
+from abex.policies.epsilon_thompson import EpsilonThompson
+from abex.policies.evidence import Evidence
 from abex.policies.exp3 import Exp3, Exp3IX
 from abex.policies.exp3p import Exp3P, Exp3PBubeck
 from abex.policies.exp3pp import Exp3PlusPlus, Exp3PlusPlus2014
+from abex.policies.exp3s import Exp3S, Rexp3
 from abex.policies.graph_exp3 import ELP, Exp3G, Exp3SET
 from abex.policies.graph_exp3dom import Exp3DOM
 from abex.policies.graph_exp3gpp import Exp3GPlusPlus
@@ -15,18 +20,26 @@ from abex.policies.graph_index import TSU, TSMaxN, UCBMaxN
 from abex.policies.graph_lp import UCBLP, EpsilonGreedyLP
 from abex.policies.greedy import DecayingEpsilonGreedy, EpsilonGreedy, FollowTheLeader
 from abex.policies.ids import IDSN
+from abex.policies.imed import IMED
 from abex.policies.klucb import KLUCB
+from abex.policies.klucb_plus import KLUCBPlusPlus
+from abex.policies.maillard import KLMaillard, Maillard
 from abex.policies.moss import MOSS, AnytimeMOSS
 from abex.policies.multiboost import Exp3PMultiBoost
+from abex.policies.restarting import Restarting
 from abex.policies.simple import ExploreThenCommit, Uniform
 from abex.policies.thompson import Thompson
 from abex.policies.tsallis import INF, TsallisINF
 from abex.policies.ucb import UCB1, UCBV
+from abex.policies.windowed import Windowed
 
 __all__ = [
     "ABE",
+    "CUSUM",
     "ELP",
+    "GLR",
     "IDSN",
+    "IMED",
     "INF",
     "KLUCB",
     "MOSS",
@@ -38,9 +51,12 @@ __all__ = [
     "Boltzmann",
     "BoltzmannGumbel",
     "DecayingEpsilonGreedy",
+    "Discounted",
     "EliminationAlphaSample",
     "EpsilonGreedy",
     "EpsilonGreedyLP",
+    "EpsilonThompson",
+    "Evidence",
     "Exp3",
     "Exp3DOM",
     "Exp3G",
@@ -52,16 +68,24 @@ __all__ = [
     "Exp3PMultiBoost",
     "Exp3PlusPlus",
     "Exp3PlusPlus2014",
+    "Exp3S",
     "Exp3SET",
     "ExploreThenCommit",
     "FollowTheLeader",
+    "KLMaillard",
+    "KLUCBPlusPlus",
+    "Maillard",
+    "PageHinkley",
     "Policy",
+    "Restarting",
+    "Rexp3",
     "Setting",
     "TSMaxN",
     "Thompson",
     "TsallisINF",
     "UCBMaxN",
     "Uniform",
+    "Windowed",
     "known_policies",
     "parse_policy",
 ]

@@ -10,22 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
-from abex.graphs.feedback import as_changing, changes
+from abex.graphs.graph import Graph
 from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, choice, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
-from abex.policies.known_graph import best_spread, dominating_arms, known_graph, only_graph
+from abex.policies.known_graph import best_exploration, dominating_arms, only_graph
 from abex.policies.means import learn_mean
+from abex.policies.statistics import Blank, noted, weigh_in, weigh_mean
 from abex.randomness import below
 from abex.samplers import changed, draw
+from abex.samplers.arm_lists import swap_remove
 from abex.samplers.softmax import new_softmax, pick, softmax
 from abex.schema import (
     HAIR,
     MOST_COUNT,
-    Arms,
+    ArmNumbers,
     Count,
-    Law,
+    Distribution,
     MeanOf,
     Rebuilt,
     UpToArms,
@@ -65,20 +67,20 @@ class AbeClock(Scalars):
 class AbeState(NamedTuple):
     """Means, the exploration sequence xi with what is still to be covered, and the clock."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
     sampler: Any  # of the softmax of the means
-    sequence: Annotated[NDArray[np.int32], Arms()]  # (K,), xi in its first clock.found places
+    sequence: Annotated[NDArray[np.int32], ArmNumbers()]  # (K,), xi in its first clock.found places
     covers: Annotated[
         NDArray[np.int32], UpToArms()
     ]  # (K,), arms that the j-th pull of xi was the first to reveal
     missing: Annotated[
-        NDArray[np.int32], Arms()
+        NDArray[np.int32], ArmNumbers()
     ]  # (K,), the arms not yet revealed in its first clock.missing places
     place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in `missing`, -1 once revealed
     clock: AbeClock
-    spread: Annotated[
-        NDArray[np.float64], Law()
+    exploration: Annotated[
+        NDArray[np.float64], Distribution()
     ]  # (K,), distribution of the exploration pulls under cover="lp", else empty
     covered: Annotated[float, Within(0.0, MOST_COUNT)]  # arms that such a pull covers on average
     afresh: bool  # the graph changes: find a new xi in every sweep
@@ -104,7 +106,7 @@ class AbeState(NamedTuple):
             "covers must add up to the arms that are covered",
         )
         agree(int(covers.sum()) == n_arms - clock.missing, "covers must be 0 beyond the sequence")
-        agree(self.spread.size == 0 or self.covered >= 1.0 - HAIR, "covered must be at least an arm")
+        agree(self.exploration.size == 0 or self.covered >= 1.0 - HAIR, "covered must be at least an arm")
         return self._replace(place=positions(self.missing, clock.missing, self.place, "missing"))
 
 
@@ -128,14 +130,8 @@ def next_epoch(state: AbeState) -> None:
 @kernel
 def reveal_arm(state: AbeState, arm: int) -> None:
     """Take ``arm`` out of the arms that xi does not cover yet and count it for the pull under way."""
-    where = state.place[arm]
-    if where >= 0:
-        last = state.clock.missing - 1
-        moved = state.missing[last]
-        state.missing[where] = moved
-        state.place[moved] = where
-        state.place[arm] = -1
-        state.clock.missing = last
+    if state.place[arm] >= 0:
+        state.clock.missing = swap_remove(state.missing, state.place, state.clock.missing, arm)
         state.covers[state.clock.found] += 1
 
 
@@ -149,7 +145,7 @@ def end_of_slot(state: AbeState, arm: int) -> None:
             next_epoch(state)
         return
     clock.explored += 1
-    if state.spread.size > 0:
+    if state.exploration.size > 0:
         state.clock.due -= state.covered
         return
     covered = state.covers[clock.next]
@@ -191,9 +187,9 @@ def next_by_index(state: AbeState) -> int:
 
 @kernel
 def next_of_sweep(state: AbeState, rng: Any) -> int:
-    """The next arm of xi; while xi is being found, one not yet covered; under cover="lp", a draw from its law."""
-    if state.spread.size > 0:
-        return pick(state.spread, 1.0, rng)
+    """The next arm of xi; while xi is being found, one not yet covered; under cover="lp", a draw from its distribution."""
+    if state.exploration.size > 0:
+        return pick(state.exploration, 1.0, rng)
     if state.clock.next < state.clock.found:
         return int(state.sequence[state.clock.next])
     if state.by_index:
@@ -204,10 +200,25 @@ def next_of_sweep(state: AbeState, rng: Any) -> int:
 @kernel
 def advance(state: AbeState, arm: int, seen: int) -> None:
     """Count an observation; a discovery pull of xi covers what it reveals."""
-    if is_exploring(state) and state.clock.next == state.clock.found and state.spread.size == 0:
+    if is_exploring(state) and state.clock.next == state.clock.found and state.exploration.size == 0:
         reveal_arm(state, seen)
     if seen == arm:
         end_of_slot(state, arm)
+
+
+@weigh_in.register(AbeState)
+@kernel
+def weigh_in_abe(state: AbeState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+    """The weighted mean; the softmax is that of the means."""
+    weigh_mean(state, blank, seen, reward, weight)
+    changed(state.sampler, state.means, seen)
+
+
+@noted.register(AbeState)
+@kernel
+def noted_by_abe(state: AbeState, arm: int, seen: int) -> None:
+    """The schedule advances."""
+    advance(state, arm, seen)
 
 
 @dataclass(frozen=True)
@@ -244,15 +255,15 @@ class ABE(Policy[AbeState]):
         plays :math:`j \bmod K`, the arms by their numbers: that is ``index``, on graphs the next arm not yet observed.
         What is proved holds for both; with ``index`` the numbers of the arms matter.
 
-    References
-    ----------
-    Gupta, Kong, Srikant, Wang 2019, Algorithms 1 and 2, Theorems 1 and 2: regret
-    :math:`O(K\log^{1+\alpha}T)`, on graphs :math:`O(\beta(G)\log^{1+\alpha}T)`, both for fixed K as T grows.
-
     Notes
     -----
     Cost per slot independent of K (`abex.samplers.buckets`), O(K) for a few arms. `report` tells the exploration slots used.
     The schedule advances with the rewards that arrive, so a decision whose reward is late does not count yet.
+
+    References
+    ----------
+    Gupta, Kong, Srikant, Wang 2019, Algorithms 1 and 2, Theorems 1 and 2: regret
+    :math:`O(K\log^{1+\alpha}T)`, on graphs :math:`O(\beta(G)\log^{1+\alpha}T)`, both for fixed K as T grows.
 
     Examples
     --------
@@ -271,6 +282,7 @@ class ABE(Policy[AbeState]):
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     cover: str = choice("alpha-sample", COVERS)
     order: str = choice("random", ORDERS)
+    forgettable = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -287,7 +299,7 @@ class ABE(Policy[AbeState]):
         """Nothing observed, no sequence found, the first outer iteration open."""
         n = setting.n_arms
         state = AbeState(
-            pulls=np.zeros(n),
+            observations=np.zeros(n),
             means=np.full(n, initial_mean(self.initial)),
             sampler=None,
             sequence=np.zeros(n, np.int32),
@@ -295,9 +307,9 @@ class ABE(Policy[AbeState]):
             missing=np.arange(n, dtype=np.int32),
             place=np.arange(n, dtype=np.int32),
             clock=AbeClock(missing=n),
-            spread=np.zeros(0),
+            exploration=np.zeros(0),
             covered=0.0,
-            afresh=setting.graph is not None and changes(as_changing(setting.graph)),
+            afresh=setting.graph is not None and self.graph_of(setting).period != 1,
             by_index=self.order == "index",
             eta=float(self.eta),
             c=float(self.c),
@@ -305,22 +317,22 @@ class ABE(Policy[AbeState]):
             rounding=ROUNDINGS.index(self.rounding),
         )
         if self.cover == "dominating":
-            self._sweep_over(state, dominating_arms(only_graph(self, known_graph(self, setting))), setting)
+            self._sweep_over(state, only_graph(self, setting))
         elif self.cover == "lp":
-            law, value = best_spread(only_graph(self, known_graph(self, setting)))
-            state = state._replace(spread=law, covered=n * value)
+            distribution, value = best_exploration(only_graph(self, setting))
+            state = state._replace(exploration=distribution, covered=n * value)
         next_epoch(state)
         return self.with_sampler(state)
 
     def with_sampler(self, state: AbeState) -> AbeState:
         """Draw from the softmax of the means."""
-        return state._replace(sampler=new_softmax(state.pulls, initial_mean(self.initial)))
+        return state._replace(sampler=new_softmax(state.observations, initial_mean(self.initial)))
 
-    def _sweep_over(self, state: AbeState, arms: NDArray[np.int64], setting: Setting) -> None:
-        """Make ``arms`` the exploration sequence, with the arms that each is the first to reveal."""
-        links = as_changing(setting.graph)
+    def _sweep_over(self, state: AbeState, graph: Graph) -> None:
+        """Make a dominating set the exploration sequence, with the arms that each is the first to reveal."""
+        arms = dominating_arms(graph)
         for position, arm in enumerate(arms):
-            shown = links.out_arms[links.out_start[arm] : links.out_start[arm + 1]]
+            shown = graph.out(arm)
             new = shown[state.place[shown] >= 0]
             state.sequence[position] = arm
             state.covers[position] = new.size
@@ -346,13 +358,13 @@ class ABE(Policy[AbeState]):
     @staticmethod
     @kernel
     def probabilities(state: AbeState, t: int, out: Any) -> None:
-        """The Boltzmann distribution, or the law of the next exploration pull."""
+        """The Boltzmann distribution, or the distribution of the next exploration pull."""
         if not is_exploring(state):
             softmax(state.means, root_rate(state.eta, t), out)
             return
         for k in range(out.size):
-            out[k] = state.spread[k] if state.spread.size > 0 else 0.0
-        if state.spread.size > 0:
+            out[k] = state.exploration[k] if state.exploration.size > 0 else 0.0
+        if state.exploration.size > 0:
             return
         if state.clock.next < state.clock.found:
             out[state.sequence[state.clock.next]] = 1.0
@@ -375,7 +387,7 @@ class ABE(Policy[AbeState]):
         return {
             "exploration_slots": float(state.clock.explored),
             "epoch": float(state.clock.epoch),
-            "cover": float(state.means.size / state.covered if state.spread.size else state.clock.found),
+            "cover": float(state.means.size / state.covered if state.exploration.size else state.clock.found),
         }
 
     def with_arms(self, state: AbeState, setting: Setting, keep: NDArray[np.int64]) -> AbeState:

@@ -15,29 +15,37 @@ A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays thro
 Both are kernels: Python runs them as they are, the simulator compiles the same source. Per-arm arrays of
 a state record are annotated `PerArm`, so that arms can be added and removed, and with what they may hold
 (`abex.schema`), so that a saved state can be checked. A policy that weighs rewards
-by the probability of what it did names the fields holding it in `remembers`; a `Player` keeps them with
-each decision whose reward is late.
+by the probability of what it did names the field ``probabilities`` holding it in `remembers`; a `Player` keeps
+what is named there with each decision whose reward is late.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, nearest
+from abex.deprecation import warn_of
+from abex.errors import UserError, shown
+from abex.graphs.graph import NO_KEY, FeedbackGraph
+from abex.graphs.time_varying import graph_of_feedback
+from abex.kernels import explained
+from abex.markup import markdown_of
+from abex.parameters import MOST_ARMS as MOST_ARMS
 from abex.parameters import check_parameters
+from abex.plugins import POLICIES, loaded, names_in, register
+from abex.values import parse_value
 
 State = TypeVar("State", bound=tuple[Any, ...])
+Part = TypeVar("Part")
 PerArm = Annotated[NDArray[Any], "per arm"]
-MOST_ARMS = 2**31 - 1
+LONGEST_NAMES = 10_000  # characters of a text in which names of other packages are looked for
 
 
 class Setting(NamedTuple):
@@ -45,15 +53,16 @@ class Setting(NamedTuple):
 
     n_arms: int
     horizon: int | None = None
-    graph: Any = None  # the feedback record of an abex.Graph, None for bandit feedback
+    graph: FeedbackGraph | None = None  # None for bandit feedback
+    graph_key: np.uint64 = NO_KEY  # names the draws of a graph that is drawn at random
 
 
 NO_SUCH_ARM = "no such arm"  # what a compiled loop says when a policy of another package selects one
 
 
 @contextmanager
-def arms_exist(policy: Any, n_arms: int) -> Iterator[None]:
-    """Say in a sentence which policy selected an arm that is not there, or cannot be compiled."""
+def arms_exist(policy: Any, n_arms: int, others: Iterable[Callable[..., Any]] = ()) -> Iterator[None]:
+    """Say in a sentence which policy selected an arm that is not there, or why it, or one of ``others``, cannot be compiled."""
     try:
         yield
     except IndexError as error:
@@ -65,14 +74,16 @@ def arms_exist(policy: Any, n_arms: int) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith("numba."):
             raise
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        sentence = explained(error, [policy.select, policy.update, *others])
+        # Numba's own hundreds of lines stay in the error's __context__
         raise UserError(
-            f"{policy} cannot be compiled ({reason}): select must return a whole number, and kernels may use what Numba knows"
-        ) from error
+            sentence
+            or f"{policy} cannot be compiled: select must return a whole number from 0 to {n_arms - 1}, and not a float or None"
+        ) from None
 
 
 class Kernels(NamedTuple):
-    """The functions by which a policy plays in a given setting."""
+    """The functions by which a policy plays."""
 
     select: Callable[..., Any]
     update: Callable[..., Any]
@@ -87,7 +98,17 @@ class Policy(ABC, Generic[State]):
     )
     names_matter: ClassVar[bool] = False  # among equal plans the numbers of the arms decide
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
+    forgettable: ClassVar[bool] = False  # plays inside `Discounted`, `Windowed` and `Restarting`
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
+    horizon_sets: ClassVar[
+        tuple[str, ...]
+    ] = ()  # parameters that follow from the horizon where they are None
+    draws_change: ClassVar[
+        tuple[str, ...]
+    ] = ()  # fields that `select` may change, beside a sampler; `start` makes them anew
+    select_ages: ClassVar[bool] = (
+        False  # `select` forgets what is too old for its step, as `update` does for its own
+    )
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
 
     def __post_init__(self) -> None:
@@ -96,7 +117,7 @@ class Policy(ABC, Generic[State]):
     @property
     def needs_horizon(self) -> bool:
         """Whether `start` refuses a setting without a horizon."""
-        return False
+        return any(getattr(self, name) is None for name in self.horizon_sets)
 
     @abstractmethod
     def start(self, setting: Setting) -> State:
@@ -112,11 +133,19 @@ class Policy(ABC, Generic[State]):
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn that ``seen`` paid ``reward`` when ``arm`` was pulled (kernel)."""
 
-    #: Kernel ``probabilities(state, t, out)``: the law of `select` into ``out``; None if it has no closed form.
+    @classmethod
+    def weighed_by(cls) -> str | None:
+        """The remembered field with the probabilities by which rewards are weighed, if the policy does that."""
+        return next((name for name in ("probabilities", "chances") if name in cls.remembers), None)
+
+    #: Kernel ``probabilities(state, t, out)``: the distribution of `select` into ``out``. It may integrate and allocate
+    #: (`abex.kernels.fast` runs it compiled). All policies of this library have it; None: not known.
     probabilities: ClassVar[Any] = None
 
-    def kernels(self, setting: Setting) -> Kernels:
-        """The kernels by which this policy plays."""
+    def kernels(self, *former: Setting) -> Kernels:
+        """The kernels by which this policy plays, in every setting."""
+        if former:
+            warn_of("kernels(setting)", "kernels()")
         for kernel in (self.select, self.update):
             if inspect.ismethod(kernel):
                 raise UserError(
@@ -161,8 +190,10 @@ class Policy(ABC, Generic[State]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.weighed_by() == "chances":
+            warn_of(f'the field "chances" that {cls.__name__} remembers', '"probabilities"')
         if not cls.__name__.startswith("_"):
-            _registry[cls.__name__] = cls
+            register(_registry, cls)
 
     def __str__(self) -> str:
         """The policy as a person would type it: parameters at their default are left out."""
@@ -173,6 +204,10 @@ class Policy(ABC, Generic[State]):
         ]
         return f"{type(self).__name__}({', '.join(shown)})" if shown else type(self).__name__
 
+    def _repr_markdown_(self) -> str:
+        """Name, parameters and rule with its formula, for notebooks."""
+        return f"**{self}**. {markdown_of(inspect.getdoc(type(self)) or '')}"
+
     def horizon_of(self, setting: Setting) -> int:
         """The horizon of ``setting``, for policies that cannot play without."""
         if setting.horizon is None:
@@ -181,11 +216,24 @@ class Policy(ABC, Generic[State]):
             )
         return setting.horizon
 
-    def graph_of(self, setting: Setting) -> Any:
+    def graph_of(self, setting: Setting) -> FeedbackGraph:
         """The feedback graph of ``setting``, for policies that cannot play without."""
         if setting.graph is None:
             raise UserError(f"{self} needs to know the feedback graph: pass graph=Graph(...)")
-        return setting.graph
+        graph: Any = setting.graph
+        if not isinstance(
+            graph, FeedbackGraph
+        ):  # something that behaves like one, or, as formerly, its record
+            if not hasattr(graph, "feedback"):
+                warn_of("a feedback record as Setting.graph", "a graph")
+            graph = graph_of_feedback(
+                graph.feedback(setting.graph_key) if hasattr(graph, "feedback") else graph
+            )
+        if graph.n_arms != setting.n_arms:
+            raise UserError(
+                f"the graph has {graph.n_arms} arms and the setting {setting.n_arms}: they must agree"
+            )
+        return graph  # type: ignore[no-any-return]
 
 
 _registry: dict[str, type[Policy[Any]]] = {}
@@ -194,6 +242,15 @@ _registry: dict[str, type[Policy[Any]]] = {}
 def known_policies() -> dict[str, type[Policy[Any]]]:
     """Every concrete policy defined so far, ours and the user's, by name."""
     return {name: cls for name, cls in sorted(_registry.items()) if not inspect.isabstract(cls)}
+
+
+def installed_policies(names: list[str] | None = None) -> dict[str, type[Policy[Any]]]:
+    """`known_policies`, and those of other installed packages (`abex.plugins`): all, or those of these names."""
+    known = known_policies()
+    unknown = None if names is None else [name for name in names if name not in known]
+    if unknown == []:
+        return known
+    return loaded(POLICIES, Policy, unknown) | known_policies()
 
 
 def as_policy(policy: Any) -> Policy[Any]:
@@ -210,7 +267,7 @@ def as_policy(policy: Any) -> Policy[Any]:
 
 
 def parse_policy(text: str) -> Policy[Any]:
-    """The policy written as ``Name`` or ``Name(parameter=value, ...)``. Nothing is evaluated.
+    """The policy written as ``Name`` or ``Name(parameter=value, ...)``, also within another one. Nothing is evaluated.
 
     Names of the literature are understood too.
 
@@ -220,41 +277,20 @@ def parse_policy(text: str) -> Policy[Any]:
     >>> parse_policy("UCB-N")
     UCB1(scale=2.0)
     """
-    head, _, rest = text.strip().partition("(")
-    policies = known_policies()
-    names = {alias: name for name, cls in policies.items() for alias in (name, *cls.also_known_as)}
-    folded = {alias.lower(): name for alias, name in names.items()}
-    head = head.strip()
-    if head.lower() not in folded:
-        raise UserError(f"unknown policy {head!r}{nearest(head, names)}; `abex list` shows all")
-    cls = policies[names.get(head) or folded[head.lower()]]
-    return build(cls, _arguments(text, rest))
+    policies = installed_policies(names_in(text[:LONGEST_NAMES]))
+    kinds = {alias: cls for cls in policies.values() for alias in cls.also_known_as} | policies
+    policy = parse_value(
+        text, "policy", kinds | _parts, example="ABE(eta=1.0)", hint="; `abex list` shows all"
+    )
+    if not isinstance(policy, Policy):
+        raise UserError(f"{shown(policy)} is no policy, but a part of one; `abex list` shows all policies")
+    return policy
 
 
-def build(cls: type[Policy[Any]], arguments: dict[str, Any]) -> Policy[Any]:
-    """``cls(**arguments)`` with an error that names a wrong parameter and the nearest right one."""
-    fields = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    for name in arguments:
-        if name not in fields:
-            known = f"; it has: {', '.join(fields)}" if fields else "; it has none"
-            raise UserError(f"{cls.__name__} has no parameter {name!r}{nearest(name, fields)}{known}")
-    try:
-        return cls(**arguments)
-    except TypeError as error:
-        raise UserError(f"cannot make {cls.__name__}: {error}") from error
+_parts: dict[str, type] = {}
 
 
-def _arguments(text: str, rest: str) -> dict[str, Any]:
-    if not rest:
-        return {}
-    try:
-        call = ast.parse(f"f({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-            raise ValueError
-        if len({word.arg for word in call.keywords}) < len(call.keywords):
-            raise ValueError
-        return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        raise UserError(
-            f"cannot read the policy {text!r}: write Name(parameter=value, ...), for example ABE(eta=1.0)"
-        ) from None
+def part_of_policies(cls: type[Part]) -> type[Part]:
+    """A decorator for values, such as detectors of changes, that stand in the text of a policy beside numbers."""
+    _parts[cls.__name__] = cls
+    return cls

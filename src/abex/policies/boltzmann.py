@@ -11,7 +11,9 @@ import numpy as np
 from abex.kernels import kernel
 from abex.parameters import HUGE, choice, real, truth
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
+from abex.policies.statistics import Blank, keep_pace, pace_sampler, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
@@ -25,11 +27,19 @@ SCHEDULES = ("sqrt", "log", "constant")
 class BoltzmannState(NamedTuple):
     """Means, what draws from their softmax, and the rate with the number of its schedule."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
     sampler: Any  # of the softmax of the means
     eta: float
     schedule: int
+
+
+@weigh_in.register(BoltzmannState)
+@kernel
+def weigh_in_softmax(state: BoltzmannState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+    """The weighted mean; the softmax is that of the means."""
+    weigh_mean(state, blank, seen, reward, weight)
+    changed(state.sampler, state.means, seen)
 
 
 @kernel
@@ -68,13 +78,13 @@ class Boltzmann(Policy[BoltzmannState]):
     initial : float or None
         Mean of an arm before its first observation; None plays every arm once first.
 
-    References
-    ----------
-    Cesa-Bianchi, Gentile, Lugosi, Neu 2017, eq. (1); Gupta et al. 2019, eq. (1).
-
     Notes
     -----
     Cost per step independent of K (`abex.samplers.buckets`), O(K) for a few arms.
+
+    References
+    ----------
+    Cesa-Bianchi, Gentile, Lugosi, Neu 2017, eq. (1); Gupta et al. 2019, eq. (1).
 
     Examples
     --------
@@ -90,16 +100,17 @@ class Boltzmann(Policy[BoltzmannState]):
     schedule: str = choice("sqrt", SCHEDULES)
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
+    forgettable = True
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Means at their initial value."""
-        pulls, means = np.zeros(setting.n_arms), np.full(setting.n_arms, initial_mean(self.initial))
+        observations, means = np.zeros(setting.n_arms), np.full(setting.n_arms, initial_mean(self.initial))
         schedule = SCHEDULES.index(self.schedule)
-        return self.with_sampler(BoltzmannState(pulls, means, None, self.eta, schedule))
+        return self.with_sampler(BoltzmannState(observations, means, None, self.eta, schedule))
 
     def with_sampler(self, state: BoltzmannState) -> BoltzmannState:
         """Draw from the softmax of the means."""
-        return state._replace(sampler=new_softmax(state.pulls, initial_mean(self.initial)))
+        return state._replace(sampler=new_softmax(state.observations, initial_mean(self.initial)))
 
     @staticmethod
     @kernel
@@ -131,17 +142,20 @@ class Boltzmann(Policy[BoltzmannState]):
 class GumbelState(NamedTuple):
     """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
     means: Annotated[
-        PerArm, MeanOf("pulls")
+        PerArm, MeanOf("observations")
     ]  # float64 (K,); before the first observation +inf, with shared noise 0
     sampler: Any  # of the largest perturbed mean
     scale: float
     shared_noise: bool
 
 
+keep_pace.register(GumbelState)(pace_sampler)  # the noise grows
+
+
 @dataclass(frozen=True)
-class BoltzmannGumbel(Policy[GumbelState]):
+class BoltzmannGumbel(SampledPolicy[GumbelState]):
     r"""Means with Gumbel noise that shrinks as an arm is observed.
 
     Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
@@ -156,15 +170,15 @@ class BoltzmannGumbel(Policy[GumbelState]):
         different rule, kept to reproduce its figures. There an unseen arm counts as
         :math:`\pm\infty` with the sign of :math:`Z`.
 
+    Notes
+    -----
+    Cost O(log K) per step, roughly (`abex.samplers.gumbel`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
+
     References
     ----------
     Cesa-Bianchi, Gentile, Lugosi, Neu 2017, Algorithm 1 and Theorem 3 (constants not verified against
     the publication). "Almost Boltzmann Exploration" prints :math:`C\sqrt{Z/N}`, a slip: Z is negative
     with probability 1/e.
-
-    Notes
-    -----
-    Cost O(log K) per step, roughly (`abex.samplers.gumbel`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     Examples
     --------
@@ -177,6 +191,7 @@ class BoltzmannGumbel(Policy[GumbelState]):
     scale: float = real(0.5, least=0.0, most=HUGE)
     shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
+    forgettable = True
 
     def start(self, setting: Setting) -> GumbelState:
         """Means; unseen arms stand at +inf, with shared noise at 0."""
@@ -187,20 +202,9 @@ class BoltzmannGumbel(Policy[GumbelState]):
     def with_sampler(self, state: GumbelState) -> GumbelState:
         """Find the largest perturbed mean."""
         independent = not self.shared_noise and self.scale > 0.0
-        return state._replace(sampler=new_gumbel(state.pulls, self.scale, independent))
+        return state._replace(sampler=new_gumbel(state.observations, self.scale, independent))
 
-    @staticmethod
-    @kernel
-    def select(state: GumbelState, t: int, rng: Any) -> int:
-        """The largest perturbed mean."""
-        return draw(state.sampler, state, t, rng)
-
-    @staticmethod
-    @kernel
-    def update(state: GumbelState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn the mean."""
-        learn_mean(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state, seen)
+    learn = staticmethod(learn_mean)
 
     @classmethod
     def examples(cls) -> Any:

@@ -10,82 +10,89 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import Scalars, kernel
 from abex.parameters import TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
 from abex.randomness import below
-from abex.schema import Arms, Count, MeanOf, Rebuilt, Within, agree, positions
+from abex.samplers.arm_lists import swap_remove
+from abex.schema import ArmNumbers, Count, MeanOf, Rebuilt, Within, agree, positions
 
-# The counters of `EliminationState.clock`.
-PHASE = 0  # r of the paper
-ACTIVE = 1  # arms still in play
-UNSEEN = 2  # of these, not yet observed in this pass
-PASSES = 3  # passes left in this phase
 MOST_PHASES = 10_000
+
+
+class EliminationClock(Scalars):
+    """Where the phases stand."""
+
+    phase: Annotated[int, Count()]  # r of the paper
+    active: Annotated[int, Count()]  # arms still in play
+    unseen: Annotated[int, Count()]  # of these, not yet observed in this pass
+    passes: Annotated[int, Within(-(2.0**62), 2.0**62)]  # passes left in this phase
 
 
 class EliminationState(NamedTuple):
     """Means, the arms still in play, those this pass has not observed yet, and the clock."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,), observations
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
-    active: Annotated[NDArray[np.int64], Arms()]  # (K,), the arms in play in its first clock[ACTIVE] places
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
+    active: Annotated[
+        NDArray[np.int64], ArmNumbers()
+    ]  # (K,), the arms in play in its first clock.active places
     unseen: Annotated[
-        NDArray[np.int64], Arms()
-    ]  # (K,), those to be observed in its first clock[UNSEEN] places
+        NDArray[np.int64], ArmNumbers()
+    ]  # (K,), those to be observed in its first clock.unseen places
     place: Annotated[NDArray[np.int64], Rebuilt()]  # (K,), where an arm stands in `unseen`, -1 if it does not
-    clock: Annotated[NDArray[np.int64], Within(-(2.0**62), 2.0**62)]  # (4,)
+    clock: EliminationClock
     log_level: float  # ln(1 / delta)
 
     def restored(self, fresh: EliminationState) -> EliminationState:
         """Arms to be observed are arms in play; the places follow from the list."""
-        phase, active, unseen, passes = (int(counter) for counter in self.clock)
+        clock = self.clock
         agree(
-            1 <= phase < MOST_PHASES and 1 <= active <= self.pulls.size,
+            1 <= clock.phase < MOST_PHASES and 1 <= clock.active <= self.observations.size,
             "clock must name a phase and its arms",
         )
-        agree(1 <= unseen <= active, "clock must leave arms to observe")
-        agree(passes >= 1 or active == 1, "clock must leave passes")
-        in_play = positions(self.active, active, self.place, "active")
-        place = positions(self.unseen, unseen, self.place, "unseen")
+        agree(1 <= clock.unseen <= clock.active, "clock must leave arms to observe")
+        agree(clock.passes >= 1 or clock.active == 1, "clock must leave passes")
+        in_play = positions(self.active, clock.active, self.place, "active")
+        place = positions(self.unseen, clock.unseen, self.place, "unseen")
         agree(bool((in_play[place >= 0] >= 0).all()), "unseen must be arms in play")
         return self._replace(place=place)
 
 
 @kernel
-def new_pass(state: Any) -> None:
+def new_pass(state: EliminationState) -> None:
     """All arms in play are to be observed again."""
-    count = state.clock[ACTIVE]
+    count = state.clock.active
     for j in range(count):
         state.unseen[j] = state.active[j]
         state.place[state.active[j]] = j
-    state.clock[UNSEEN] = count
+    state.clock.unseen = count
 
 
 @kernel
-def new_phase(state: Any) -> None:
+def new_phase(state: EliminationState) -> None:
     """Passes of the next phase, ceil(2 ln(1/delta) / eps^2) with eps = 2^-(r+1)."""
-    state.clock[PHASE] += 1
-    shift = min(state.clock[PHASE] + 1, 26)  # 4^26 passes outlast every horizon; more would overflow
-    state.clock[PASSES] = np.int64(math.ceil(2.0 * state.log_level * 4.0**shift))
+    state.clock.phase += 1
+    shift = min(state.clock.phase + 1, 26)  # 4^26 passes outlast every horizon; more would overflow
+    state.clock.passes = math.ceil(2.0 * state.log_level * 4.0**shift)
     new_pass(state)
 
 
 @kernel
-def eliminate(state: Any) -> None:
+def eliminate(state: EliminationState) -> None:
     """Drop the arms whose mean is more than 2 eps below the best."""
-    slack = 2.0 * 0.5 ** (state.clock[PHASE] + 1.0)
+    slack = 2.0 * 0.5 ** (state.clock.phase + 1.0)
     top = 0.0
-    for j in range(state.clock[ACTIVE]):
+    for j in range(state.clock.active):
         top = max(top, state.means[state.active[j]])
     kept = 0
-    for j in range(state.clock[ACTIVE]):
+    for j in range(state.clock.active):
         arm = state.active[j]
         if state.means[arm] >= top - slack:
             state.active[kept] = arm
             kept += 1
-    state.clock[ACTIVE] = kept
+    state.clock.active = kept
 
 
 @dataclass(frozen=True)
@@ -101,14 +108,14 @@ class EliminationAlphaSample(Policy[EliminationState]):
     delta : float or None
         None takes :math:`1/(2KT)`, which needs the horizon.
 
+    Notes
+    -----
+    Cost O(1) per step, O(arms in play) per pass. Plays every graph. The first phase alone takes 32 ln(2KT) passes.
+
     References
     ----------
     Cohen, Hazan, Koren 2016, Algorithms 1 and 2, Theorem 5; constants as in the code published with a later paper of
     other authors on heavy tails (UAI 2023).
-
-    Notes
-    -----
-    Cost O(1) per step, O(arms in play) per pass. Plays every graph. The first phase alone takes 32 ln(2KT) passes.
 
     Examples
     --------
@@ -121,23 +128,19 @@ class EliminationAlphaSample(Policy[EliminationState]):
     delta: float | None = real(None, least=TINY, most=0.999, or_none=True)
     resizable = False
     also_known_as = ("AAE-AlphaSample",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``delta`` is left open."""
-        return self.delta is None
+    horizon_sets = ("delta",)
 
     def start(self, setting: Setting) -> EliminationState:
         """All arms in play, the first pass open."""
         n = setting.n_arms
         delta = self.delta if self.delta is not None else 0.5 / (n * self.horizon_of(setting))
         state = EliminationState(
-            pulls=np.zeros(n),
+            observations=np.zeros(n),
             means=np.zeros(n),
             active=np.arange(n),
             unseen=np.arange(n),
             place=np.arange(n),
-            clock=np.array([0, n, n, 0]),
+            clock=EliminationClock(active=n, unseen=n),
             log_level=math.log(1.0 / delta),
         )
         new_phase(state)
@@ -145,26 +148,20 @@ class EliminationAlphaSample(Policy[EliminationState]):
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: EliminationState, t: int, rng: Any) -> int:
         """A uniform arm among those this pass has not observed."""
-        return int(state.unseen[below(state.clock[UNSEEN], rng)])
+        return int(state.unseen[below(state.clock.unseen, rng)])
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: EliminationState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean, cross the arm off; the end of a pass may end a phase."""
         learn_mean(state, t, arm, seen, reward, rng)
-        where = state.place[seen]
-        if where >= 0:
-            last = state.clock[UNSEEN] - 1
-            moved = state.unseen[last]
-            state.unseen[where] = moved
-            state.place[moved] = where
-            state.place[seen] = -1
-            state.clock[UNSEEN] = last
-        if seen == arm and state.clock[UNSEEN] == 0:
-            state.clock[PASSES] -= 1
-            if state.clock[PASSES] == 0 and state.clock[ACTIVE] > 1:
+        if state.place[seen] >= 0:
+            state.clock.unseen = swap_remove(state.unseen, state.place, state.clock.unseen, seen)
+        if seen == arm and state.clock.unseen == 0:
+            state.clock.passes -= 1
+            if state.clock.passes == 0 and state.clock.active > 1:
                 eliminate(state)
                 new_phase(state)
             else:
@@ -172,16 +169,16 @@ class EliminationAlphaSample(Policy[EliminationState]):
 
     @staticmethod
     @kernel
-    def probabilities(state: Any, t: int, out: Any) -> None:
+    def probabilities(state: EliminationState, t: int, out: Any) -> None:
         """Uniform over the arms this pass has not observed."""
         for k in range(out.size):
             out[k] = 0.0
-        for j in range(state.clock[UNSEEN]):
-            out[state.unseen[j]] = 1.0 / state.clock[UNSEEN]
+        for j in range(state.clock.unseen):
+            out[state.unseen[j]] = 1.0 / state.clock.unseen
 
     def report(self, state: EliminationState) -> dict[str, float]:
         """Phase reached and arms left."""
-        return {"phase": float(state.clock[PHASE]), "arms_left": float(state.clock[ACTIVE])}
+        return {"phase": float(state.clock.phase), "arms_left": float(state.clock.active)}
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -13,18 +13,21 @@ from numpy.typing import NDArray
 from abex.kernels import kernel, single_dispatch
 from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.means import smallest
 from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.softmax import normalise, pick, softmax_weights
 from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
-from abex.schema import Chances, Scratch, Within
+from abex.schema import Probabilities, Scratch, Within
 
 
 class WeightState(NamedTuple):
-    """Log-weights, the law of the last decision, and three rates whose meaning is the policy's."""
+    """Log-weights, the distribution of the last decision, and three rates whose meaning is the policy's."""
 
     scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
-    chances: Annotated[PerArm, Chances(floor="mixing")]  # float64 (K,), probabilities of the last select
+    probabilities: Annotated[
+        PerArm, Probabilities(floor="mixing")
+    ]  # float64 (K,), probabilities of the last select
     mixing: float
     bonus: float
     step: float
@@ -36,7 +39,7 @@ def weight_state(n_arms: int, mixing: float, bonus: float, step: float) -> Weigh
 
 
 @kernel
-def mixed_chances(state: Any, t: int, out: Any) -> None:
+def mixed_probabilities(state: WeightState | Exp3State, t: int, out: Any) -> None:
     """Normalised weights, mixed with the uniform distribution."""
     total = softmax_weights(state.scores, 1.0, out)
     even = state.mixing / out.size
@@ -44,18 +47,11 @@ def mixed_chances(state: Any, t: int, out: Any) -> None:
         out[k] = (1.0 - state.mixing) * out[k] / total + even
 
 
-@kernel
-def mixed_select(state: Any, t: int, rng: Any) -> int:
-    """A draw from the mixture."""
-    mixed_chances(state, t, state.chances)
-    return pick(state.chances, 1.0, rng)
-
-
 class Exp3State(NamedTuple):
     """Log-weights, the probability of the last decision, and the rates."""
 
     scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
-    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
+    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
     sampler: SumTree
     mixing: float
     step: float
@@ -74,13 +70,13 @@ class Exp3(Policy[Exp3State]):
         Share of uniform exploration. None takes :math:`\min\{1,\sqrt{K\ln K/((e-1)T)}\}`, which needs the
         horizon and gives regret at most :math:`2.63\sqrt{TK\ln K}`.
 
-    References
-    ----------
-    Auer, Cesa-Bianchi, Freund, Schapire 2002, Figure 1 and Corollary 3.2.
-
     Notes
     -----
     Cost O(log K) per step. Uses the pulled arm's reward alone, also on feedback graphs.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund, Schapire 2002, Figure 1 and Corollary 3.2.
 
     Examples
     --------
@@ -92,12 +88,8 @@ class Exp3(Policy[Exp3State]):
 
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
-    remembers = ("chances",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``gamma`` is left open."""
-        return self.gamma is None
+    remembers = ("probabilities",)
+    horizon_sets = ("gamma",)
 
     def start(self, setting: Setting) -> Exp3State:
         """Equal weights."""
@@ -115,17 +107,19 @@ class Exp3(Policy[Exp3State]):
         n_arms = state.scores.size
         even = rng.random() < state.mixing
         arm = below(n_arms, rng) if even else draw(state.sampler, state.scores, 1.0, rng)
-        state.chances[0] = (1.0 - state.mixing) * weight_share(state.sampler, arm) + state.mixing / n_arms
+        state.probabilities[0] = (1.0 - state.mixing) * weight_share(
+            state.sampler, arm
+        ) + state.mixing / n_arms
         return arm
 
-    probabilities = staticmethod(mixed_chances)
+    probabilities = staticmethod(mixed_probabilities)
 
     @staticmethod
     @kernel
     def update(state: Exp3State, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Importance-weighted reward of the pulled arm."""
         if seen == arm and reward != 0.0:  # else the weights stay
-            state.scores[arm] += state.step * reward / state.chances[0]
+            state.scores[arm] += state.step * reward / state.probabilities[0]
             changed(state.sampler, state.scores, arm)
 
     @classmethod
@@ -138,20 +132,20 @@ class Exp3(Policy[Exp3State]):
 class LossScan(NamedTuple):
     """Room for the probabilities of all arms."""
 
-    chances: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+    probabilities: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
 class LossState(NamedTuple):
     """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
 
     losses: Annotated[PerArm, Within()]  # float64 (K,)
-    chances: Annotated[NDArray[np.float64], Chances()]  # (1,), of the chosen arm
+    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
     sampler: Any  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
     eta: float
 
 
 @kernel
-def implicit_rate(state: Any, t: int) -> float:
+def implicit_rate(state: LossState, t: int) -> float:
     """Learning rate of EXP3-IX at step t; its gamma is half of it."""
     if math.isnan(state.eta):
         return math.sqrt(math.log(state.losses.size) / (state.losses.size * t))
@@ -159,11 +153,9 @@ def implicit_rate(state: Any, t: int) -> float:
 
 
 @kernel
-def loss_chances(losses: Any, rate: float, out: Any) -> None:
+def loss_probabilities(losses: Any, rate: float, out: Any) -> None:
     """softmax(-rate * losses) into ``out``."""
-    least = losses[0]
-    for k in range(1, losses.size):
-        least = min(least, losses[k])
+    least = smallest(losses)
     total = 0.0
     for k in range(losses.size):
         out[k] = math.exp(-rate * (losses[k] - least))
@@ -175,8 +167,8 @@ def loss_chances(losses: Any, rate: float, out: Any) -> None:
 @kernel
 def draw_by_scan(sampler: LossScan, losses: Any, rate: float, rng: Any) -> int:
     """An arm with probability proportional to ``exp(-rate * losses[arm])``."""
-    loss_chances(losses, rate, sampler.chances)
-    return pick(sampler.chances, 1.0, rng)
+    loss_probabilities(losses, rate, sampler.probabilities)
+    return pick(sampler.probabilities, 1.0, rng)
 
 
 @changed.register(LossScan)
@@ -188,7 +180,7 @@ def changed_by_scan(sampler: LossScan, losses: Any, arm: int) -> None:
 @single_dispatch
 def share_of(sampler: Any, arm: int) -> float:
     """The probability with which the sampler just drew the arm."""
-    return sampler.chances[arm]  # type: ignore[no-any-return]
+    return sampler.probabilities[arm]  # type: ignore[no-any-return]
 
 
 share_of.register(SumTree)(weight_share)
@@ -207,15 +199,15 @@ class Exp3IX(Policy[LossState]):
         None is the anytime rate :math:`\eta_t=\sqrt{\ln K/(Kt)}`; for a known horizon the theorem has
         :math:`\sqrt{2\ln K/(KT)}`.
 
-    References
-    ----------
-    Neu 2015, Algorithm 1 and Theorem 1: regret at most
-    :math:`2\sqrt{2KT\ln K}+(\sqrt{2KT/\ln K}+1)\ln(2/\delta)` with probability 1 - delta.
-
     Notes
     -----
     Cost O(log K) per step with a given ``eta``, O(K) with the anytime rate, which moves every weight at every step. Uses
     the pulled arm's reward alone; on graphs see `Exp3IXGraph`.
+
+    References
+    ----------
+    Neu 2015, Algorithm 1 and Theorem 1: regret at most
+    :math:`2\sqrt{2KT\ln K}+(\sqrt{2KT/\ln K}+1)\ln(2/\delta)` with probability 1 - delta.
 
     Examples
     --------
@@ -226,7 +218,7 @@ class Exp3IX(Policy[LossState]):
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
-    remembers = ("chances",)
+    remembers = ("probabilities",)
     also_known_as = ("EXP3-IX",)
 
     def start(self, setting: Setting) -> LossState:
@@ -240,7 +232,7 @@ class Exp3IX(Policy[LossState]):
     def select(state: LossState, t: int, rng: Any) -> int:
         """A draw from the softmax of the losses."""
         arm = draw(state.sampler, state.losses, implicit_rate(state, t), rng)
-        state.chances[0] = share_of(state.sampler, arm)
+        state.probabilities[0] = share_of(state.sampler, arm)
         return arm
 
     @staticmethod
@@ -248,14 +240,14 @@ class Exp3IX(Policy[LossState]):
     def update(state: LossState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Tempered loss of the pulled arm."""
         if seen == arm and reward != 1.0:  # else the weights stay
-            state.losses[arm] += (1.0 - reward) / (state.chances[0] + 0.5 * implicit_rate(state, t))
+            state.losses[arm] += (1.0 - reward) / (state.probabilities[0] + 0.5 * implicit_rate(state, t))
             changed(state.sampler, state.losses, arm)
 
     @staticmethod
     @kernel
-    def probabilities(state: Any, t: int, out: Any) -> None:
+    def probabilities(state: LossState, t: int, out: Any) -> None:
         """The softmax of the losses."""
-        loss_chances(state.losses, implicit_rate(state, t), out)
+        loss_probabilities(state.losses, implicit_rate(state, t), out)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -10,22 +10,23 @@ from typing import Any
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
 from abex.policies.base import Policy, Setting
-from abex.policies.exp3 import WeightState, mixed_chances, mixed_select, weight_state
+from abex.policies.drawn import DrawnPolicy
+from abex.policies.exp3 import WeightState, mixed_probabilities, weight_state
 
 MOST_STEP = 1e6  # sums of steps over probabilities down to 1e-100 stay finite
 
 
 @kernel
-def biased_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+def biased_update(state: WeightState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Every arm's score grows by step (x 1{pulled} + bonus) / p: an upper confidence bound on its gain."""
     if seen == arm:
-        state.scores[arm] += state.step * reward / state.chances[arm]
+        state.scores[arm] += state.step * reward / state.probabilities[arm]
         for k in range(state.scores.size):
-            state.scores[k] += state.step * state.bonus / max(state.chances[k], TINY)
+            state.scores[k] += state.step * state.bonus / max(state.probabilities[k], TINY)
 
 
 @dataclass(frozen=True)
-class Exp3P(Policy[WeightState]):
+class Exp3P(DrawnPolicy[WeightState]):
     r"""EXP3.P: exponential weights with a bonus for arms that are rarely pulled, in the form of Auer et al.
 
     :math:`p_k=(1-\gamma)\,w_k/\sum_j w_j+\gamma/K`, and for **every** arm
@@ -40,14 +41,14 @@ class Exp3P(Policy[WeightState]):
     delta : float
         The bound holds with probability 1 - delta.
 
+    Notes
+    -----
+    Cost O(K) per step. Needs the horizon.
+
     References
     ----------
     Auer, Cesa-Bianchi, Freund, Schapire 2002, Figure 2 and Theorem 6.3: regret at most
     :math:`4\sqrt{KT\ln(KT/\delta)}+4\sqrt{(5/3)KT\ln K}+8\ln(KT/\delta)`.
-
-    Notes
-    -----
-    Cost O(K) per step. Needs the horizon.
 
     Examples
     --------
@@ -60,7 +61,6 @@ class Exp3P(Policy[WeightState]):
     alpha: float | None = real(None, least=0.0, most=HUGE, or_none=True)
     delta: float = real(0.05, least=TINY, most=1.0)
     resizable = False
-    remembers = ("chances",)
     also_known_as = ("EXP3.P",)
 
     @property
@@ -78,9 +78,8 @@ class Exp3P(Policy[WeightState]):
             alpha = 2.0 * math.sqrt(math.log(n * horizon / self.delta))
         return weight_state(n, gamma, alpha / math.sqrt(n * horizon), gamma / (3.0 * n))
 
-    select = staticmethod(mixed_select)
     update = staticmethod(biased_update)
-    probabilities = staticmethod(mixed_chances)
+    probabilities = staticmethod(mixed_probabilities)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
@@ -90,7 +89,7 @@ class Exp3P(Policy[WeightState]):
 
 
 @dataclass(frozen=True)
-class Exp3PBubeck(Policy[WeightState]):
+class Exp3PBubeck(DrawnPolicy[WeightState]):
     r"""EXP3.P in the form of Bubeck and Cesa-Bianchi.
 
     :math:`\tilde g_k=(x\,1\{k\text{ pulled}\}+\beta)/p_k` for every arm,
@@ -104,14 +103,14 @@ class Exp3PBubeck(Policy[WeightState]):
     delta : float
         The bound holds with probability 1 - delta.
 
+    Notes
+    -----
+    Cost O(K) per step.
+
     References
     ----------
     Bubeck and Cesa-Bianchi 2012, Figure 3.1 and Theorem 3.3: regret at most
     :math:`5.15\sqrt{TK\ln(K/\delta)}` (constants not verified against the publication).
-
-    Notes
-    -----
-    Cost O(K) per step.
 
     Examples
     --------
@@ -125,12 +124,7 @@ class Exp3PBubeck(Policy[WeightState]):
     gamma: float | None = real(None, least=0.0, most=1.0, or_none=True)
     delta: float = real(0.05, least=TINY, most=1.0)
     resizable = False
-    remembers = ("chances",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Where any rate is left open."""
-        return None in (self.eta, self.beta, self.gamma)
+    horizon_sets = ("eta", "beta", "gamma")
 
     def start(self, setting: Setting) -> WeightState:
         """Equal weights."""
@@ -144,6 +138,5 @@ class Exp3PBubeck(Policy[WeightState]):
             gamma = min(1.0, 1.05 * math.sqrt(n * math.log(n) / self.horizon_of(setting)))
         return weight_state(n, gamma, beta, eta)
 
-    select = staticmethod(mixed_select)
     update = staticmethod(biased_update)
-    probabilities = staticmethod(mixed_chances)
+    probabilities = staticmethod(mixed_probabilities)

@@ -7,31 +7,37 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, TINY, real
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.exp3 import loss_chances
-from abex.samplers.softmax import pick
-from abex.schema import Chances, Count, MeanOf, Rebuilt, Scratch, Within
+from abex.policies.base import PerArm, Setting
+from abex.policies.drawn import DrawnPolicy
+from abex.policies.exp3 import loss_probabilities
+from abex.policies.means import smallest
+from abex.schema import Count, MeanOf, Probabilities, Rebuilt, Scratch, Within
+
+
+class Untried(Scalars):
+    """How many arms were never pulled."""
+
+    count: int
 
 
 class GapState(NamedTuple):
-    """Estimated losses, plain means of the losses, the law of the last decision, and the constants."""
+    """Estimated losses, plain means of the losses, the distribution of the last decision, and the constants."""
 
     losses: Annotated[PerArm, Within()]  # float64 (K,), importance-weighted sums
     pulls: Annotated[PerArm, Count()]  # float64 (K,)
     mean_losses: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), unweighted
-    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,)
     floors: Annotated[PerArm, Scratch()]  # float64 (K,), exploration rate of each arm
-    untried: Annotated[NDArray[np.int64], Rebuilt()]  # (1,), arms never pulled
+    untried: Annotated[Untried, Rebuilt()]
     first: float
     second: float
 
     def restored(self, fresh: GapState) -> GapState:
         """Arms never pulled are counted."""
-        return self._replace(untried=np.array([np.count_nonzero(self.pulls == 0.0)]))
+        return self._replace(untried=Untried(count=int(np.count_nonzero(self.pulls == 0.0))))
 
 
 def gap_state(n_arms: int, first: float, second: float) -> GapState:
@@ -43,16 +49,16 @@ def gap_state(n_arms: int, first: float, second: float) -> GapState:
         np.zeros(n_arms),
         even,
         np.zeros(n_arms),
-        np.array([n_arms]),
+        Untried(count=n_arms),
         first,
         second,
     )
 
 
 @kernel
-def floored_chances(state: Any, rate: float, given: float, out: Any) -> None:
+def floored_probabilities(state: GapState, rate: float, given: float, out: Any) -> None:
     """(1 - given) softmax(-rate * losses) + floors, ``given`` the sum of the floors."""
-    loss_chances(state.losses, rate, out)
+    loss_probabilities(state.losses, rate, out)
     for k in range(out.size):
         out[k] = (1.0 - given) * out[k] + state.floors[k]
 
@@ -64,12 +70,12 @@ def half_rate(n_arms: int, t: int) -> float:
 
 
 @kernel
-def confident_gap_chances(state: Any, t: int, out: Any) -> None:
+def confident_gap_probabilities(state: GapState, t: int, out: Any) -> None:
     """Uniform over unplayed arms while there are any, then the floored softmax."""
     n_arms = out.size
-    if state.untried[0] > 0:
+    if state.untried.count > 0:
         for k in range(n_arms):
-            out[k] = 1.0 / state.untried[0] if state.pulls[k] == 0.0 else 0.0
+            out[k] = 1.0 / state.untried.count if state.pulls[k] == 0.0 else 0.0
         return
     logarithm = math.log(t)
     level = 0.5 * (state.first * logarithm + math.log(n_arms))
@@ -85,11 +91,11 @@ def confident_gap_chances(state: Any, t: int, out: Any) -> None:
         floor = cap if gap <= 0.0 else min(cap, state.second * logarithm / (t * gap * gap))
         state.floors[k] = floor
         given += floor
-    floored_chances(state, rate, given, out)
+    floored_probabilities(state, rate, given, out)
 
 
 @dataclass(frozen=True)
-class Exp3PlusPlus(Policy[GapState]):
+class Exp3PlusPlus(DrawnPolicy[GapState]):
     r"""EXP3++ with confidence-bound gap estimates (2017).
 
     :math:`p_k=(1-\sum_j\epsilon_j)\,\rho_k+\epsilon_k`, :math:`\rho=\mathrm{softmax}(-\eta_t\hat L)`,
@@ -103,14 +109,14 @@ class Exp3PlusPlus(Policy[GapState]):
     a, b : float
         3 and 256 are the theorem's.
 
+    Notes
+    -----
+    Cost O(K) per step.
+
     References
     ----------
     Seldin and Lugosi 2017, Algorithm 1 and Theorem 2: :math:`O(\sum_k(\ln T)^2/\Delta_k)` for stochastic
     rewards, :math:`4\sqrt{TK\ln K}` for adversarial ones.
-
-    Notes
-    -----
-    Cost O(K) per step.
 
     Examples
     --------
@@ -125,42 +131,32 @@ class Exp3PlusPlus(Policy[GapState]):
     a: float = real(3.0, least=TINY, most=HUGE)
     b: float = real(256.0, least=TINY, most=HUGE)
     resizable = False
-    remembers = ("chances",)
     also_known_as = ("EXP3++",)
 
     def start(self, setting: Setting) -> GapState:
         """No loss yet."""
         return gap_state(setting.n_arms, self.a, self.b)
 
-    probabilities = staticmethod(confident_gap_chances)
+    probabilities = staticmethod(confident_gap_probabilities)
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """A draw."""
-        confident_gap_chances(state, t, state.chances)
-        return pick(state.chances, 1.0, rng)
-
-    @staticmethod
-    @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: GapState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Weighted and plain loss of the pulled arm; its first pull was certain, not weighted."""
         if seen == arm:
             loss = 1.0 - reward
             first_pull = state.pulls[arm] == 0.0
             if first_pull:
-                state.untried[0] -= 1
+                state.untried.count -= 1
             state.pulls[arm] += 1.0
             state.mean_losses[arm] += (loss - state.mean_losses[arm]) / state.pulls[arm]
-            state.losses[arm] += loss if first_pull else loss / state.chances[arm]
+            state.losses[arm] += loss if first_pull else loss / state.probabilities[arm]
 
 
 @kernel
-def weighted_gap_chances(state: Any, t: int, out: Any) -> None:
+def weighted_gap_probabilities(state: GapState, t: int, out: Any) -> None:
     """The floored softmax."""
-    least = state.losses[0]
-    for k in range(1, out.size):
-        least = min(least, state.losses[k])
+    least = smallest(state.losses)
     rate = half_rate(out.size, t)
     cap = min(0.5 / out.size, rate)
     level = state.first * math.log(t) * math.log(t) / t
@@ -170,11 +166,11 @@ def weighted_gap_chances(state: Any, t: int, out: Any) -> None:
         floor = cap if gap <= 0.0 else min(cap, level / (gap * gap))
         state.floors[k] = floor
         given += floor
-    floored_chances(state, rate, given, out)
+    floored_probabilities(state, rate, given, out)
 
 
 @dataclass(frozen=True)
-class Exp3PlusPlus2014(Policy[GapState]):
+class Exp3PlusPlus2014(DrawnPolicy[GapState]):
     r"""EXP3++ as first published: gaps estimated from the importance-weighted losses.
 
     As `Exp3PlusPlus`, with :math:`\hat\Delta_k=\min\{1,(\hat L_k-\min_j\hat L_j)/t\}` and
@@ -185,13 +181,13 @@ class Exp3PlusPlus2014(Policy[GapState]):
     c : float
         1/32 is the authors' practice, 18 the theorem's (neither verified against the publication).
 
-    References
-    ----------
-    Seldin and Slivkins 2014, Algorithm 1 and Theorem 3: :math:`O(\sum_k(\ln T)^3/\Delta_k)`.
-
     Notes
     -----
     Cost O(K) per step.
+
+    References
+    ----------
+    Seldin and Slivkins 2014, Algorithm 1 and Theorem 3: :math:`O(\sum_k(\ln T)^3/\Delta_k)`.
 
     Examples
     --------
@@ -202,24 +198,16 @@ class Exp3PlusPlus2014(Policy[GapState]):
 
     c: float = real(1.0 / 32.0, least=TINY, most=HUGE)
     resizable = False
-    remembers = ("chances",)
 
     def start(self, setting: Setting) -> GapState:
         """No loss yet."""
         return gap_state(setting.n_arms, self.c, 0.0)
 
-    probabilities = staticmethod(weighted_gap_chances)
+    probabilities = staticmethod(weighted_gap_probabilities)
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """A draw."""
-        weighted_gap_chances(state, t, state.chances)
-        return pick(state.chances, 1.0, rng)
-
-    @staticmethod
-    @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: GapState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Weighted loss of the pulled arm."""
         if seen == arm:
-            state.losses[arm] += (1.0 - reward) / state.chances[arm]
+            state.losses[arm] += (1.0 - reward) / state.probabilities[arm]

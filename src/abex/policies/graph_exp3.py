@@ -1,4 +1,4 @@
-"""Exponential weights on feedback graphs: every observed arm counts, weighed by the chance of observing it."""
+"""Exponential weights on feedback graphs: every observed arm counts, weighed by the probability of observing it."""
 
 from __future__ import annotations
 
@@ -10,86 +10,80 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Changing, chance_seen, turn_of
+from abex.graphs.feedback import Feedback, probability_seen, turn_of
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.drawn import DrawnPolicy
 from abex.policies.known_graph import (
-    best_spread,
+    best_exploration,
     clique_cover_estimate,
     graphs_in_turn,
     independence_estimate,
     known_graph,
     typical_graphs,
 )
-from abex.samplers.softmax import pick, softmax_weights
-from abex.schema import Chances, Law, Within
+from abex.samplers.softmax import softmax_weights
+from abex.schema import Distribution, Probabilities, Within
 
-LEAST_CHANCE = (
+LEAST_PROBABILITY_SEEN = (
     1e-12  # an arm is seen at least as often as it is pulled, which underflows only where it does not matter
 )
 
 
 class CoverState(NamedTuple):
-    """Log-weights mixed with an exploration law, one for each of the graphs that take turns."""
+    """Log-weights mixed with an exploration distribution, one for each of the graphs that take turns."""
 
     scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
-    chances: Annotated[PerArm, Chances()]  # float64 (K,), probabilities of the last select
-    spread: Annotated[NDArray[np.float64], Law()]  # (period, K) or (1, K), where to explore
+    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,), probabilities of the last select
+    exploration: Annotated[NDArray[np.float64], Distribution()]  # (period, K) or (1, K), where to explore
     mixing: Annotated[NDArray[np.float64], Within(0.0, 1.0)]  # (period,) or (1,), how much
     step: float
-    graph: Changing
+    graph: Feedback
 
 
 @kernel
-def spread_chances(state: Any, t: int, out: Any) -> None:
-    """Normalised weights, mixed with the exploration law of the graph in force."""
+def mixture_probabilities(state: CoverState, t: int, out: Any) -> None:
+    """Normalised weights, mixed with the exploration distribution of the graph in force."""
     turn = turn_of(state.graph, t) % state.mixing.size
     mixing = state.mixing[turn]
     share = (1.0 - mixing) / softmax_weights(state.scores, 1.0, out)
     for k in range(out.size):
-        out[k] = share * out[k] + mixing * state.spread[turn, k]
+        out[k] = share * out[k] + mixing * state.exploration[turn, k]
 
 
 @kernel
-def spread_select(state: Any, t: int, rng: Any) -> int:
-    """A draw from the mixture."""
-    spread_chances(state, t, state.chances)
-    return pick(state.chances, 1.0, rng)
+def weighted_gain(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """The observed reward over the probability of observing it."""
+    probability = probability_seen(state.graph, t, seen, state.probabilities)
+    state.scores[seen] += state.step * reward / max(probability, LEAST_PROBABILITY_SEEN)
 
 
 @kernel
-def weighted_gain(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """The observed reward over the chance of observing it."""
-    chance = chance_seen(state.graph, t, seen, state.chances)
-    state.scores[seen] += state.step * reward / max(chance, LEAST_CHANCE)
+def weighted_loss(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """The observed loss over the probability of observing it."""
+    probability = probability_seen(state.graph, t, seen, state.probabilities)
+    state.scores[seen] -= state.step * (1.0 - reward) / max(probability, LEAST_PROBABILITY_SEEN)
 
 
-@kernel
-def weighted_loss(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """The observed loss over the chance of observing it."""
-    chance = chance_seen(state.graph, t, seen, state.chances)
-    state.scores[seen] -= state.step * (1.0 - reward) / max(chance, LEAST_CHANCE)
-
-
-class _GraphWeights(Policy[CoverState]):
+class _GraphWeights(DrawnPolicy[CoverState]):
     """What the policies of this file share: they know the graph, and their weights belong to a decision."""
 
     needs_graph = True
     resizable = False
-    remembers = ("chances",)
+    probabilities = staticmethod(mixture_probabilities)
 
-    def _independence(self, given: float | None, record: Changing) -> float:
+    def _independence(self, given: float | None, setting: Setting) -> float:
         """The estimate given, or the mean over the graphs of a greedy set's size."""
         if given is not None:
             return given
-        return float(np.mean([independence_estimate(graph) for graph in typical_graphs(record)]))
+        return float(np.mean([independence_estimate(graph) for graph in typical_graphs(self, setting)]))
 
 
-def _even(n_arms: int, record: Changing, mixing: float, step: float) -> CoverState:
+def _even(n_arms: int, record: Feedback, mixing: float, step: float) -> CoverState:
     """Equal weights, exploration over all arms alike."""
-    spread = np.full((1, n_arms), 1.0 / n_arms)
-    return CoverState(np.zeros(n_arms), spread[0].copy(), spread, np.array([mixing]), step, record)
+    exploration = np.full((1, n_arms), 1.0 / n_arms)
+    return CoverState(np.zeros(n_arms), exploration[0].copy(), exploration, np.array([mixing]), step, record)
 
 
 @dataclass(frozen=True)
@@ -108,16 +102,16 @@ class ELP(_GraphWeights):
         The estimate of :math:`\alpha(G)` in it. None takes the size of a greedy independent set, of a greedy clique
         cover where the graph is directed. The paper tried several and kept the best.
 
-    References
-    ----------
-    Mannor and Shamir 2011, Algorithm 1 and Theorem 2 (the constant 3 re-derived, not verified against the
-    publication): regret at most :math:`2\sqrt{3\ln K\sum_t\alpha(G_t)}`.
-
     Notes
     -----
     Cost O(K) per step and the in-degrees of the observed arms. Before, the program is solved once for each graph: by
     HiGHS, or up to 0.05 % with a proof where that takes too many steps. Plays graphs that repeat, not graphs drawn
     at each step.
+
+    References
+    ----------
+    Mannor and Shamir 2011, Algorithm 1 and Theorem 2 (the constant 3 re-derived, not verified against the
+    publication): regret at most :math:`2\sqrt{3\ln K\sum_t\alpha(G_t)}`.
 
     Examples
     --------
@@ -131,16 +125,12 @@ class ELP(_GraphWeights):
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     changing_graphs = "repeating"
     names_matter = True  # the program may have several solutions
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``beta`` is left open."""
-        return self.beta is None
+    horizon_sets = ("beta",)
 
     def start(self, setting: Setting) -> CoverState:
         """Equal weights, the program solved."""
         record, n = known_graph(self, setting), setting.n_arms
-        graphs = graphs_in_turn(self, record)
+        graphs = graphs_in_turn(self, setting)
         beta = self.beta
         if beta is None:
             alpha = self.independence or float(
@@ -149,14 +139,12 @@ class ELP(_GraphWeights):
                 )
             )
             beta = min(math.sqrt(math.log(n) / (3.0 * alpha * self.horizon_of(setting))), 0.5 / n)
-        laws = [best_spread(graph) for graph in graphs]
-        spread = np.array([law for law, _ in laws])
-        mixing = np.array([min(1.0, beta / value) for _, value in laws])
-        return CoverState(np.zeros(n), np.full(n, 1.0 / n), spread, mixing, beta, record)
+        distributions = [best_exploration(graph) for graph in graphs]
+        exploration = np.array([distribution for distribution, _ in distributions])
+        mixing = np.array([min(1.0, beta / value) for _, value in distributions])
+        return CoverState(np.zeros(n), np.full(n, 1.0 / n), exploration, mixing, beta, record)
 
-    select = staticmethod(spread_select)
     update = staticmethod(weighted_gain)
-    probabilities = staticmethod(spread_chances)
 
     def report(self, state: CoverState) -> dict[str, float]:
         """Share of exploration and step size."""
@@ -184,14 +172,14 @@ class Exp3SET(_GraphWeights):
         The estimate of :math:`\alpha(G)` in it (of the largest acyclic set where the graph is directed); None takes
         the size of a greedy one.
 
+    Notes
+    -----
+    Cost O(K) per step and the in-degrees of the observed arms. Plays every graph.
+
     References
     ----------
     Alon, Cesa-Bianchi, Gentile, Mansour 2013, Algorithm 1 and Theorem 2 (from memory, re-derived): regret at most
     :math:`\sqrt{2\alpha T\ln K}`.
-
-    Notes
-    -----
-    Cost O(K) per step and the in-degrees of the observed arms. Plays every graph.
 
     Examples
     --------
@@ -207,24 +195,18 @@ class Exp3SET(_GraphWeights):
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     also_known_as = ("EXP3-SET",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``eta`` is left open."""
-        return self.eta is None
+    horizon_sets = ("eta",)
 
     def start(self, setting: Setting) -> CoverState:
         """Equal weights."""
         record, n = known_graph(self, setting), setting.n_arms
         eta = self.eta
         if eta is None:
-            alpha = self._independence(self.independence, record)
+            alpha = self._independence(self.independence, setting)
             eta = math.sqrt(2.0 * math.log(n) / (alpha * self.horizon_of(setting)))
         return _even(n, record, 0.0, eta)
 
-    select = staticmethod(spread_select)
     update = staticmethod(weighted_loss)
-    probabilities = staticmethod(spread_chances)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
@@ -247,13 +229,13 @@ class Exp3G(_GraphWeights):
     independence : float or None
         The estimate of :math:`\alpha(G)` in it; None takes the size of a greedy independent (acyclic) set.
 
-    References
-    ----------
-    Alon, Cesa-Bianchi, Dekel, Koren 2015, Algorithm 1 and Theorem 2: regret :math:`O(\sqrt{\alpha T}\ln(KT))`.
-
     Notes
     -----
     Cost O(K) per step and the in-degrees of the observed arms. Plays every graph.
+
+    References
+    ----------
+    Alon, Cesa-Bianchi, Dekel, Koren 2015, Algorithm 1 and Theorem 2: regret :math:`O(\sqrt{\alpha T}\ln(KT))`.
 
     Examples
     --------
@@ -265,24 +247,18 @@ class Exp3G(_GraphWeights):
     gamma: float | None = real(None, above=0.0, most=0.5, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     also_known_as = ("EXP3.G",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``gamma`` is left open."""
-        return self.gamma is None
+    horizon_sets = ("gamma",)
 
     def start(self, setting: Setting) -> CoverState:
         """Equal weights."""
         record, n = known_graph(self, setting), setting.n_arms
         gamma = self.gamma
         if gamma is None:
-            alpha = self._independence(self.independence, record)
+            alpha = self._independence(self.independence, setting)
             gamma = min(math.sqrt(1.0 / (alpha * self.horizon_of(setting))), 0.5)
         return _even(n, record, gamma, 2.0 * gamma)
 
-    select = staticmethod(spread_select)
     update = staticmethod(weighted_loss)
-    probabilities = staticmethod(spread_chances)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

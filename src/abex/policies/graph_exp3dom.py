@@ -10,37 +10,38 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Changing, chance_seen, observers, reveal_changing, turn_of
+from abex.graphs.feedback import Feedback, is_drawn, observers, probability_seen, reveal, turn_of
 from abex.kernels import kernel
 from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.graph_exp3 import LEAST_CHANCE
+from abex.policies.drawn import DrawnPolicy
+from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
-from abex.samplers.softmax import pick, softmax_weights
-from abex.schema import Chances, Fixed, Scratch, UpToArms, Within
+from abex.samplers.softmax import softmax_weights
+from abex.schema import FixedAtStart, Probabilities, Scratch, UpToArms, Within
 
 
 class DominatingState(NamedTuple):
-    """Log-weights for each class of dominating sets, the sets, and the law of the last decision."""
+    """Log-weights for each class of dominating sets, the sets, and the distribution of the last decision."""
 
     scores: Annotated[
         NDArray[np.float64], Within()
     ]  # (classes, K), log-weights of the class of sets with 2^b <= size < 2^(b+1)
-    chances: Annotated[PerArm, Chances()]  # float64 (K,), probabilities of the last select
+    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,), probabilities of the last select
     size: Annotated[
         NDArray[np.int64], UpToArms(least=1)
     ]  # (1,), size of the dominating set of the last select
     sets: Annotated[
-        NDArray[np.int64], Fixed()
+        NDArray[np.int64], FixedAtStart()
     ]  # (period, K), a dominating set for each graph, or scratch for drawn graphs
-    sizes: Annotated[NDArray[np.int64], Fixed()]  # (period,)
+    sizes: Annotated[NDArray[np.int64], FixedAtStart()]  # (period,)
     gains: Annotated[NDArray[np.int64], Scratch()]  # (K,)
     hidden: Annotated[NDArray[np.bool_], Scratch()]  # (K,)
     who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     others: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     gamma: float  # nan: tuned to the horizon
     horizon: float
-    graph: Changing
+    graph: Feedback
 
 
 @kernel
@@ -50,7 +51,7 @@ def drawn_dominating_set(
     """Greedy dominating set of the graph of step t into ``found``; its size."""
     n_arms = gains.size
     for k in range(n_arms):
-        gains[k] = reveal_changing(graph, t, k, who)
+        gains[k] = reveal(graph, t, k, who)
         hidden[k] = True
     size = 0
     while True:
@@ -62,7 +63,7 @@ def drawn_dominating_set(
             return size
         found[size] = best
         size += 1
-        for i in range(reveal_changing(graph, t, best, who)):
+        for i in range(reveal(graph, t, best, who)):
             shown = who[i]
             if hidden[shown]:
                 hidden[shown] = False
@@ -71,10 +72,10 @@ def drawn_dominating_set(
 
 
 @kernel
-def current_set(state: Any, t: int) -> int:
+def current_set(state: DominatingState, t: int) -> int:
     """Make sure that the dominating set of step t stands in its row; its size."""
     turn = turn_of(state.graph, t)
-    if state.graph.keep < 1.0:
+    if is_drawn(state.graph):
         return drawn_dominating_set(
             state.graph, t, state.gains, state.hidden, state.who, state.others, state.sets[turn]
         )
@@ -92,15 +93,15 @@ def size_class(size: int) -> int:
 
 
 @kernel
-def class_rate(state: Any, number: int) -> float:
+def class_rate(state: DominatingState, number: int) -> float:
     """Exploration share and step size of a class."""
     if math.isnan(state.gamma):
-        return min(0.5, math.sqrt(2.0**number * math.log(max(state.chances.size, 2)) / state.horizon))
+        return min(0.5, math.sqrt(2.0**number * math.log(max(state.probabilities.size, 2)) / state.horizon))
     return float(state.gamma)
 
 
 @kernel
-def dominating_chances(state: Any, t: int, out: Any) -> None:
+def dominating_probabilities(state: DominatingState, t: int, out: Any) -> None:
     """The class's weights mixed with uniform exploration of the dominating set."""
     size = current_set(state, t)
     state.size[0] = size
@@ -115,7 +116,7 @@ def dominating_chances(state: Any, t: int, out: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Exp3DOM(Policy[DominatingState]):
+class Exp3DOM(DrawnPolicy[DominatingState]):
     r"""Exponential weights that explore a small dominating set of the graph, shown before the pull.
 
     R is a greedy dominating set of the step's graph and :math:`b=\lfloor\log_2|R|\rfloor`; each class b has weights of its own:
@@ -128,14 +129,14 @@ class Exp3DOM(Policy[DominatingState]):
         None takes :math:`\gamma_b=\min\{1/2,\sqrt{2^b\ln K/T}\}`, which needs the horizon (the publication doubles instead;
         its constants are not verified).
 
-    References
-    ----------
-    Alon, Cesa-Bianchi, Gentile, Mansour 2013, Algorithm 2 and Theorem 6 (from memory).
-
     Notes
     -----
     Cost O(K) per step and the in-degrees of the observed arms. On a graph drawn at each step a dominating set is found at
     each step: :math:`O(K|R|)` plus the edges, O(K^2) for `ErdosRenyiEachStep`.
+
+    References
+    ----------
+    Alon, Cesa-Bianchi, Gentile, Mansour 2013, Algorithm 2 and Theorem 6 (from memory).
 
     Examples
     --------
@@ -148,28 +149,25 @@ class Exp3DOM(Policy[DominatingState]):
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     needs_graph = True
     resizable = False
-    remembers = ("chances", "size")
+    remembers = ("probabilities", "size")
     names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``gamma`` is left open."""
-        return self.gamma is None
+    horizon_sets = ("gamma",)
 
     def start(self, setting: Setting) -> DominatingState:
         """Equal weights in every class."""
         record, n = known_graph(self, setting), setting.n_arms
-        sets, sizes = np.zeros((record.period, n), dtype=np.int64), np.zeros(record.period, dtype=np.int64)
-        if record.keep >= 1.0 and not record.dense:
-            for turn, graph in enumerate(graphs_in_turn(self, record)):
+        period = self.graph_of(setting).period
+        sets, sizes = np.zeros((period or 1, n), dtype=np.int64), np.zeros(period or 1, dtype=np.int64)
+        if period is not None:
+            for turn, graph in enumerate(graphs_in_turn(self, setting)):
                 arms = dominating_arms(graph)
                 sets[turn, : arms.size] = arms
                 sizes[turn] = arms.size
         tuned = self.gamma is None
         return DominatingState(
             scores=np.zeros((int(math.log2(n)) + 1, n)),
-            chances=np.full(n, 1.0 / n),
+            probabilities=np.full(n, 1.0 / n),
             size=np.ones(1, dtype=np.int64),
             sets=sets,
             sizes=sizes,
@@ -182,22 +180,15 @@ class Exp3DOM(Policy[DominatingState]):
             graph=record,
         )
 
-    probabilities = staticmethod(dominating_chances)
+    probabilities = staticmethod(dominating_probabilities)
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """A draw."""
-        dominating_chances(state, t, state.chances)
-        return pick(state.chances, 1.0, rng)
-
-    @staticmethod
-    @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: DominatingState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Weighted loss of an observed arm, in the class of the decision."""
         number = size_class(state.size[0])
-        chance = max(chance_seen(state.graph, t, seen, state.chances), LEAST_CHANCE)
-        state.scores[number, seen] -= class_rate(state, number) * (1.0 - reward) / (chance * 2.0**number)
+        probability = max(probability_seen(state.graph, t, seen, state.probabilities), LEAST_PROBABILITY_SEEN)
+        state.scores[number, seen] -= class_rate(state, number) * (1.0 - reward) / (probability * 2.0**number)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -10,33 +10,94 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Changing, observers
-from abex.kernels import kernel
+from abex.graphs.feedback import Feedback, observers
+from abex.kernels import kernel, single_dispatch
 from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.thompson import MOST_PRIOR, learn_beta
-from abex.policies.ucb import learn_width, widths
+from abex.policies.ucb import inv_sqrt_counts, learn_width
 from abex.randomness import argmax, below
-from abex.samplers import changed, draw
+from abex.samplers import changed, distribution, draw
 from abex.samplers.beta import new_beta
+from abex.samplers.largest_beta import largest_beta
 from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 
 
-class AimedMeans(NamedTuple):
-    """Means with their widths, the graph, and room for the arms that show another."""
+@single_dispatch
+def promise(state: Any, arm: int) -> float:
+    """How good the policy takes an arm to be that may show the one it aims at (kernel)."""
+    return 0.0
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
-    inv_sqrt_count: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(pulls)
+
+@kernel
+def best_observer(state: Any, t: int, aim: int, rng: Any) -> int:
+    """The most promising of the arms that show ``aim``, ties broken uniformly."""
+    count = observers(state.graph, t, aim, state.who)
+    top = -2.0
+    best = aim
+    ties = 0
+    for j in range(count):
+        other = state.who[j]
+        value = promise(state, other)
+        if value > top:
+            top = value
+            best = other
+            ties = 1
+        elif value == top:
+            ties += 1
+            if rng.random() * ties < 1.0:
+                best = other
+    return int(best)
+
+
+@kernel
+def share_among_observers(state: Any, t: int, aim: int, share: float, out: Any) -> None:
+    """Add ``share``, in equal parts, to the most promising of the arms that show ``aim``."""
+    count = observers(state.graph, t, aim, state.who)
+    top = -2.0
+    ties = 0
+    for j in range(count):
+        value = promise(state, state.who[j])
+        if value > top:
+            top = value
+            ties = 0
+        if value == top:
+            ties += 1
+    for j in range(count):
+        if promise(state, state.who[j]) == top:
+            out[state.who[j]] += share / ties
+
+
+class AimedMeans(NamedTuple):
+    """Means with their inv_sqrt_counts, the graph, and room for the arms that show another."""
+
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
+    inv_sqrt_count: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(observations)
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
     who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     scale: float
-    graph: Changing
+    graph: Feedback
 
     def restored(self, fresh: AimedMeans) -> AimedMeans:
-        """The widths follow from the observations."""
-        return self._replace(inv_sqrt_count=widths(self.pulls))
+        """The inv_sqrt_counts follow from the observations."""
+        return self._replace(inv_sqrt_count=inv_sqrt_counts(self.observations))
+
+
+@promise.register(AimedMeans)
+@kernel
+def observed_mean(state: AimedMeans, arm: int) -> float:
+    """The mean; an arm never observed comes last."""
+    return state.means[arm] if state.observations[arm] > 0.0 else -1.0
+
+
+@kernel
+def write_bounds(state: AimedMeans, t: int) -> None:
+    """The upper confidence bounds of all arms."""
+    width = math.sqrt(state.scale * math.log(t))
+    for k in range(state.means.size):
+        state.score[k] = state.means[k] + width * state.inv_sqrt_count[k]
 
 
 @dataclass(frozen=True)
@@ -51,13 +112,13 @@ class UCBMaxN(Policy[AimedMeans]):
     scale : float
         The factor a, as in `UCB1`.
 
-    References
-    ----------
-    Caron, Kveton, Lelarge, Bhagat 2012, Algorithm 2 (UCB-MaxN) and Theorem 2.
-
     Notes
     -----
     Cost O(K) per step. Plays every graph, shown before the pull.
+
+    References
+    ----------
+    Caron, Kveton, Lelarge, Bhagat 2012, Algorithm 2 (UCB-MaxN) and Theorem 2.
 
     Examples
     --------
@@ -82,28 +143,27 @@ class UCBMaxN(Policy[AimedMeans]):
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: AimedMeans, t: int, rng: Any) -> int:
         """The best arm that shows the arm with the largest bound."""
-        width = math.sqrt(state.scale * math.log(t))
-        for k in range(state.means.size):
-            state.score[k] = state.means[k] + width * state.inv_sqrt_count[k]
+        write_bounds(state, t)
         aim = argmax(state.score, rng)
-        count = observers(state.graph, t, aim, state.who)
-        top = -2.0
-        best = aim
-        ties = 0
-        for j in range(count):
-            other = state.who[j]
-            value = state.means[other] if state.pulls[other] > 0.0 else -1.0
-            if value > top:
-                top = value
-                best = other
-                ties = 1
-            elif value == top:
-                ties += 1
-                if rng.random() * ties < 1.0:
-                    best = other
-        return int(best)
+        return best_observer(state, t, aim, rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: AimedMeans, t: int, out: Any) -> None:
+        """The largest bounds share, and so do the best arms that show one of them."""
+        write_bounds(state, t)
+        aims, top = 0, -math.inf
+        for k in range(out.size):
+            out[k] = 0.0
+            if state.score[k] > top:
+                aims, top = 0, state.score[k]
+            if state.score[k] == top:
+                aims += 1
+        for k in range(out.size):
+            if state.score[k] == top:
+                share_among_observers(state, t, k, 1.0 / aims, out)
 
     update = staticmethod(learn_width)
 
@@ -116,7 +176,14 @@ class AimedBeta(NamedTuple):
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
     who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     resample: bool
-    graph: Changing
+    graph: Feedback
+
+
+@promise.register(AimedBeta)
+@kernel
+def posterior_mean(state: AimedBeta, arm: int) -> float:
+    """The mean of the posterior."""
+    return state.successes[arm] / (state.successes[arm] + state.failures[arm])  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -128,18 +195,16 @@ class TSMaxN(Policy[AimedBeta]):
 
     Parameters
     ----------
-    successes, failures : float
-        The prior's a and b.
-    resample : bool
+    successes, failures, resample : float, float, bool
         As in `Thompson`.
-
-    References
-    ----------
-    Tossou, Dimitrakakis, Dubhashi 2017, Section 3 (TS-MaxN).
 
     Notes
     -----
     Cost O(K) Beta draws per step. Plays every graph, shown before the pull.
+
+    References
+    ----------
+    Tossou, Dimitrakakis, Dubhashi 2017, Section 3 (TS-MaxN).
 
     Examples
     --------
@@ -170,27 +235,23 @@ class TSMaxN(Policy[AimedBeta]):
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: AimedBeta, t: int, rng: Any) -> int:
         """The best arm that shows the arm with the largest draw."""
         for k in range(state.score.size):
             state.score[k] = rng.beta(state.successes[k], state.failures[k])
         aim = argmax(state.score, rng)
-        count = observers(state.graph, t, aim, state.who)
-        top = -1.0
-        best = aim
-        ties = 0
-        for j in range(count):
-            other = state.who[j]
-            value = state.successes[other] / (state.successes[other] + state.failures[other])
-            if value > top:
-                top = value
-                best = other
-                ties = 1
-            elif value == top:
-                ties += 1
-                if rng.random() * ties < 1.0:
-                    best = other
-        return int(best)
+        return best_observer(state, t, aim, rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: AimedBeta, t: int, out: Any) -> None:
+        """What is shown by an arm when the draw of another, to which it leads, is the largest."""
+        largest_beta(state.successes, state.failures, state.score)
+        for k in range(out.size):
+            out[k] = 0.0
+        for k in range(out.size):
+            if state.score[k] > 0.0:
+                share_among_observers(state, t, k, state.score[k], out)
 
     update = staticmethod(learn_beta)
 
@@ -205,11 +266,17 @@ class MixedBeta(NamedTuple):
     epsilon: float
 
 
+@kernel
+def uniform_share(state: MixedBeta, t: int) -> float:
+    """How many of the pulls are uniform at step t."""
+    return 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
+
+
 @dataclass(frozen=True)
 class TSU(Policy[MixedBeta]):
     r"""Thompson sampling for directed graphs: with probability :math:`\epsilon` a uniform arm, else the largest draw.
 
-    The mixture keeps every arm's chance above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
+    The mixture keeps every arm's probability above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
     knowledge.
 
     Parameters
@@ -217,20 +284,18 @@ class TSU(Policy[MixedBeta]):
     epsilon : float or None
         None takes :math:`1/\sqrt T`, or :math:`1/\sqrt t` at step t where the horizon is not known. The published rate is not
         verified.
-    successes, failures : float
-        The prior's a and b.
-    resample : bool
+    successes, failures, resample : float, float, bool
         As in `Thompson`.
-
-    References
-    ----------
-    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs", Section 4
-    (TS-U; the rule from memory).
 
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
     Plays every graph.
+
+    References
+    ----------
+    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs", Section 4
+    (TS-U; the rule from memory).
 
     Examples
     --------
@@ -264,10 +329,18 @@ class TSU(Policy[MixedBeta]):
     @kernel
     def select(state: MixedBeta, t: int, rng: Any) -> int:
         """A uniform arm now and then, else the largest draw."""
-        epsilon = 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
-        if rng.random() < epsilon:
+        if rng.random() < uniform_share(state, t):
             return below(state.successes.size, rng)
         return draw(state.sampler, state, t, rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: MixedBeta, t: int, out: Any) -> None:
+        """The mixture."""
+        epsilon = uniform_share(state, t)
+        distribution(state.sampler, state, t, out)
+        for k in range(out.size):
+            out[k] = epsilon / out.size + (1.0 - epsilon) * out[k]
 
     @staticmethod
     @kernel

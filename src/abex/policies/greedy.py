@@ -1,43 +1,15 @@
-"""Greed, and greed with a little chance."""
+"""Greedy policies: the arm of the largest mean, always or but for a share of uniform exploration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.leader import leader, learn_leader, share_among_leaders
-from abex.randomness import below
-from abex.schema import HAIR, Arms, Count, MeanOf, Within
-
-
-class LeaderMeans(NamedTuple):
-    """Means with a remembered leader (see `leader`), and the exploration rate with whether it decays."""
-
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
-    lead: Annotated[NDArray[np.int64], Arms(least=-1)]  # (1,)
-    runner_up: Annotated[NDArray[np.float64], Within(-1.0, 1.0 + HAIR)]  # (1,)
-    rate: float
-    decays: bool
-
-    def restored(self, fresh: LeaderMeans) -> LeaderMeans:
-        """A leader that does not lead is looked for again."""
-        lead = int(self.lead[0])
-        others = np.delete(self.means, lead) if lead >= 0 else self.means
-        if lead >= 0 and not self.means[lead] > self.runner_up[0] >= others.max(initial=-1.0):
-            self.lead[0] = -1
-        return self
-
-
-def leader_means(n_arms: int, rate: float, decays: bool) -> LeaderMeans:
-    """A fresh record."""
-    return LeaderMeans(np.zeros(n_arms), np.full(n_arms, np.inf), np.array([-1]), np.zeros(1), rate, decays)
+from abex.policies.base import Policy, Setting
+from abex.policies.leader import LeaderMeans, leader, leader_means, learn_leader
+from abex.randomness import below, share_among_largest
 
 
 @dataclass(frozen=True)
@@ -71,15 +43,24 @@ class FollowTheLeader(Policy[LeaderMeans]):
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: LeaderMeans, t: int, rng: Any) -> int:
         """The leader."""
         return leader(state, rng)
 
+    @staticmethod
+    @kernel
+    def probabilities(state: LeaderMeans, t: int, out: Any) -> None:
+        """1 over the leaders."""
+        for k in range(out.size):
+            out[k] = 0.0
+        share_among_largest(state.means, 1.0, out)
+
     update = staticmethod(learn_leader)
+    draws_change = ("leader",)
 
 
 @kernel
-def exploration_chance(state: Any, t: int) -> float:
+def exploration_probability(state: LeaderMeans, t: int) -> float:
     """Probability of a uniform pull at step t."""
     if state.decays:
         return float(min(1.0, state.rate * state.means.size / t))
@@ -87,20 +68,20 @@ def exploration_chance(state: Any, t: int) -> float:
 
 
 @kernel
-def epsilon_select(state: Any, t: int, rng: Any) -> int:
-    """A uniform arm with the chance of the step, else the remembered leader."""
-    if rng.random() < exploration_chance(state, t):
+def epsilon_select(state: LeaderMeans, t: int, rng: Any) -> int:
+    """A uniform arm with the probability of the step, else the remembered leader."""
+    if rng.random() < exploration_probability(state, t):
         return below(state.means.size, rng)
     return leader(state, rng)
 
 
 @kernel
-def epsilon_probabilities(state: Any, t: int, out: Any) -> None:
-    """The chance spread over all arms, the rest over the leaders."""
-    chance = exploration_chance(state, t)
+def epsilon_probabilities(state: LeaderMeans, t: int, out: Any) -> None:
+    """The probability spread over all arms, the rest over the leaders."""
+    probability = exploration_probability(state, t)
     for k in range(out.size):
-        out[k] = chance / out.size
-    share_among_leaders(state.means, 1.0 - chance, out)
+        out[k] = probability / out.size
+    share_among_largest(state.means, 1.0 - probability, out)
 
 
 class _EpsilonGreedy(Policy[LeaderMeans]):
@@ -108,12 +89,13 @@ class _EpsilonGreedy(Policy[LeaderMeans]):
 
     select = staticmethod(epsilon_select)
     update = staticmethod(learn_leader)
+    draws_change = ("leader",)
     probabilities = staticmethod(epsilon_probabilities)
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy(_EpsilonGreedy):
-    r"""The leader, but for a fixed chance of any arm.
+    r"""The leader, but for a fixed probability of any arm.
 
     With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
 
@@ -123,13 +105,13 @@ class EpsilonGreedy(_EpsilonGreedy):
         Chance of exploring, the same at every step; 0.1 is the customary value. The regret grows
         linearly, at :math:`\epsilon\,\frac1K\sum_k\Delta_k` a step; see `DecayingEpsilonGreedy`.
 
-    References
-    ----------
-    Sutton and Barto 2018, Section 2.2; Auer, Cesa-Bianchi, Fischer 2002, Section 2.
-
     Notes
     -----
     Cost O(1) per step while the leader is clear, O(K) when it is not.
+
+    References
+    ----------
+    Sutton and Barto 2018, Section 2.2; Auer, Cesa-Bianchi, Fischer 2002, Section 2.
 
     Examples
     --------
@@ -150,7 +132,7 @@ class EpsilonGreedy(_EpsilonGreedy):
 
 @dataclass(frozen=True)
 class DecayingEpsilonGreedy(_EpsilonGreedy):
-    r"""The leader, but for a chance of any arm that falls like 1/t.
+    r"""The leader, but for a probability of any arm that falls like 1/t.
 
     Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
 
@@ -162,13 +144,13 @@ class DecayingEpsilonGreedy(_EpsilonGreedy):
         A lower bound on the smallest gap :math:`\min_k\Delta_k`, in (0, 1]. Too large a value
         explores too little; 0.5 is for easy problems.
 
-    References
-    ----------
-    Auer, Cesa-Bianchi, Fischer 2002, Figure 3 and Theorem 3: regret :math:`O(cK\ln T/d^2)`.
-
     Notes
     -----
     Cost O(1) per step while the leader is clear, O(K) when it is not.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Fischer 2002, Figure 3 and Theorem 3: regret :math:`O(cK\ln T/d^2)`.
 
     Examples
     --------

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from abex.divergence import bernoulli_kl
 from abex.errors import UserError
-from abex.graphs.feedback import Changing, reveal_changing
+from abex.graphs.feedback import Feedback, reveal
 from abex.kernels import kernel
 from abex.parameters import truth, whole
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.drawn import DrawnPolicy
 from abex.policies.known_graph import known_graph
 from abex.policies.thompson import learn_beta
-from abex.samplers.softmax import pick
-from abex.schema import Fixed, Grown, Rebuilt, Scratch
+from abex.schema import FixedAtStart, Grown, Rebuilt, Scratch
 
-MOST_ARMS = 200  # a step costs K^2 times the grid
-UNLIKELY = 1e-60  # arms that are best with less chance tell nothing
+MOST_ARMS_OF_IDS = 200  # a step costs K^2 times the grid
+UNLIKELY = 1e-60  # arms that are best with less probability tell nothing
 
 
 class InformationState(NamedTuple):
@@ -30,23 +30,25 @@ class InformationState(NamedTuple):
 
     successes: Annotated[PerArm, Grown()]  # float64 (K,)
     failures: Annotated[PerArm, Grown()]  # float64 (K,)
-    density: Annotated[NDArray[np.float64], Rebuilt()]  # (K, grid), posterior chance of a cell
+    density: Annotated[NDArray[np.float64], Rebuilt()]  # (K, grid), posterior probability of a cell
     log_below: Annotated[
         NDArray[np.float64], Rebuilt()
-    ]  # (K, grid), log of the chance to be below the middle of a cell
+    ]  # (K, grid), log of the probability to be below the middle of a cell
     mean_below: Annotated[NDArray[np.float64], Rebuilt()]  # (K, grid), mean given that
-    logs: Annotated[NDArray[np.float64], Fixed()]  # (2, grid), ln x and ln(1 - x) in the middle of the cells
+    logs: Annotated[
+        NDArray[np.float64], FixedAtStart()
+    ]  # (2, grid), ln x and ln(1 - x) in the middle of the cells
     joint: Annotated[NDArray[np.float64], Scratch()]  # (grid,)
-    share: Annotated[NDArray[np.float64], Scratch()]  # (K,): chance that the arm is best
+    share: Annotated[NDArray[np.float64], Scratch()]  # (K,): probability that the arm is best
     means: Annotated[NDArray[np.float64], Scratch()]  # (K,)
     given: Annotated[NDArray[np.float64], Scratch()]  # (K, K): mean of arm j given that arm k is best
     regret: Annotated[NDArray[np.float64], Scratch()]  # (K,): expected regret of a pull
     told: Annotated[NDArray[np.float64], Scratch()]  # (K,): information in an arm's reward
     gain: Annotated[NDArray[np.float64], Scratch()]  # (K,): information in a pull
-    chances: Annotated[PerArm, Scratch()]  # float64 (K,)
+    probabilities: Annotated[PerArm, Scratch()]  # float64 (K,)
     who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     resample: bool
-    graph: Changing
+    graph: Feedback
 
     def restored(self, fresh: InformationState) -> InformationState:
         """The shapes follow from the posteriors."""
@@ -56,7 +58,7 @@ class InformationState(NamedTuple):
 
 
 @kernel
-def shape_on_grid(state: Any, arm: int) -> None:
+def shape_on_grid(state: InformationState, arm: int) -> None:
     """Tabulate the posterior of ``arm``."""
     a = state.successes[arm] - 1.0
     b = state.failures[arm] - 1.0
@@ -83,7 +85,7 @@ def shape_on_grid(state: Any, arm: int) -> None:
 
 
 @kernel
-def weigh_information(state: Any, t: int) -> None:
+def weigh_information(state: InformationState, t: int) -> None:
     """Expected regret and information gain of each pull."""
     n_arms, grid = state.density.shape
     for i in range(grid):
@@ -125,13 +127,13 @@ def weigh_information(state: Any, t: int) -> None:
                 state.told[j] += state.share[k] * bernoulli_kl(state.given[k, j], state.means[j])
     for k in range(n_arms):
         state.gain[k] = 0.0
-        for j in range(reveal_changing(state.graph, t, k, state.who)):
+        for j in range(reveal(state.graph, t, k, state.who)):
             state.gain[k] += state.told[state.who[j]]
 
 
 @kernel
-def ratio(state: Any, i: int, j: int, q: float) -> float:
-    """Information ratio of the law that pulls i with probability q and j otherwise."""
+def ratio(state: InformationState, i: int, j: int, q: float) -> float:
+    """Information ratio of the distribution that pulls i with probability q and j otherwise."""
     regret = q * state.regret[i] + (1.0 - q) * state.regret[j]
     gain = q * state.gain[i] + (1.0 - q) * state.gain[j]
     if regret <= 0.0:
@@ -140,8 +142,8 @@ def ratio(state: Any, i: int, j: int, q: float) -> float:
 
 
 @kernel
-def information_chances(state: Any, t: int, out: Any) -> None:
-    """The law on two arms that minimises the information ratio."""
+def information_probabilities(state: InformationState, t: int, out: Any) -> None:
+    """The distribution on two arms that minimises the information ratio."""
     weigh_information(state, t)
     n_arms = out.size
     first = 0
@@ -173,10 +175,10 @@ def information_chances(state: Any, t: int, out: Any) -> None:
 
 
 @dataclass(frozen=True)
-class IDSN(Policy[InformationState]):
+class IDSN(DrawnPolicy[InformationState]):
     r"""Information-directed sampling that counts what the neighbours tell.
 
-    Minimises :math:`(\pi\cdot\Delta)^2/\pi\cdot Gh` over laws :math:`\pi` of the pull (two arms suffice):
+    Minimises :math:`(\pi\cdot\Delta)^2/\pi\cdot Gh` over distributions :math:`\pi` of the pull (two arms suffice):
     :math:`\Delta_k` is the expected regret of pulling k, :math:`h_k` the mutual information between the best arm and the
     reward of k, and :math:`(Gh)_k=\sum_{j\in out(k)}h_j`; all from Beta posteriors on a grid.
 
@@ -187,14 +189,14 @@ class IDSN(Policy[InformationState]):
     resample : bool
         As in `Thompson`.
 
+    Notes
+    -----
+    Cost O(K^2 grid) per step: at most 200 arms, pleasant up to 50. Plays every graph, shown before the pull.
+
     References
     ----------
     Liu, Buccapatnam, Shroff 2018, Section 3 (IDS-N), from memory; the integrals follow Russo and Van Roy 2018, Algorithm 2.
     Not verified against the publications.
-
-    Notes
-    -----
-    Cost O(K^2 grid) per step: at most 200 arms, pleasant up to 50. Plays every graph, shown before the pull.
 
     Examples
     --------
@@ -208,14 +210,15 @@ class IDSN(Policy[InformationState]):
     resample: bool = truth(True)
     needs_graph = True
     resizable = False
-    names_matter = True  # of laws that are as good, the first is taken
+    remembers = ()  # nothing is weighed
+    names_matter = True  # of distributions that are as good, the first is taken
     also_known_as = ("IDS-N",)
 
     def start(self, setting: Setting) -> InformationState:
         """Uniform priors."""
         record, n = known_graph(self, setting), setting.n_arms
-        if n > MOST_ARMS:
-            raise UserError(f"{self} plays at most {MOST_ARMS} arms, got {n}: try UCBMaxN or TSMaxN")
+        if n > MOST_ARMS_OF_IDS:
+            raise UserError(f"{self} plays at most {MOST_ARMS_OF_IDS} arms, got {n}: try UCBMaxN or TSMaxN")
         middle = (np.arange(self.grid) + 0.5) / self.grid
         state = InformationState(
             successes=np.ones(n),
@@ -231,7 +234,7 @@ class IDSN(Policy[InformationState]):
             regret=np.zeros(n),
             told=np.zeros(n),
             gain=np.zeros(n),
-            chances=np.zeros(n),
+            probabilities=np.zeros(n),
             who=np.zeros(n, dtype=np.int32),
             resample=self.resample,
             graph=record,
@@ -240,14 +243,7 @@ class IDSN(Policy[InformationState]):
             shape_on_grid(state, arm)
         return state
 
-    probabilities = staticmethod(information_chances)
-
-    @staticmethod
-    @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """A draw."""
-        information_chances(state, t, state.chances)
-        return pick(state.chances, 1.0, rng)
+    probabilities = staticmethod(information_probabilities)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
@@ -256,7 +252,7 @@ class IDSN(Policy[InformationState]):
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: InformationState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Count, and tabulate the posterior anew."""
         learn_beta(state, t, arm, seen, reward, rng)
         shape_on_grid(state, seen)

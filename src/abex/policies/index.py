@@ -7,28 +7,30 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.base import PerArm, Setting
+from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
-from abex.samplers import changed, crossover, draw
+from abex.samplers import crossover
 from abex.samplers.tournament import new_index_sampler
-from abex.schema import Count, Fixed, MeanOf
+from abex.schema import Count, FixedAtStart, MeanOf
 
 
 class IndexState(NamedTuple):
     """Means, the rule of the index with its parameters, and what finds the largest one."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
-    rule: Annotated[Any, Fixed()]
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
+    rule: Annotated[Any, FixedAtStart()]
     sampler: Any  # of the largest index
 
 
-class IndexPolicy(Policy[Any]):
+class IndexPolicy(SampledPolicy[Any]):
     """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its rule."""
 
+    record: ClassVar[Any] = IndexState  # or one with more arrays between the means and the rule
     crossover: ClassVar[str]  # the name of its constant in `abex.samplers.crossover`
     arms_per_leaf: ClassVar[int] = 1  # of the tournament: the cheaper an index, the more
+    learn = staticmethod(learn_mean)
 
     @abstractmethod
     def rule(self, setting: Setting) -> Any:
@@ -37,22 +39,14 @@ class IndexPolicy(Policy[Any]):
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
         n = setting.n_arms
-        return self.with_sampler(IndexState(np.zeros(n), np.full(n, np.inf), self.rule(setting), None))
+        others = (
+            np.zeros(n) for _ in range(len(self.record._fields) - 4)
+        )  # what else its index needs, per arm
+        return self.with_sampler(
+            self.record(np.zeros(n), np.full(n, np.inf), *others, self.rule(setting), None)
+        )
 
     def with_sampler(self, state: Any) -> Any:
         """Find the largest index."""
         few = getattr(crossover, self.crossover)
-        return state._replace(sampler=new_index_sampler(state.pulls, few, self.arms_per_leaf))
-
-    @staticmethod
-    @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
-        """The largest index."""
-        return draw(state.sampler, state, t, rng)
-
-    @staticmethod
-    @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn the mean."""
-        learn_mean(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state, seen)
+        return state._replace(sampler=new_index_sampler(state.observations, few, self.arms_per_leaf))

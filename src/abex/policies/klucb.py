@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from abex.divergence import bernoulli_kl, kl_upper_bound
 from abex.kernels import kernel
@@ -13,6 +13,7 @@ from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.samplers.indices import (
     NEVER,
+    SAFETY,
     contending_index,
     index_of,
     level_at,
@@ -41,7 +42,15 @@ def divergence_level(rule: DivergenceRule, n_arms: int, t: float) -> float:
 @kernel
 def divergence_index(rule: DivergenceRule, state: IndexState, arm: int, level: float) -> float:
     """The largest mean that the observations do not refute."""
-    return kl_upper_bound(state.means[arm], level / state.pulls[arm])
+    return kl_upper_bound(state.means[arm], level / state.observations[arm])
+
+
+@kernel
+def contending_bound(mean: float, each: float, best: float) -> float:
+    """The largest mean at a divergence of ``each``, or -1 if Pinsker's inequality tells that it is below ``best``."""
+    if mean + math.sqrt(0.5 * each) < best:
+        return -1.0
+    return kl_upper_bound(mean, each)
 
 
 @contending_index.register(DivergenceRule)
@@ -49,29 +58,32 @@ def divergence_index(rule: DivergenceRule, state: IndexState, arm: int, level: f
 def divergence_contending(
     rule: DivergenceRule, state: IndexState, arm: int, level: float, best: float
 ) -> float:
-    """The index, unless Pinsker's bound tells that it is smaller than the best."""
-    if state.pulls[arm] == 0.0:
+    """The index, unless Pinsker's bound, or the divergence to the best, tells that it is smaller."""
+    count, mean = state.observations[arm], state.means[arm]
+    if count == 0.0:
         return math.inf
-    each = level / state.pulls[arm]
-    if state.means[arm] + math.sqrt(0.5 * each) < best:
-        return -1.0
-    return kl_upper_bound(state.means[arm], each)
+    if mean < best:
+        if 2.0 * count * (best - mean) * (best - mean) > level:
+            return -1.0
+        if best < 1.0 and count * bernoulli_kl(mean, best - SAFETY) > level:
+            return -1.0
+    return kl_upper_bound(mean, level / count)
 
 
 @level_of_reaching.register(DivergenceRule)
 @kernel
 def divergence_reaching(rule: DivergenceRule, state: IndexState, arm: int, value: float) -> float:
     """N times the divergence to the value."""
-    return state.pulls[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER
+    return state.observations[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER
 
 
 @never_differ.register(DivergenceRule)
 @kernel
-def divergence_never_differ(rule: DivergenceRule, state: IndexState, one: int, two: int) -> bool:
+def alike(rule: Any, state: IndexState, one: int, two: int) -> bool:
     """As many observations, or a mean of 1, which is its own bound."""
     if state.means[one] >= 1.0 and state.means[two] >= 1.0:
         return True
-    return bool(state.pulls[one] == state.pulls[two])
+    return bool(state.observations[one] == state.observations[two])
 
 
 @dataclass(frozen=True)
@@ -85,27 +97,30 @@ class KLUCB(IndexPolicy):
     c : float
         0 is the practice and the authors' own advice, 3 the theorem's. The right side is at least 0.
 
-    References
-    ----------
-    Garivier and Cappé 2011, Algorithm 1 and Theorem 1; on feedback graphs KL-UCB-N.
-
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.tournament`). For a few arms O(K) plus some Newton steps (to 1e-13)
     for each arm whose Pinsker bound
     :math:`\hat\mu_k+\sqrt{\ln t/(2N_k)}` beats the best bound found so far: the others cannot win.
 
+    References
+    ----------
+    Garivier and Cappé 2011, Algorithm 1 and Theorem 1; on feedback graphs KL-UCB-N.
+
     Examples
     --------
     >>> from abex import Player
     >>> player = Player(KLUCB(), n_arms=2, seed=0)
-    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9), player.select()
-    (18, 1)
+    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9)
+    18
+    >>> [player.select() for _ in range(3)]
+    [1, 1, 1]
     """
 
     c: float = real(0.0, least=0.0, most=HUGE)
     crossover = "DIVERGENCE"
     also_known_as = ("KL-UCB", "KL-UCB-N")
+    forgettable = True
 
     def rule(self, setting: Setting) -> DivergenceRule:
         """The factor c."""

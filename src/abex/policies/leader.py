@@ -1,57 +1,74 @@
 """The arm with the largest mean, without looking at every arm every time.
 
-A record with ``means``, ``lead`` = [leader or -1] and ``runner_up`` = [an upper bound on all other means] remembers the
-leader while it is certain: an arm is scanned for again only when the leader has fallen to the bound or is tied.
+The leader is remembered while it is certain: it is looked for again only when it falls to the bound on all others or is tied.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from abex.kernels import kernel
+import numpy as np
+
+from abex.kernels import Scalars, kernel
+from abex.policies.base import PerArm
 from abex.policies.means import learn_mean
 from abex.randomness import argmax
+from abex.schema import HAIR, ArmNumbers, Count, MeanOf, Within
+
+
+class Leader(Scalars):
+    """The arm of the largest mean."""
+
+    arm: Annotated[int, ArmNumbers(least=-1)]  # -1: not known
+    runner_up: Annotated[float, Within(-1.0, 1.0 + HAIR)]  # an upper bound on all other means
+
+
+class LeaderMeans(NamedTuple):
+    """Means with a remembered leader (see `leader`), and the exploration rate with whether it decays."""
+
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
+    leader: Leader
+    rate: float
+    decays: bool
+
+    def restored(self, fresh: LeaderMeans) -> LeaderMeans:
+        """A leader that does not lead is looked for again."""
+        arm, runner_up = self.leader.arm, self.leader.runner_up
+        others = np.delete(self.means, arm) if arm >= 0 else self.means
+        if arm >= 0 and not self.means[arm] > runner_up >= others.max(initial=-1.0):
+            self.leader.arm = -1
+        return self
+
+
+def leader_means(n_arms: int, rate: float, decays: bool) -> LeaderMeans:
+    """A fresh record."""
+    return LeaderMeans(np.zeros(n_arms), np.full(n_arms, np.inf), Leader(arm=-1), rate, decays)
 
 
 @kernel
-def leader(state: Any, rng: Any) -> int:
+def leader(state: LeaderMeans, rng: Any) -> int:
     """The arm with the largest mean; ties are broken uniformly at random, anew at each call."""
-    if state.lead[0] >= 0:
-        return int(state.lead[0])
+    if state.leader.arm >= 0:
+        return int(state.leader.arm)
     best = argmax(state.means, rng)
     second = -1.0
     for k in range(state.means.size):
         if k != best and state.means[k] > second:
             second = state.means[k]
     if state.means[best] > second:
-        state.lead[0] = best
-        state.runner_up[0] = second
+        state.leader.arm = best
+        state.leader.runner_up = second
     return best
 
 
 @kernel
-def share_among_leaders(means: Any, chance: float, out: Any) -> None:
-    """Add ``chance``, in equal parts, to the arms with the largest mean."""
-    top = means[0]
-    leaders = 0
-    for k in range(out.size):
-        if means[k] > top:
-            top = means[k]
-            leaders = 0
-        if means[k] == top:
-            leaders += 1
-    for k in range(out.size):
-        if means[k] == top:
-            out[k] += chance / leaders
-
-
-@kernel
-def learn_leader(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+def learn_leader(state: LeaderMeans, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Learn the mean and whether the leader still leads."""
     learn_mean(state, t, arm, seen, reward, rng)
-    if state.lead[0] < 0:
+    if state.leader.arm < 0:
         return
-    if seen != state.lead[0] and state.means[seen] > state.runner_up[0]:
-        state.runner_up[0] = state.means[seen]
-    if state.means[state.lead[0]] <= state.runner_up[0]:
-        state.lead[0] = -1
+    if seen != state.leader.arm and state.means[seen] > state.leader.runner_up:
+        state.leader.runner_up = state.means[seen]
+    if state.means[state.leader.arm] <= state.leader.runner_up:
+        state.leader.arm = -1

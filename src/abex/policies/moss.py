@@ -31,7 +31,7 @@ def moss_level(rule: MossRule, n_arms: int, t: float) -> float:
 @kernel
 def moss_index(rule: MossRule, state: IndexState, arm: int, level: float) -> float:
     """The mean plus a width that vanishes at the fair share."""
-    n = max(state.pulls[arm], 1.0)
+    n = max(state.observations[arm], 1.0)
     return state.means[arm] + (0.0 if level <= n else math.sqrt(rule.factor * math.log(level / n) / n))  # type: ignore[no-any-return]
 
 
@@ -39,15 +39,15 @@ def moss_index(rule: MossRule, state: IndexState, arm: int, level: float) -> flo
 @kernel
 def moss_reaching(rule: MossRule, state: IndexState, arm: int, value: float) -> float:
     """The inverse of the index."""
-    pulls, above = state.pulls[arm], value - state.means[arm]
-    return pulls * math.exp(min(pulls * above * above / rule.factor, 600.0))  # type: ignore[no-any-return]
+    count, above = state.observations[arm], value - state.means[arm]
+    return count * math.exp(min(count * above * above / rule.factor, 600.0))  # type: ignore[no-any-return]
 
 
 @level_of_rest.register(MossRule)
 @kernel
 def moss_rest(rule: MossRule, state: IndexState, arm: int) -> float:
     """Up to its fair share an arm's index is its mean alone."""
-    return float(state.pulls[arm])
+    return float(state.observations[arm])
 
 
 @dataclass(frozen=True)
@@ -62,30 +62,27 @@ class MOSS(IndexPolicy):
         The number of steps H to tune for; None takes the horizon of the run. Beyond H the bounds keep vanishing at
         H / K observations: a run that is longer is warned about, and `report` counts the observations past H.
 
-    References
-    ----------
-    Audibert and Bubeck 2009, Figure 1 and Theorem 5: regret at most :math:`49\sqrt{KT}`.
-
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms.
+
+    References
+    ----------
+    Audibert and Bubeck 2009, Figure 1 and Theorem 5: regret at most :math:`49\sqrt{KT}`.
 
     Examples
     --------
     >>> from abex import Player
     >>> player = Player(MOSS(horizon=100), n_arms=2, seed=0)
-    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9), player.select()
-    (18, 1)
+    >>> bad, good = player.update_many([(0, 0.0)] * 9), player.update_many([(1, 1.0)] * 9)
+    >>> player.select()
+    1
     """
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     crossover = "MOSS"
     arms_per_leaf = 2
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``horizon`` is left open."""
-        return self.horizon is None
+    horizon_sets = ("horizon",)
 
     def rule(self, setting: Setting) -> MossRule:
         """Its horizon, or that of the run."""
@@ -95,7 +92,7 @@ class MOSS(IndexPolicy):
         """How many observations came after the horizon that the policy names, if it names one."""
         if self.horizon is None:
             return {}
-        return {"observations past horizon": max(0.0, float(state.pulls.sum()) - self.horizon)}
+        return {"observations past horizon": max(0.0, float(state.observations.sum()) - self.horizon)}
 
 
 @dataclass(frozen=True)
@@ -109,20 +106,22 @@ class AnytimeMOSS(IndexPolicy):
     a : float
         1.35 is the authors' choice.
 
-    References
-    ----------
-    Degenne and Perchet 2016, Section 2 (MOSS-anytime), Theorem 3.
-
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms. Needs no horizon.
+
+    References
+    ----------
+    Degenne and Perchet 2016, Section 2 (MOSS-anytime), Theorem 3.
 
     Examples
     --------
     >>> from abex import Player
     >>> player = Player(AnytimeMOSS(), n_arms=2, seed=0)
-    >>> player.update_many([(0, 0.0)] * 9 + [(1, 1.0)] * 9), player.select()
-    (18, 1)
+    >>> while player.update(0, 0.0) and player.select() == 0:
+    ...     pass
+    >>> player.select()
+    1
     """
 
     a: float = real(1.35, above=-1.0, most=HUGE)

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.exp3pp import Untried
 from abex.samplers.softmax import normalise, pick, softmax_weights
-from abex.schema import Chances, Count, Rebuilt, Within, agree
+from abex.schema import Count, Probabilities, Rebuilt, Within, agree
 
 
 class MultiBoostState(NamedTuple):
-    """Log-weights, unnormalised chances, which arms the first sweep has tried, and the constants."""
+    """Log-weights, unnormalised probabilities, which arms the first sweep has tried, and the constants."""
 
     scores: Annotated[PerArm, Within()]  # float64 (K,)
-    chances: Annotated[PerArm, Chances()]  # float64 (K,), not normalised
+    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,), not normalised
     untried: Annotated[PerArm, Count()]  # float64 (K,), 1 before the arm's first pull
-    left: Annotated[NDArray[np.int64], Rebuilt()]  # (1,), arms not yet tried
+    left: Annotated[Untried, Rebuilt()]
     gamma: float
     alpha: float
     horizon: float
@@ -30,11 +30,11 @@ class MultiBoostState(NamedTuple):
     def restored(self, fresh: MultiBoostState) -> MultiBoostState:
         """Arms not yet tried are counted."""
         agree(bool((self.untried <= 1.0).all()), "untried must be 0 or 1")
-        return self._replace(left=np.array([np.count_nonzero(self.untried)]))
+        return self._replace(left=Untried(count=int(np.count_nonzero(self.untried))))
 
 
 @kernel
-def multiboost_chances(state: Any, t: int, out: Any) -> float:
+def multiboost_probabilities(state: MultiBoostState, t: int, out: Any) -> float:
     """(1 - gamma) w / sum w + gamma / s, s the pulls since the first sweep plus 2; returns the sum."""
     total = softmax_weights(state.scores, 1.0, out)
     even = state.gamma / max(t - out.size + 1.0, 2.0)
@@ -63,13 +63,13 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     horizon : int
         The constant T of the formulas.
 
-    References
-    ----------
-    MultiBoost 1.2, class Exp3P; Busa-Fekete and Kégl 2010, Figure 2, is what it set out to implement.
-
     Notes
     -----
     Cost O(K) per step.
+
+    References
+    ----------
+    MultiBoost 1.2, class Exp3P; Busa-Fekete and Kégl 2010, Figure 2, is what it set out to implement.
 
     Examples
     --------
@@ -84,26 +84,26 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     alpha: float = real(0.4, least=0.0, most=HUGE)
     horizon: int = whole(100, least=1, most=MOST_STEPS)
     resizable = False
-    remembers = ("chances",)
+    remembers = ("probabilities",)
 
     def start(self, setting: Setting) -> MultiBoostState:
         """Nothing tried yet."""
         n = setting.n_arms
         return MultiBoostState(
-            np.zeros(n), np.ones(n), np.ones(n), np.array([n]), self.gamma, self.alpha, float(self.horizon)
+            np.zeros(n), np.ones(n), np.ones(n), Untried(count=n), self.gamma, self.alpha, float(self.horizon)
         )
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: MultiBoostState, t: int, rng: Any) -> int:
         """An arm of the first sweep, then a draw."""
-        if state.left[0] > 0:
-            return pick(state.untried, state.left[0], rng)
-        return pick(state.chances, multiboost_chances(state, t, state.chances), rng)
+        if state.left.count > 0:
+            return pick(state.untried, state.left.count, rng)
+        return pick(state.probabilities, multiboost_probabilities(state, t, state.probabilities), rng)
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: MultiBoostState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """First sweep: the starting weight; later: reward and bonus of the pulled arm."""
         if seen != arm:
             return
@@ -111,19 +111,19 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
         root = math.sqrt(n * state.horizon)
         if state.untried[arm] == 1.0:
             state.untried[arm] = 0.0
-            state.left[0] -= 1
+            state.left.count -= 1
             start = state.alpha * state.gamma / 3.0 * math.sqrt(state.horizon / n)
             state.scores[arm] = start + state.gamma / 3.0 * reward + state.alpha * n / root
         else:
-            gain = (reward + state.alpha / root) / state.chances[arm]
+            gain = (reward + state.alpha / root) / state.probabilities[arm]
             state.scores[arm] += state.gamma / (3.0 * n) * gain
 
     @staticmethod
     @kernel
-    def probabilities(state: Any, t: int, out: Any) -> None:
-        """Uniform over the untried arms, then the normalised chances."""
-        if state.left[0] > 0:
+    def probabilities(state: MultiBoostState, t: int, out: Any) -> None:
+        """Uniform over the untried arms, then the normalised probabilities."""
+        if state.left.count > 0:
             for k in range(out.size):
-                out[k] = state.untried[k] / state.left[0]
+                out[k] = state.untried[k] / state.left.count
         else:
-            normalise(out, multiboost_chances(state, t, out))
+            normalise(out, multiboost_probabilities(state, t, out))

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import Scalars, kernel
 from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
-from abex.randomness import argmax, below
-from abex.schema import Count, Fixed, MeanOf, Scratch, UpToArms, agree
+from abex.randomness import argmax, below, share_among_largest
+from abex.schema import ArmNumbers, Count, FixedAtStart, MeanOf, Scratch, UpToArms, agree
 
 
 class ArmCount(NamedTuple):
     """All that uniform choice knows."""
 
-    n_arms: Annotated[int, Fixed()]
+    n_arms: Annotated[int, FixedAtStart()]
 
 
 @dataclass(frozen=True)
@@ -52,38 +51,44 @@ class Uniform(Policy[ArmCount]):
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: ArmCount, t: int, rng: Any) -> int:
         """Any arm."""
         return below(state.n_arms, rng)
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: ArmCount, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Nothing to learn."""
 
     @staticmethod
     @kernel
-    def probabilities(state: Any, t: int, out: Any) -> None:
+    def probabilities(state: ArmCount, t: int, out: Any) -> None:
         """1/K each."""
         for k in range(out.size):
             out[k] = 1.0 / out.size
 
 
-class Commitment(NamedTuple):
-    """Means, the observations due per arm, and ``progress`` = [arms still short of them, committed arm]."""
+class CommitmentClock(Scalars):
+    """How far the exploration is."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,)
+    short: Annotated[int, UpToArms()]  # arms still short of their observations
+    committed: Annotated[int, ArmNumbers(least=-1)]  # the arm played for ever, -1 before
+
+
+class Commitment(NamedTuple):
+    """Means, the observations due per arm, and how far they are."""
+
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
-    progress: Annotated[NDArray[np.int64], UpToArms(least=-1)]  # (2,)
+    progress: CommitmentClock
     due: float
 
     def restored(self, fresh: Commitment) -> Commitment:
         """Arms short of their observations are counted; an arm is committed when there is none."""
-        short = int(np.count_nonzero(self.pulls < self.due))
-        agree((self.progress[1] >= 0) == (short == 0), "an arm must be committed when none is short")
-        agree(self.progress[1] < self.pulls.size, "progress must name an arm")
-        self.progress[0] = short
+        short = int(np.count_nonzero(self.observations < self.due))
+        agree((self.progress.committed >= 0) == (short == 0), "an arm must be committed when none is short")
+        self.progress.short = short
         return self
 
 
@@ -98,13 +103,13 @@ class ExploreThenCommit(Policy[Commitment]):
         balances the cost of exploring and the risk of a wrong choice without knowing the gaps; it
         needs the horizon T.
 
-    References
-    ----------
-    Lattimore and Szepesvári 2020, Theorem 6.1 and exercise 6.2.
-
     Notes
     -----
     Cost O(K) while exploring, O(1) after.
+
+    References
+    ----------
+    Lattimore and Szepesvári 2020, Theorem 6.1 and exercise 6.2.
 
     Examples
     --------
@@ -120,11 +125,7 @@ class ExploreThenCommit(Policy[Commitment]):
     observations: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     resizable = False
     also_known_as = ("ETC",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``observations`` is left open."""
-        return self.observations is None
+    horizon_sets = ("observations",)
 
     def start(self, setting: Setting) -> Commitment:
         """Every arm is short of observations, nothing is committed."""
@@ -133,24 +134,38 @@ class ExploreThenCommit(Policy[Commitment]):
             horizon = self.horizon_of(setting)
             due = max(1, math.ceil((horizon / setting.n_arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)))
         n = setting.n_arms
-        return Commitment(np.zeros(n), np.zeros(n), np.zeros(n), np.array([n, -1]), float(due))
+        return Commitment(
+            np.zeros(n), np.zeros(n), np.zeros(n), CommitmentClock(short=n, committed=-1), float(due)
+        )
 
     @staticmethod
     @kernel
-    def select(state: Any, t: int, rng: Any) -> int:
+    def select(state: Commitment, t: int, rng: Any) -> int:
         """The arm observed least while any is short, else the committed one."""
-        if state.progress[0] == 0:
-            return int(state.progress[1])
-        for k in range(state.pulls.size):
-            state.score[k] = -state.pulls[k]
+        if state.progress.short == 0:
+            return state.progress.committed
+        for k in range(state.observations.size):
+            state.score[k] = -state.observations[k]
         return argmax(state.score, rng)
 
     @staticmethod
     @kernel
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def probabilities(state: Commitment, t: int, out: Any) -> None:
+        """Even among the arms observed least, or all for the committed one."""
+        for k in range(out.size):
+            out[k] = 0.0
+            state.score[k] = -state.observations[k]
+        if state.progress.short == 0:
+            out[state.progress.committed] = 1.0
+        else:
+            share_among_largest(state.score, 1.0, out)
+
+    @staticmethod
+    @kernel
+    def update(state: Commitment, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean; commit when no arm is short any more."""
         learn_mean(state, t, arm, seen, reward, rng)
-        if state.pulls[seen] == state.due:
-            state.progress[0] -= 1
-        if seen == arm and state.progress[0] == 0 and state.progress[1] < 0:
-            state.progress[1] = argmax(state.means, rng)
+        if state.observations[seen] == state.due:
+            state.progress.short -= 1
+        if seen == arm and state.progress.short == 0 and state.progress.committed < 0:
+            state.progress.committed = argmax(state.means, rng)

@@ -9,8 +9,10 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.parameters import real, truth
-from abex.policies.base import PerArm, Policy, Setting
-from abex.samplers import changed, draw
+from abex.policies.base import PerArm, Setting
+from abex.policies.drawn import SampledPolicy
+from abex.policies.statistics import Blank, entering, fade, forget, keep_pace, pace_sampler, weigh_in
+from abex.samplers import changed
 from abex.samplers.beta import new_beta
 from abex.schema import Grown
 
@@ -28,15 +30,66 @@ class BetaState(NamedTuple):
 
 @kernel
 def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Count a success or a failure; a reward between 0 and 1 is a coin with that chance."""
-    if state.resample and 0.0 < reward < 1.0:
-        reward = 1.0 if rng.random() < reward else 0.0
+    """Count a success or a failure; a reward between 0 and 1 is a coin with that probability."""
+    reward = coin(state, reward, rng)
     state.successes[seen] += reward
     state.failures[seen] += 1.0 - reward
 
 
+@kernel
+def weigh_beta(state: Any, blank: Blank, seen: int, reward: float, weight: float) -> None:
+    """Weighted successes and failures on top of the prior, never below it."""
+    state.successes[seen] = max(state.successes[seen] + weight * reward, blank[0])
+    state.failures[seen] = max(state.failures[seen] + weight * (1.0 - reward), blank[1])
+
+
+@kernel
+def fade_beta(state: Any, blank: Blank, factor: float) -> None:
+    """What was observed fades, the prior does not."""
+    for k in range(state.successes.size):
+        state.successes[k] = blank[0] + (state.successes[k] - blank[0]) * factor
+        state.failures[k] = blank[1] + (state.failures[k] - blank[1]) * factor
+
+
+@kernel
+def forget_beta(state: Any, blank: Blank, arm: int) -> None:
+    """Back to the prior."""
+    state.successes[arm], state.failures[arm] = blank
+
+
+@kernel
+def coin(state: Any, reward: float, rng: Any) -> float:
+    """A fraction is a coin with that probability, where the policy resamples."""
+    if state.resample and 0.0 < reward < 1.0:
+        return 1.0 if rng.random() < reward else 0.0
+    return reward
+
+
+@weigh_in.register(BetaState)
+@kernel
+def weigh_in_beta(state: BetaState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+    """The posterior of an arm."""
+    weigh_beta(state, blank, seen, reward, weight)
+    changed(state.sampler, state, seen)
+
+
+fade.register(BetaState)(fade_beta)
+entering.register(BetaState)(coin)
+
+
+@forget.register(BetaState)
+@kernel
+def forget_posterior(state: BetaState, blank: Blank, arm: int) -> None:
+    """Back to the prior, and tell the sampler."""
+    forget_beta(state, blank, arm)
+    changed(state.sampler, state, arm)
+
+
+keep_pace.register(BetaState)(pace_sampler)  # posteriors widen
+
+
 @dataclass(frozen=True)
-class Thompson(Policy[BetaState]):
+class Thompson(SampledPolicy[BetaState]):
     r"""Sample each arm's mean from its posterior, play the largest.
 
     Draw :math:`\theta_k\sim\mathrm{Beta}(a+S_k,\,b+F_k)` for every arm, play :math:`\arg\max_k\theta_k`.
@@ -49,13 +102,13 @@ class Thompson(Policy[BetaState]):
         A reward x strictly between 0 and 1 counts as a success with probability x (the theorem's rule).
         False adds x to the successes and 1 - x to the failures: less noise, no theorem.
 
-    References
-    ----------
-    Agrawal and Goyal 2012, Algorithms 1 and 2, Theorem 2; on feedback graphs TS-N, Tossou et al. 2017.
-
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+
+    References
+    ----------
+    Agrawal and Goyal 2012, Algorithms 1 and 2, Theorem 2; on feedback graphs TS-N, Tossou et al. 2017.
 
     Examples
     --------
@@ -71,6 +124,7 @@ class Thompson(Policy[BetaState]):
     failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
     resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
+    forgettable = True
 
     def start(self, setting: Setting) -> BetaState:
         """The prior, for every arm."""
@@ -83,18 +137,7 @@ class Thompson(Policy[BetaState]):
         seen = state.successes + state.failures > self.successes + self.failures
         return state._replace(sampler=new_beta(state.successes, state.failures, seen))
 
-    @staticmethod
-    @kernel
-    def select(state: BetaState, t: int, rng: Any) -> int:
-        """The largest draw."""
-        return draw(state.sampler, state, t, rng)
-
-    @staticmethod
-    @kernel
-    def update(state: BetaState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Count a success or a failure; a reward between 0 and 1 is a coin with that probability."""
-        learn_beta(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state, seen)
+    learn = staticmethod(learn_beta)
 
     @classmethod
     def examples(cls) -> Any:

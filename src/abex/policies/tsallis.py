@@ -12,17 +12,19 @@ import numpy as np
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.samplers.softmax import normalise, pick
-from abex.schema import Chances, Within, agree
+from abex.policies.drawn import DrawnPolicy
+from abex.policies.means import smallest
+from abex.samplers.softmax import normalise
+from abex.schema import Probabilities, Within, agree
 
 ESTIMATORS = ("RV", "IW")
 
 
 class TsallisState(NamedTuple):
-    """Estimated losses, the law of the last decision, and the learning rate (over sqrt(t) if it decays)."""
+    """Estimated losses, the distribution of the last decision, and the learning rate (over sqrt(t) if it decays)."""
 
     losses: Annotated[PerArm, Within()]  # float64 (K,)
-    chances: Annotated[PerArm, Chances()]  # float64 (K,)
+    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,)
     rate: float
     decays: bool
     reduced: bool
@@ -35,13 +37,13 @@ class TsallisState(NamedTuple):
 
 
 @kernel
-def tsallis_rate(state: Any, t: int) -> float:
+def tsallis_rate(state: TsallisState, t: int) -> float:
     """Learning rate of step t."""
     return float(state.rate / math.sqrt(t) if state.decays else state.rate)
 
 
 @kernel
-def tsallis_chances(state: Any, t: int, out: Any) -> None:
+def tsallis_probabilities(state: TsallisState, t: int, out: Any) -> None:
     """Weights 4 / (eta (L_k - x))^2 with x such that they sum to 1, by Newton's method.
 
     At x = min L - 2/eta one weight is 1, so the sum is at least 1: from there Newton's iterates fall
@@ -49,9 +51,7 @@ def tsallis_chances(state: Any, t: int, out: Any) -> None:
     x lies below min L: beside large losses it may be too little to be seen in x itself.
     """
     eta = tsallis_rate(state, t)
-    least = state.losses[0]
-    for k in range(1, out.size):
-        least = min(least, state.losses[k])
+    least = smallest(state.losses)
     depth = 2.0 / eta
     total = 0.0
     for _ in range(100):
@@ -70,14 +70,7 @@ def tsallis_chances(state: Any, t: int, out: Any) -> None:
 
 
 @kernel
-def tsallis_select(state: Any, t: int, rng: Any) -> int:
-    """A draw."""
-    tsallis_chances(state, t, state.chances)
-    return pick(state.chances, 1.0, rng)
-
-
-@kernel
-def tsallis_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+def tsallis_update(state: TsallisState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Importance-weighted loss; with reduced variance, every likely arm is charged a baseline of 1/2."""
     if seen != arm:
         return
@@ -85,12 +78,12 @@ def tsallis_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: 
     if state.reduced:
         eta = tsallis_rate(state, t)
         for k in range(state.losses.size):
-            if state.chances[k] >= eta * eta:
+            if state.probabilities[k] >= eta * eta:
                 state.losses[k] += 0.5
-        base = 0.5 if state.chances[arm] >= eta * eta else 0.0
-        state.losses[arm] += (loss - base) / state.chances[arm]
+        base = 0.5 if state.probabilities[arm] >= eta * eta else 0.0
+        state.losses[arm] += (loss - base) / state.probabilities[arm]
     else:
-        state.losses[arm] += loss / state.chances[arm]
+        state.losses[arm] += loss / state.probabilities[arm]
 
 
 def tsallis_state(n_arms: int, rate: float, decays: bool, reduced: bool) -> TsallisState:
@@ -99,7 +92,7 @@ def tsallis_state(n_arms: int, rate: float, decays: bool, reduced: bool) -> Tsal
 
 
 @dataclass(frozen=True)
-class TsallisINF(Policy[TsallisState]):
+class TsallisINF(DrawnPolicy[TsallisState]):
     r"""Best of both worlds by Tsallis entropy.
 
     Arm k has probability :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
@@ -112,14 +105,14 @@ class TsallisINF(Policy[TsallisState]):
         :math:`w_k\ge\eta_t^2` is charged :math:`B_k=1/2`, the pulled one :math:`B_k+(l-B_k)/w_k`, and
         :math:`\eta_t=4/\sqrt t`.
 
+    Notes
+    -----
+    Cost O(K) per Newton step, five to ten steps.
+
     References
     ----------
     Zimmert and Seldin 2021, Algorithm 1 and Theorem 1: :math:`O(\sum_k\ln T/\Delta_k)` for stochastic rewards
     (the RV form is not verified against the publication).
-
-    Notes
-    -----
-    Cost O(K) per Newton step, five to ten steps.
 
     Examples
     --------
@@ -133,7 +126,6 @@ class TsallisINF(Policy[TsallisState]):
 
     estimator: str = choice("RV", ESTIMATORS)
     resizable = False
-    remembers = ("chances",)
     also_known_as = ("Tsallis-INF",)
 
     def start(self, setting: Setting) -> TsallisState:
@@ -141,9 +133,8 @@ class TsallisINF(Policy[TsallisState]):
         reduced = self.estimator == "RV"
         return tsallis_state(setting.n_arms, 4.0 if reduced else 2.0, True, reduced)
 
-    select = staticmethod(tsallis_select)
     update = staticmethod(tsallis_update)
-    probabilities = staticmethod(tsallis_chances)
+    probabilities = staticmethod(tsallis_probabilities)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
@@ -153,7 +144,7 @@ class TsallisINF(Policy[TsallisState]):
 
 
 @dataclass(frozen=True)
-class INF(Policy[TsallisState]):
+class INF(DrawnPolicy[TsallisState]):
     r"""Implicitly normalised forecaster with a polynomial potential.
 
     With the potential :math:`\psi(x)=(\eta/(-x))^2`, arm k has probability :math:`p_k=(\eta/(\hat L_k-x))^2`, x such
@@ -164,13 +155,13 @@ class INF(Policy[TsallisState]):
     eta : float or None
         None takes :math:`\sqrt T`, which needs the horizon.
 
-    References
-    ----------
-    Audibert and Bubeck 2009, Section 2 and Theorem 2 (constants not verified against the publication).
-
     Notes
     -----
     Cost O(K) per Newton step, five to ten steps.
+
+    References
+    ----------
+    Audibert and Bubeck 2009, Section 2 and Theorem 2 (constants not verified against the publication).
 
     Examples
     --------
@@ -181,18 +172,12 @@ class INF(Policy[TsallisState]):
 
     eta: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     resizable = False
-    remembers = ("chances",)
-
-    @property
-    def needs_horizon(self) -> bool:
-        """Only where ``eta`` is left open."""
-        return self.eta is None
+    horizon_sets = ("eta",)
 
     def start(self, setting: Setting) -> TsallisState:
         """No loss yet."""
         eta = math.sqrt(self.horizon_of(setting)) if self.eta is None else self.eta
         return tsallis_state(setting.n_arms, 2.0 / eta, False, False)
 
-    select = staticmethod(tsallis_select)
     update = staticmethod(tsallis_update)
-    probabilities = staticmethod(tsallis_chances)
+    probabilities = staticmethod(tsallis_probabilities)

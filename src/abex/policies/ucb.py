@@ -14,6 +14,7 @@ from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Setting
 from abex.policies.index import IndexPolicy
 from abex.policies.means import learn_mean
+from abex.policies.statistics import Blank, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
 from abex.samplers.indices import (
     NEVER,
@@ -23,8 +24,9 @@ from abex.samplers.indices import (
     level_at,
     level_of_reaching,
     never_differ,
+    stretched,
 )
-from abex.schema import MOST_COUNT, Count, Fixed, MeanOf, Rebuilt, Within
+from abex.schema import MOST_COUNT, Count, FixedAtStart, MeanOf, Rebuilt, Within
 
 
 class UcbRule(NamedTuple):
@@ -36,29 +38,57 @@ class UcbRule(NamedTuple):
 class UcbState(NamedTuple):
     r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
     inv_sqrt_count: Annotated[
         PerArm, Rebuilt()
-    ]  # float64 (K,), 1/sqrt(pulls), 0 before the first observation
-    rule: Annotated[UcbRule, Fixed()]
+    ]  # float64 (K,), 1/sqrt(observations), 0 before the first observation
+    rule: Annotated[UcbRule, FixedAtStart()]
     sampler: Any  # of the largest index
 
     def restored(self, fresh: UcbState) -> UcbState:
-        """The widths follow from the observations."""
-        return self._replace(inv_sqrt_count=widths(self.pulls))
+        """The inv_sqrt_counts follow from the observations."""
+        return self._replace(inv_sqrt_count=inv_sqrt_counts(self.observations))
 
 
-def widths(pulls: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1/sqrt(pulls), and 0 where there were none."""
-    return np.where(pulls > 0.0, 1.0 / np.sqrt(np.maximum(pulls, 1.0)), 0.0)
+def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/sqrt(observations), and 0 where there were none."""
+    seen = observations > 0.0
+    return np.where(seen, 1.0 / np.sqrt(np.where(seen, observations, 1.0)), 0.0)
 
 
 @kernel
 def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
     """Mean and width of an observed arm."""
     learn_mean(state, t, arm, seen, reward, rng)
-    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(state.pulls[seen])
+    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(state.observations[seen])
+
+
+@weigh_in.register(UcbState)
+@kernel
+def weigh_in_width(state: UcbState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+    """Mean and width of an observed arm."""
+    weigh_mean(state, blank, seen, reward, weight)
+    count = state.observations[seen]
+    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
+    changed(state.sampler, state, seen)
+
+
+@fade.register(UcbState)
+@kernel
+def fade_widths(state: UcbState, blank: Blank, factor: float) -> None:
+    """The fewer observations, the wider."""
+    fade_counts(state, factor)
+    for k in range(state.observations.size):
+        if state.observations[k] > 0.0:
+            state.inv_sqrt_count[k] = 1.0 / math.sqrt(state.observations[k])
+
+
+@stretched.register(UcbRule)
+@kernel
+def ucb_stretched(rule: UcbRule, level: float, factor: float, root: float) -> float:
+    """The level stands over the root of the observations."""
+    return level * root
 
 
 @level_at.register(UcbRule)
@@ -99,13 +129,13 @@ class UCB1(IndexPolicy):
         :math:`8\sum_k \ln T/\Delta_k + (1+\pi^2/3)\sum_k\Delta_k`; 1/2 is the exact Hoeffding rate for
         rewards in [0, 1] and plays much better, without a UCB1 theorem.
 
-    References
-    ----------
-    Auer, Cesa-Bianchi, Fischer 2002, Theorem 1; on feedback graphs UCB-N, Caron et al. 2012, Algorithm 1.
-
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms.
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Fischer 2002, Theorem 1; on feedback graphs UCB-N, Caron et al. 2012, Algorithm 1.
 
     Examples
     --------
@@ -122,23 +152,14 @@ class UCB1(IndexPolicy):
     crossover = "UCB"
     arms_per_leaf = 4
     also_known_as = ("UCB", "UCB-N")
+    forgettable = True
 
     def rule(self, setting: Setting) -> UcbRule:
         """The scale."""
         return UcbRule(float(self.scale))
 
-    def start(self, setting: Setting) -> UcbState:
-        """Nothing observed; unseen arms stand at +inf."""
-        n = setting.n_arms
-        state = UcbState(np.zeros(n), np.full(n, np.inf), np.zeros(n), self.rule(setting), None)
-        return self.with_sampler(state)  # type: ignore[no-any-return]
-
-    @staticmethod
-    @kernel
-    def update(state: UcbState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn mean and width."""
-        learn_width(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state, seen)
+    record = UcbState
+    learn = staticmethod(learn_width)
 
     @classmethod
     def examples(cls) -> Any:
@@ -157,10 +178,10 @@ class VarianceRule(NamedTuple):
 class VarianceState(NamedTuple):
     """Means and sums of squared deviations (Welford)."""
 
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), +inf before the first observation
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
     squares: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,), sum of (x - mean)^2
-    rule: Annotated[VarianceRule, Fixed()]
+    rule: Annotated[VarianceRule, FixedAtStart()]
     sampler: Any  # of the largest index
 
 
@@ -175,7 +196,7 @@ def variance_level(rule: VarianceRule, n_arms: int, t: float) -> float:
 @kernel
 def variance_index(rule: VarianceRule, state: VarianceState, arm: int, level: float) -> float:
     """The mean, a width by the empirical variance, and one by the range of rewards."""
-    n = max(state.pulls[arm], 1.0)
+    n = max(state.observations[arm], 1.0)
     return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * rule.c * level / n  # type: ignore[no-any-return]
 
 
@@ -183,9 +204,9 @@ def variance_index(rule: VarianceRule, state: VarianceState, arm: int, level: fl
 @kernel
 def variance_reaching(rule: VarianceRule, state: VarianceState, arm: int, value: float) -> float:
     """A quadratic equation in the root of the level."""
-    pulls, above = state.pulls[arm], value - state.means[arm]
-    line = math.sqrt(2.0 * state.squares[arm]) / pulls
-    root = line + math.sqrt(line * line + 12.0 * rule.c * above / pulls)
+    count, above = state.observations[arm], value - state.means[arm]
+    line = math.sqrt(2.0 * state.squares[arm]) / count
+    root = line + math.sqrt(line * line + 12.0 * rule.c * above / count)
     return 4.0 * above * above / (root * root) if root > 0.0 else NEVER
 
 
@@ -194,9 +215,17 @@ def variance_reaching(rule: VarianceRule, state: VarianceState, arm: int, value:
 def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, two: int) -> bool:
     """As many observations of the same spread."""
     apart = math.sqrt(state.squares[one]) - math.sqrt(state.squares[two])
-    if abs(apart) > SAFETY * state.pulls[one]:
+    if abs(apart) > SAFETY * state.observations[one]:
         return False
-    return bool(state.pulls[one] == state.pulls[two])
+    return bool(state.observations[one] == state.observations[two])
+
+
+@kernel
+def learn_squares(state: VarianceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Learn mean and squared deviations (Welford)."""
+    before = state.means[seen] if state.observations[seen] > 0.0 else reward
+    learn_mean(state, t, arm, seen, reward, rng)
+    state.squares[seen] += (reward - before) * (reward - state.means[seen])
 
 
 @dataclass(frozen=True)
@@ -212,20 +241,22 @@ class UCBV(IndexPolicy):
         1.2 and 1 are the theorem's: regret at most :math:`10\sum_k(\sigma_k^2/\Delta_k+2)\ln T`. Practice
         (and the boosting literature) takes 1 and 1/3.
 
-    References
-    ----------
-    Audibert, Munos, Szepesvári 2009, eq. (2) and Theorem 4.
-
     Notes
     -----
     Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms.
+
+    References
+    ----------
+    Audibert, Munos, Szepesvári 2009, eq. (2) and Theorem 4.
 
     Examples
     --------
     >>> from abex import Player
     >>> player = Player(UCBV(), n_arms=2, seed=0)
-    >>> player.update_many([(0, 0.0)] * 99 + [(1, 1.0)] * 99), player.select()
-    (198, 1)
+    >>> player.update_many([(arm, float(arm)) for arm in (0, 1)] * 99)
+    198
+    >>> player.probabilities().tolist()
+    [0.0, 1.0]
     """
 
     zeta: float = real(1.2, above=0.0, most=HUGE)
@@ -238,17 +269,5 @@ class UCBV(IndexPolicy):
         """Both factors."""
         return VarianceRule(float(self.zeta), float(self.c))
 
-    def start(self, setting: Setting) -> VarianceState:
-        """Nothing observed; unseen arms stand at +inf."""
-        n = setting.n_arms
-        state = VarianceState(np.zeros(n), np.full(n, np.inf), np.zeros(n), self.rule(setting), None)
-        return self.with_sampler(state)  # type: ignore[no-any-return]
-
-    @staticmethod
-    @kernel
-    def update(state: VarianceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn mean and squared deviations (Welford)."""
-        before = state.means[seen] if state.pulls[seen] > 0.0 else reward
-        learn_mean(state, t, arm, seen, reward, rng)
-        state.squares[seen] += (reward - before) * (reward - state.means[seen])
-        changed(state.sampler, state, seen)
+    record = VarianceState
+    learn = staticmethod(learn_squares)

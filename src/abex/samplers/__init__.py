@@ -1,5 +1,5 @@
 """How an arm is found among few or many; see `abex.samplers.interface`."""
 
-from abex.samplers.interface import changed, draw
+from abex.samplers.interface import changed, distribution, draw
 
-__all__ = ["changed", "draw"]
+__all__ = ["changed", "distribution", "draw"]

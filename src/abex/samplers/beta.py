@@ -19,14 +19,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel, rare_kernel
+from abex.kernels import Scalars, kernel, rare_kernel, single_dispatch
 from abex.randomness import argmax
 from abex.samplers import crossover
-from abex.samplers.buckets import Buckets, make_fit, new_buckets, refile, try_arm
+from abex.samplers.buckets import Buckets, new_buckets
 from abex.samplers.gumbel import APART, NOWHERE, average_exceeding
-from abex.samplers.interface import changed, draw
+from abex.samplers.interface import changed, distribution, draw
+from abex.samplers.largest_beta import largest_beta, stirling_series
 from abex.samplers.sound_buckets import sound_buckets
-from abex.schema import Arms, Checked, Count, Rebuilt, Scratch, Within, positions
+from abex.samplers.trials import drop_bounds, make_fit, refile, try_arm
+from abex.schema import ArmNumbers, Checked, Count, Rebuilt, Scratch, Within, positions
 
 MOST_HOT = 64
 LOG_HALF = math.log(0.5)
@@ -60,7 +62,7 @@ class BetaExceedance(NamedTuple):
     logs: Annotated[NDArray[np.float64], Within()]  # (K,), ln lambda_k
     called: Annotated[NDArray[np.int64], Scratch()]  # (K,), the last decision that called the arm
     place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where it stands among the hot arms, -1 elsewhere
-    hot: Annotated[NDArray[np.int64], Arms()]  # (MOST_HOT,)
+    hot: Annotated[NDArray[np.int64], ArmNumbers()]  # (MOST_HOT,)
     buckets: Annotated[Buckets, Checked()]
     threshold: Annotated[BetaThreshold, Checked()]
 
@@ -88,10 +90,8 @@ def rates_hold(sampler: BetaExceedance, state: Any) -> bool:
     hots = threshold.hots
     if hots > MOST_HOT or np.unique(sampler.hot[:hots]).size < hots or drift < 0.0:
         return False
-    from scipy.special import gammaln
-
     loose = 1e-6 + 1e-12 * (a + b)  # of logarithms
-    if (np.abs(gammaln(a + b) - gammaln(a) - gammaln(b) - sampler.norm) > loose).any():
+    if (np.abs(log_norms(a, b) - sampler.norm) > loose).any():
         return False
     if cut == NOWHERE:
         return True  # the next decision chooses a level and works out all else
@@ -130,12 +130,8 @@ def new_exceedance(
 ) -> BetaExceedance:
     """No level yet."""
     n = successes.size
-    pairs, which = np.unique(
-        successes + 1j * failures, return_inverse=True
-    )  # complex numbers are sorted fast
-    norms = np.array([log_norm(pair.real, pair.imag) for pair in pairs])
     return BetaExceedance(
-        norm=norms[which],
+        norm=log_norms(successes, failures),
         logs=np.zeros(n),
         called=np.zeros(n, np.int64),
         place=np.full(n, -1, np.int32),
@@ -143,6 +139,14 @@ def new_exceedance(
         buckets=new_buckets(seen.astype(np.float64), 0.0),
         threshold=BetaThreshold(level=NOWHERE, zero=NOWHERE),
     )
+
+
+def log_norms(successes: NDArray[np.float64], failures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`log_norm` of every posterior; most of many arms share theirs."""
+    pairs, which = np.unique(
+        successes + 1j * failures, return_inverse=True
+    )  # complex numbers are sorted fast
+    return np.array([log_norm(pair.real, pair.imag) for pair in pairs])[which]
 
 
 @draw.register(BetaScan)
@@ -167,9 +171,7 @@ def log_gamma(x: float) -> float:
     while x < 10.0:
         shift *= x
         x += 1.0
-    y = 1.0 / (x * x)
-    series = (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
-    return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI + series - math.log(shift)
+    return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI + stirling_series(x) - math.log(shift)
 
 
 @kernel
@@ -178,8 +180,14 @@ def log_norm(a: float, b: float) -> float:
     return log_gamma(a + b) - log_gamma(a) - log_gamma(b)
 
 
+@single_dispatch
+def shapes_of(sampler: Any, state: Any, arm: int) -> tuple[float, float]:
+    """The parameters of the arm's posterior (kernel)."""
+    return state.successes[arm], state.failures[arm]
+
+
 @kernel
-def set_level(sampler: BetaExceedance, logit: float) -> None:
+def set_level(sampler: Any, logit: float) -> None:
     """Move the level."""
     sampler.threshold.level = 1.0 / (1.0 + math.exp(-logit))
     sampler.threshold.log = -math.log1p(math.exp(-logit))
@@ -188,10 +196,10 @@ def set_level(sampler: BetaExceedance, logit: float) -> None:
 
 
 @kernel
-def steepness(sampler: BetaExceedance, state: Any, arm: int) -> float:
+def steepness(sampler: Any, state: Any, arm: int) -> float:
     """How fast the logarithm of the density falls at the level."""
-    above = (state.failures[arm] - 1.0) / sampler.threshold.rest
-    return float(above - (state.successes[arm] - 1.0) / sampler.threshold.level)
+    a, b = shapes_of(sampler, state, arm)
+    return float((b - 1.0) / sampler.threshold.rest - (a - 1.0) / sampler.threshold.level)
 
 
 @kernel
@@ -204,23 +212,39 @@ def log_envelope(slope: float, width: float) -> float:
 
 
 @kernel
-def log_density(sampler: BetaExceedance, state: Any, arm: int) -> float:
+def log_density(sampler: Any, state: Any, arm: int) -> float:
     """Logarithm of the posterior density at the level."""
-    log = sampler.norm[arm] + (state.successes[arm] - 1.0) * sampler.threshold.log
-    return float(log + (state.failures[arm] - 1.0) * sampler.threshold.log_rest)
+    a, b = shapes_of(sampler, state, arm)
+    return float(
+        sampler.norm[arm] + (a - 1.0) * sampler.threshold.log + (b - 1.0) * sampler.threshold.log_rest
+    )
 
 
-@kernel
-def chance_bound(sampler: BetaExceedance, state: Any, arm: int) -> float:
-    """M: no smaller than the chance that the arm's draw exceeds the level."""
+@single_dispatch
+def chance_bound(sampler: Any, state: Any, arm: int) -> float:
+    """M: no smaller than the chance that the arm's draw exceeds the level (kernel)."""
     log = log_density(sampler, state, arm) + log_envelope(
         steepness(sampler, state, arm), sampler.threshold.rest
     )
     return math.exp(min(0.0, log))
 
 
+@single_dispatch
+def proposal_slope(sampler: Any, state: Any, arm: int) -> float:
+    """The rate s of the draw from g (kernel)."""
+    return steepness(sampler, state, arm)
+
+
+@single_dispatch
+def log_acceptance(sampler: Any, state: Any, arm: int, above: float, slope: float) -> float:
+    """Logarithm of f(x)/g(x), so much above the level (kernel)."""
+    threshold = sampler.threshold
+    log = (state.successes[arm] - 1.0) * math.log1p(above / threshold.level)
+    return log + (state.failures[arm] - 1.0) * math.log1p(-above / threshold.rest) + slope * above  # type: ignore[no-any-return]
+
+
 @kernel
-def assurance(sampler: BetaExceedance, state: Any, arm: int) -> float:
+def assurance(sampler: Any, state: Any, arm: int) -> float:
     """About -ln(chance that the arm's draw is below the level)."""
     slope, height = steepness(sampler, state, arm), log_density(sampler, state, arm)
     chance = height + log_envelope(slope, sampler.threshold.rest)
@@ -230,7 +254,7 @@ def assurance(sampler: BetaExceedance, state: Any, arm: int) -> float:
 
 
 @kernel
-def set_rate(sampler: BetaExceedance, state: Any, arm: int) -> None:
+def set_rate(sampler: Any, state: Any, arm: int) -> None:
     """The call rate of an arm at the present level; whether it is hot."""
     chance = chance_bound(sampler, state, arm)
     where = sampler.place[arm]
@@ -254,23 +278,35 @@ def set_rate(sampler: BetaExceedance, state: Any, arm: int) -> None:
     sampler.logs[arm] = math.log(max(-math.log1p(-chance), 1e-300))
 
 
-@rare_kernel
-def choose_level(sampler: BetaExceedance, state: Any) -> None:
-    """The level at which nobody exceeds it once in about K decisions, by bisection; then all rates anew."""
-    n_arms = sampler.logs.size
-    target = max(2.0, math.log(n_arms))
+@kernel
+def total_assurance(sampler: Any, state: Any, logit: float) -> float:
+    """Minus the logarithm of the chance that nobody exceeds a level, about; the level is moved there."""
+    set_level(sampler, logit)
+    total = 0.0
+    for k in range(sampler.logs.size):
+        total += assurance(sampler, state, k)
+    return total
+
+
+@single_dispatch
+def choose_level(sampler: Any, state: Any) -> None:
+    """The level at which nobody exceeds it once in about K decisions, by bisection; then all rates anew (kernel)."""
+    target = max(2.0, math.log(sampler.logs.size))
     low, high = -30.0, 30.0
     for _ in range(14):
         logit = 0.5 * (low + high)
-        set_level(sampler, logit)
-        total = 0.0
-        for k in range(n_arms):
-            total += assurance(sampler, state, k)
-        if total > target:
+        if total_assurance(sampler, state, logit) > target:
             low = logit
         else:
             high = logit
-    set_level(sampler, low)
+    stand_at(sampler, state, low)
+
+
+@rare_kernel
+def stand_at(sampler: Any, state: Any, logit: float) -> None:
+    """Move the level there, or higher where too many arms would be hot; all rates anew."""
+    n_arms = sampler.logs.size
+    set_level(sampler, logit)
     again = True
     while again:
         sampler.threshold.hots = 0
@@ -279,33 +315,32 @@ def choose_level(sampler: BetaExceedance, state: Any) -> None:
         for k in range(n_arms):
             set_rate(sampler, state, k)
         again = sampler.threshold.level == NOWHERE
-        low += 0.25
+        logit += 0.25
         if again:
-            set_level(sampler, low)
+            set_level(sampler, logit)
     sampler.threshold.drift = 0.0
-    sampler.buckets.clock.stale = 1
+    drop_bounds(sampler.buckets)
     make_fit(sampler.buckets, sampler.logs, 1.0)
 
 
 @rare_kernel
-def highest_below(sampler: BetaExceedance, state: Any, best: int, top: float, rng: Any) -> int:
+def highest_below(sampler: Any, state: Any, best: int, top: float, rng: Any) -> int:
     """The best arm given that none exceeds the level, where the hot arms are drawn and ``best`` has the largest draw."""
-    sampler.threshold.drift += 2.0 * sampler.logs.size  # four such decisions, and the level is chosen anew
     for k in range(sampler.logs.size):
         if sampler.place[k] >= 0:
             continue
         value = 2.0
+        a, b = shapes_of(sampler, state, k)
         while value > sampler.threshold.level:
-            value = rng.beta(state.successes[k], state.failures[k])
+            value = rng.beta(a, b)
         if value > top:
             best, top = k, value
     return best
 
 
-@draw.register(BetaExceedance)
 @kernel
-def largest_of_exceeding(sampler: BetaExceedance, state: Any, t: int, rng: Any) -> int:
-    """The arm of the largest draw."""
+def largest_of_exceeding(sampler: Any, state: Any, patience: float, rng: Any) -> int:
+    """The arm of the largest draw; after ``patience`` decisions at which none exceeds the level it is chosen anew."""
     buckets = sampler.buckets
     many = 8.0 * sampler.logs.size
     if sampler.threshold.level != NOWHERE:
@@ -321,7 +356,8 @@ def largest_of_exceeding(sampler: BetaExceedance, state: Any, t: int, rng: Any) 
     level, rest = sampler.threshold.level, sampler.threshold.rest
     best, top = -1, -1.0
     for j in range(sampler.threshold.hots):
-        value = rng.beta(state.successes[sampler.hot[j]], state.failures[sampler.hot[j]])
+        a, b = shapes_of(sampler, state, sampler.hot[j])
+        value = rng.beta(a, b)
         if value > top:
             best, top = sampler.hot[j], value
     sampler.threshold.serial += 1
@@ -330,18 +366,36 @@ def largest_of_exceeding(sampler: BetaExceedance, state: Any, t: int, rng: Any) 
         arm = try_arm(buckets, sampler.logs, 1.0, rng)
         if arm >= 0 and sampler.called[arm] != sampler.threshold.serial:
             sampler.called[arm] = sampler.threshold.serial
-            slope = steepness(sampler, state, arm)
+            slope = proposal_slope(sampler, state, arm)
             above = rng.random() * rest
             if abs(slope * rest) > 1e-9:
                 above = -math.log1p(above / rest * math.expm1(-slope * rest)) / slope
             value = level + above
             if value > top and value < 1.0:
-                log = (state.successes[arm] - 1.0) * math.log1p(above / level)
-                log += (state.failures[arm] - 1.0) * math.log1p(-above / rest) + slope * above
+                log = log_acceptance(sampler, state, arm, above, slope)
                 if log >= 0.0 or rng.random() < math.exp(log):
                     best, top = arm, value
         clock += rng.standard_exponential()
-    return int(best) if top > level else highest_below(sampler, state, best, top, rng)
+    if top > level:
+        return int(best)
+    sampler.threshold.drift += many / patience
+    return highest_below(sampler, state, best, top, rng)
+
+
+@draw.register(BetaExceedance)
+@kernel
+def draw_exceeding(sampler: BetaExceedance, state: Any, t: int, rng: Any) -> int:
+    """The arm of the largest draw."""
+    return largest_of_exceeding(sampler, state, 4.0, rng)
+
+
+@kernel
+def refile_posterior(sampler: Any, state: Any, arm: int) -> None:
+    """File an arm by its new posterior."""
+    sampler.threshold.drift += 1.0
+    if sampler.threshold.level != NOWHERE:
+        set_rate(sampler, state, arm)
+    refile(sampler.buckets, arm, sampler.logs[arm])
 
 
 @changed.register(BetaExceedance)
@@ -349,7 +403,18 @@ def largest_of_exceeding(sampler: BetaExceedance, state: Any, t: int, rng: Any) 
 def changed_posterior(sampler: BetaExceedance, state: Any, arm: int) -> None:
     """The posterior of an arm has changed."""
     sampler.norm[arm] = log_norm(state.successes[arm], state.failures[arm])
-    sampler.threshold.drift += 1.0
-    if sampler.threshold.level != NOWHERE:
-        set_rate(sampler, state, arm)
-    refile(sampler.buckets, arm, sampler.logs[arm])
+    refile_posterior(sampler, state, arm)
+
+
+@distribution.register(BetaScan)
+@kernel
+def distribution_of_scan(sampler: BetaScan, state: Any, t: int, out: Any) -> None:
+    """The probability of each arm to have the largest draw."""
+    largest_beta(state.successes, state.failures, out)
+
+
+@distribution.register(BetaExceedance)
+@kernel
+def distribution_of_exceedance(sampler: BetaExceedance, state: Any, t: int, out: Any) -> None:
+    """The probability of each arm to have the largest draw."""
+    largest_beta(state.successes, state.failures, out)

@@ -34,6 +34,18 @@ from numpy.typing import NDArray
 from abex.kernels import Scalars, kernel, rare_kernel
 from abex.randomness import below
 from abex.samplers.interface import changed, draw, unseen_first
+from abex.samplers.trials import (
+    FALLEN,
+    REACH,
+    UNITS,
+    WINDOW,
+    draw_by_trials,
+    drop_bounds,
+    make_fit,
+    refile,
+    try_arm,
+    unseen_arm,
+)
 from abex.schema import Checked
 
 BUCKETS = 256
@@ -41,16 +53,9 @@ TAIL = BUCKETS  # arms below the last bucket: counted, not listed
 FRESH = BUCKETS + 1  # arms never observed
 ABOVE = 64  # buckets above the best score at the time of filing
 PER_NAT = 4.0  # buckets for each nat when filed; half of that when the rate has doubled
-REACH = 4.0  # nats above the reference for which there is a bound
-FALLEN = math.exp(-6.0)  # share of a unit at which a total mass is too coarse
-WINDOW = 1.0 + 1.0 / 32.0  # rates for which a table of bounds holds
 PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the buckets may have to wait for it
 DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
 MOST_ABOVE = 64  # arms that wait
-MOST_TRIALS = (
-    1000  # a draw needs about 1.2; where bounds are useless, as beside scores of 1000, all arms are looked at
-)
-UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
 
 
 class BucketClock(Scalars):
@@ -103,7 +108,7 @@ class Buckets(NamedTuple):
         """Buckets from a file, or new ones if they do not file the means of the state."""
         from abex.samplers.sound_buckets import sound_buckets
 
-        return sound_buckets(self, state.means, state.pulls > 0.0, float(fresh.means[0]))
+        return sound_buckets(self, state.means, state.observations > 0.0, float(fresh.means[0]))
 
 
 def new_buckets(observations: NDArray[np.float64], initial: float) -> Buckets:
@@ -180,11 +185,12 @@ def list_arm(buckets: Buckets, bucket: int, arm: int) -> bool:
 @kernel
 def changed_in_buckets(buckets: Buckets, scores: Any, arm: int) -> None:
     """Move an arm to the bucket of its new score."""
-    refile(buckets, arm, scores[arm])
+    refile_in_buckets(buckets, arm, scores[arm])
 
 
+@refile.register(Buckets)
 @kernel
-def refile(buckets: Buckets, arm: int, score: float) -> None:
+def refile_in_buckets(buckets: Buckets, arm: int, score: float) -> None:
     """The score of an arm has changed: move it to its bucket."""
     bucket = bucket_of(buckets, score)
     if bucket != buckets.bucket[arm]:
@@ -357,8 +363,9 @@ def refit(buckets: Buckets, scores: Any, rate: float) -> None:
         anew = True  # the best arms have sunk
 
 
+@make_fit.register(Buckets)
 @kernel
-def make_fit(buckets: Buckets, scores: Any, rate: float) -> None:
+def make_buckets_fit(buckets: Buckets, scores: Any, rate: float) -> None:
     """Buckets, bounds and the first bucket in use for a trial at this rate."""
     buckets.clock.drawn += 1
     if not fits(buckets, rate):
@@ -366,8 +373,9 @@ def make_fit(buckets: Buckets, scores: Any, rate: float) -> None:
     find_first(buckets)
 
 
+@try_arm.register(Buckets)
 @kernel
-def try_arm(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
+def try_arm_of_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
     """One trial: an arm with probability ``exp(rate * (scores[arm] - ZERO)) * ONE / TOTAL``, else -1."""
     mass, size = buckets.mass, scores.size
     rest = rng.random() * buckets.grid.total
@@ -400,37 +408,25 @@ def try_arm(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
     return -1
 
 
-@rare_kernel
-def scan_arms(scores: Any, rate: float, rng: Any) -> int:
-    """A draw from the same distribution that looks at every arm."""
-    top = scores[0]
-    for k in range(1, scores.size):
-        top = max(top, scores[k])
-    total = 0.0
-    for k in range(scores.size):
-        total += math.exp(rate * (scores[k] - top))
-    rest = rng.random() * total
-    last = 0
-    for k in range(scores.size):
-        weight = math.exp(rate * (scores[k] - top))
-        if weight > 0.0:
-            last = k
-        rest -= weight
-        if rest < 0.0:
-            break
-    return last
+@unseen_arm.register(Buckets)
+@kernel
+def unseen_of_buckets(buckets: Buckets, scores: Any, rng: Any) -> int:
+    """One of the arms never observed, if their score is infinite."""
+    fresh = buckets.arms[FRESH]
+    if fresh > 0 and scores[buckets.order[0]] == math.inf:
+        return int(buckets.order[below(fresh, rng)])
+    return -1
+
+
+@drop_bounds.register(Buckets)
+@kernel
+def file_anew(buckets: Buckets) -> None:
+    """The next trial files all arms."""
+    buckets.clock.stale = 1
 
 
 @draw.register(Buckets)
 @kernel
 def draw_from_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
     """An arm with probability proportional to ``exp(rate * scores[arm])``."""
-    fresh = buckets.arms[FRESH]
-    if fresh > 0 and scores[buckets.order[0]] == math.inf:  # before all others
-        return int(buckets.order[below(fresh, rng)])
-    make_fit(buckets, scores, rate)
-    for _ in range(MOST_TRIALS):
-        arm = try_arm(buckets, scores, rate, rng)
-        if arm >= 0:
-            return arm
-    return scan_arms(scores, rate, rng)
+    return draw_by_trials(buckets, scores, rate, rng)

@@ -23,13 +23,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel, rare_kernel
-from abex.randomness import argmax, below
+from abex.kernels import Scalars, kernel, rare_kernel, single_dispatch
+from abex.randomness import argmax, share_among_largest
 from abex.samplers import crossover
-from abex.samplers.buckets import FRESH, Buckets, make_fit, new_buckets, refile, try_arm
-from abex.samplers.interface import changed, draw
+from abex.samplers.bounded_scan import BoundedScan, new_bounded_scan, sound_scan
+from abex.samplers.buckets import Buckets, new_buckets
+from abex.samplers.interface import changed, distribution, draw
+from abex.samplers.largest_gumbel import largest_gumbel, largest_line
 from abex.samplers.sound_buckets import sound_buckets
-from abex.schema import Arms, Checked, Rebuilt, Scratch, Within, agree
+from abex.samplers.trials import drop_bounds, make_fit, refile, try_arm, unseen_arm
+from abex.schema import ArmNumbers, Checked, Rebuilt, Scratch, Within, agree
 
 NOWHERE = 1e300
 APART = -1e4  # the logarithm filed for an arm that is drawn anyway: no trial finds it
@@ -46,7 +49,9 @@ class Threshold(Scalars):
     """The level L, and what is kept with it."""
 
     level: Annotated[float, Within(-NOWHERE, NOWHERE)]  # NOWHERE before the first decision
-    leader: Annotated[int, Arms(least=-1)]  # the arm kept apart: filed as `APART`; -1 while there is no L
+    leader: Annotated[
+        int, ArmNumbers(least=-1)
+    ]  # the arm kept apart: filed as `APART`; -1 while there is no L
     zero: Annotated[float, Checked()]  # a zero of the buckets' weights, see `average_exceeding`
     unit: Annotated[float, Checked()]  # points on average for a mass of 1 there
 
@@ -56,13 +61,13 @@ class GumbelExceedance(NamedTuple):
 
     steep: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), s_k
     logs: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), ln lambda_k
-    buckets: Annotated[Buckets, Checked()]
+    buckets: Annotated[Any, Checked()]  # `Buckets`, for few arms a `BoundedScan`
     threshold: Annotated[Threshold, Checked()]
 
     def restored(self, state: Any, fresh: Any) -> GumbelExceedance:
         """The logarithms follow from means, L and leader; buckets that do not file them are made anew, and so is L."""
-        seen = state.pulls > 0.0
-        steep = np.sqrt(state.pulls) / state.scale
+        seen = state.observations > 0.0
+        steep = np.sqrt(state.observations) / state.scale
         level, leader = self.threshold.level, self.threshold.leader
         nowhere = level == NOWHERE
         agree(nowhere == (leader < 0), "leader must be an arm where there is a level")
@@ -72,8 +77,8 @@ class GumbelExceedance(NamedTuple):
             agree(bool(seen.all()), "there must be no level before every arm was observed")
             logs = steep * (state.means - level)
             logs[leader] = APART
-        if sound_buckets(self.buckets, logs, seen, math.inf) is not self.buckets:
-            return new_exceedance(state.pulls, state.scale)
+        if sound_bounds(self.buckets, logs, seen) is not self.buckets:
+            return new_exceedance(state.observations, state.scale)
         threshold = Threshold(level=level, leader=leader, zero=NOWHERE)
         return self._replace(steep=steep, logs=logs, threshold=threshold)
 
@@ -88,12 +93,28 @@ def new_gumbel(
     return new_exceedance(observations, scale)
 
 
+def new_bounds(observations: NDArray[np.float64]) -> Buckets | BoundedScan:
+    """For trials of arms observed so often."""
+    if observations.size > crossover.SOFTMAX:
+        return new_buckets(observations, math.inf)
+    return new_bounded_scan(observations.size)
+
+
+def sound_bounds(
+    bounds: Buckets | BoundedScan, logs: NDArray[np.float64], seen: NDArray[np.bool_]
+) -> Buckets | BoundedScan:
+    """The bounds of a file if they hold, else new ones."""
+    if isinstance(bounds, BoundedScan):
+        return sound_scan(bounds, logs)
+    return sound_buckets(bounds, logs, seen, math.inf)
+
+
 def new_exceedance(observations: NDArray[np.float64], scale: float) -> GumbelExceedance:
     """No level yet."""
     return GumbelExceedance(
         steep=np.sqrt(observations) / scale,
-        logs=np.full(observations.size, math.inf),
-        buckets=new_buckets(observations, math.inf),
+        logs=np.where(observations > 0.0, 0.0, math.inf),
+        buckets=new_bounds(observations),
         threshold=Threshold(level=NOWHERE, leader=-1, zero=NOWHERE),
     )
 
@@ -106,10 +127,10 @@ def largest_of_all(sampler: GumbelScan, state: Any, t: int, rng: Any) -> int:
     if state.shared_noise:
         noise = -state.scale * math.log(rng.standard_exponential())
     for k in range(state.means.size):
-        if not state.shared_noise and state.pulls[k] > 0.0:
+        if not state.shared_noise and state.observations[k] > 0.0:
             noise = -state.scale * math.log(rng.standard_exponential())
-        if state.pulls[k] > 0.0:
-            sampler.score[k] = state.means[k] + noise / math.sqrt(state.pulls[k])
+        if state.observations[k] > 0.0:
+            sampler.score[k] = state.means[k] + noise / math.sqrt(state.observations[k])
         elif state.shared_noise:
             sampler.score[k] = math.copysign(math.inf, noise)
         else:
@@ -124,7 +145,7 @@ def changed_by_scan(sampler: GumbelScan, state: Any, arm: int) -> None:
 
 
 @kernel
-def average_exceeding(buckets: Buckets, threshold: Any) -> float:
+def average_exceeding(buckets: Any, threshold: Any) -> float:
     """An upper bound on the average number of points above the level: the rate of trials."""
     grid = buckets.grid
     if threshold.zero != grid.zero:  # the exponential is worth remembering
@@ -148,10 +169,28 @@ def poisson(average: float, rng: Any) -> int:
     return count
 
 
+@single_dispatch
+def steep_of(sampler: Any, state: Any, arm: int) -> float:
+    """S of an arm (kernel)."""
+    return sampler.steep[arm]  # type: ignore[no-any-return]
+
+
 @kernel
-def log_exceeding(sampler: GumbelExceedance, state: Any, arm: int) -> float:
+def log_exceeding(sampler: Any, state: Any, arm: int) -> float:
     """Ln lambda of an arm."""
-    return float(sampler.steep[arm] * (state.means[arm] - sampler.threshold.level))
+    return steep_of(sampler, state, arm) * (state.means[arm] - sampler.threshold.level)  # type: ignore[no-any-return]
+
+
+@single_dispatch
+def filed_log(sampler: Any, state: Any, arm: int) -> float:
+    """What is filed of an arm: at least ln lambda (kernel)."""
+    return log_exceeding(sampler, state, arm)
+
+
+@single_dispatch
+def is_point(sampler: Any, state: Any, arm: int, rng: Any) -> bool:
+    """Whether a point filed for the arm is one of its points (kernel)."""
+    return True
 
 
 @kernel
@@ -160,13 +199,24 @@ def burden(others: float, leader: float) -> float:
     return others + LEADER_SHARE * leader
 
 
+@single_dispatch
+def bearable(sampler: Any, load: float, target: float) -> bool:
+    """Whether a `burden` is near enough to that of the level's choice (kernel)."""
+    return 0.8 * target < load < 1.3 * target + 0.6
+
+
+@single_dispatch
+def level_chosen(sampler: Any, load: float) -> None:
+    """A level was chosen, with this `burden` (kernel)."""
+
+
 @rare_kernel
-def choose_level(sampler: GumbelExceedance, state: Any, target: float) -> None:
+def choose_level(sampler: Any, state: Any, target: float) -> None:
     """The level whose `burden` is ``target``, by bisection; then the leader and all logarithms anew."""
     n_arms, threshold = state.means.size, sampler.threshold
     low, high = -math.inf, -math.inf
     for k in range(n_arms):
-        spread = 1.0 / sampler.steep[k]
+        spread = 1.0 / steep_of(sampler, state, k)
         low = max(low, state.means[k] - spread * math.log(target / LEADER_SHARE))  # so much for one arm alone
         high = max(high, state.means[k] - spread * math.log(target / n_arms))  # no arm does its share
     leader = 0
@@ -187,63 +237,73 @@ def choose_level(sampler: GumbelExceedance, state: Any, target: float) -> None:
         else:
             break
     for k in range(n_arms):
-        sampler.logs[k] = log_exceeding(sampler, state, k)
+        sampler.logs[k] = filed_log(sampler, state, k)
     threshold.leader = leader
     sampler.logs[leader] = APART
-    sampler.buckets.clock.stale = 1
+    drop_bounds(sampler.buckets)
     make_fit(sampler.buckets, sampler.logs, 1.0)
 
 
 @rare_kernel
-def replace_leader(sampler: GumbelExceedance, state: Any, arm: int) -> None:
-    """Another arm has the most points: the old leader goes back to the others."""
-    old = sampler.threshold.leader
-    sampler.threshold.leader = arm
-    sampler.logs[arm] = APART
-    sampler.logs[old] = log_exceeding(sampler, state, old)
-    refile(sampler.buckets, arm, sampler.logs[arm])
-    refile(sampler.buckets, old, sampler.logs[old])
-
-
-@rare_kernel
-def highest_below(sampler: GumbelExceedance, state: Any, rng: Any) -> int:
+def highest_below(sampler: Any, state: Any, rng: Any) -> int:
     """The best arm given that no arm exceeds the level."""
     best, top = 0, -math.inf
     for k in range(state.means.size):
         spent = math.log(rng.standard_exponential() + math.exp(log_exceeding(sampler, state, k)))
-        value = state.means[k] - spent / sampler.steep[k]
+        value = state.means[k] - spent / steep_of(sampler, state, k)
         if value > top:
             best, top = k, value
     return best
 
 
+@rare_kernel
+def replace_leader(sampler: Any, state: Any, arm: int) -> None:
+    """Another arm has the most points: the old leader goes back to the others."""
+    old = sampler.threshold.leader
+    sampler.threshold.leader = arm
+    sampler.logs[arm] = APART
+    sampler.logs[old] = filed_log(sampler, state, old)
+    refile(sampler.buckets, arm, sampler.logs[arm])
+    refile(sampler.buckets, old, sampler.logs[old])
+
+
 @draw.register(GumbelExceedance)
 @kernel
-def largest_of_exceeding(sampler: GumbelExceedance, state: Any, t: int, rng: Any) -> int:
+def draw_exceeding(sampler: GumbelExceedance, state: Any, t: int, rng: Any) -> int:
+    """The largest perturbed mean."""
+    return largest_of_exceeding(sampler, state, rng)
+
+
+@kernel
+def largest_of_exceeding(sampler: Any, state: Any, rng: Any) -> int:
     """The largest perturbed mean."""
     buckets, threshold = sampler.buckets, sampler.threshold
-    if buckets.arms[FRESH] > 0:
-        return int(buckets.order[below(buckets.arms[FRESH], rng)])
+    unseen = unseen_arm(buckets, sampler.logs, rng)
+    if unseen >= 0:
+        return unseen
     target = max(1.5, math.log(state.means.size) - 0.5)
     others, leading = 0.0, 0.0
     if threshold.level != NOWHERE:
         make_fit(buckets, sampler.logs, 1.0)
         others = average_exceeding(buckets, threshold)
         leading = math.exp(min(log_exceeding(sampler, state, threshold.leader), 50.0))
-    if not 0.8 * target < burden(others, leading) < 1.3 * target + 0.6:
+    if not bearable(sampler, burden(others, leading), target):
         choose_level(sampler, state, target)
         others = average_exceeding(buckets, threshold)
         leading = math.exp(log_exceeding(sampler, state, threshold.leader))
+        level_chosen(sampler, burden(others, leading))
     best, top = -1, 0.0
     for _ in range(poisson(others, rng)):
         arm = try_arm(buckets, sampler.logs, 1.0, rng)
-        if arm >= 0:
-            height = rng.standard_exponential() / sampler.steep[arm]
+        if arm >= 0 and is_point(sampler, state, arm, rng):
+            height = rng.standard_exponential() / steep_of(sampler, state, arm)
             if height > top:
                 best, top = arm, height
     leader = int(threshold.leader)
     if best >= 0:
-        leading *= math.exp(-sampler.steep[leader] * top)  # the leader's points above the best of the others
+        leading *= math.exp(
+            -steep_of(sampler, state, leader) * top
+        )  # the leader's points above the best of the others
     if rng.random() >= math.exp(-leading):
         return leader
     return best if best >= 0 else highest_below(sampler, state, rng)
@@ -253,13 +313,56 @@ def largest_of_exceeding(sampler: GumbelExceedance, state: Any, t: int, rng: Any
 @kernel
 def changed_exceedance(sampler: GumbelExceedance, state: Any, arm: int) -> None:
     """How often a perturbed mean exceeds the level has changed."""
+    sampler.steep[arm] = math.sqrt(state.observations[arm]) / state.scale
+    learn_exceedance(sampler, state, arm)
+
+
+@kernel
+def learn_exceedance(sampler: Any, state: Any, arm: int) -> None:
+    """File the arm where it belongs now."""
     threshold = sampler.threshold
-    sampler.steep[arm] = math.sqrt(state.pulls[arm]) / state.scale
     if arm != threshold.leader:
         log = 0.0
         if threshold.level != NOWHERE:
-            log = log_exceeding(sampler, state, arm)
+            log = filed_log(sampler, state, arm)
         sampler.logs[arm] = log
         refile(sampler.buckets, arm, log)
         if threshold.level != NOWHERE and log > log_exceeding(sampler, state, threshold.leader) + 1.0:
             replace_leader(sampler, state, arm)
+
+
+@kernel
+def share_unseen(state: Any, out: Any) -> bool:
+    """Whether arms never observed, which come first, share all probability; if not, ``out`` is 0."""
+    fresh = 0
+    for k in range(out.size):
+        fresh += 1 if state.observations[k] == 0.0 else 0
+        out[k] = 0.0
+    if fresh > 0:
+        share_among_largest(state.means, 1.0, out)
+    return fresh > 0
+
+
+@distribution.register(GumbelScan)
+@kernel
+def distribution_of_scan(sampler: GumbelScan, state: Any, t: int, out: Any) -> None:
+    """The probability of each arm to have the largest perturbed mean; arms never observed come first."""
+    if state.shared_noise:
+        for k in range(out.size):
+            out[k] = 0.0
+        largest_line(state.means, state.observations, state.scale, out)
+    elif not share_unseen(state, out):
+        if state.scale == 0.0:
+            share_among_largest(state.means, 1.0, out)
+            return
+        for k in range(out.size):
+            sampler.score[k] = math.sqrt(state.observations[k]) / state.scale
+        largest_gumbel(state.means, sampler.score, out)
+
+
+@distribution.register(GumbelExceedance)
+@kernel
+def distribution_of_exceedance(sampler: GumbelExceedance, state: Any, t: int, out: Any) -> None:
+    """As by a scan, which has to work out how steep the arms are."""
+    if not share_unseen(state, out):
+        largest_gumbel(state.means, sampler.steep, out)

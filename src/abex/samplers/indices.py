@@ -2,8 +2,8 @@ r"""The arm of the largest index :math:`f_k(\ell)`, where the level :math:`\ell`
 
 Few arms are scanned, many play a `Tournament`. A policy of this kind (UCB1, UCB-V, KL-UCB, MOSS) is its *rule*, a record
 of its parameters, with kernels for its formulas: `level_at` and `index_of` are enough to scan, `level_of_reaching` (the inverse
-of the index) lets the tournament serve a million arms. Its state has ``pulls``, ``means``, ``rule`` and ``sampler``, and whatever
-else its index needs.
+of the index) lets the tournament serve a million arms. Its state has ``observations``, ``means``, ``rule`` and ``sampler``,
+and whatever else its index needs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, single_dispatch
-from abex.randomness import argmax
-from abex.samplers.interface import changed, draw
+from abex.randomness import argmax, share_among_largest
+from abex.samplers.interface import changed, distribution, draw
 from abex.schema import Scratch
 
 NEVER = 1e300
@@ -27,6 +27,15 @@ SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
 def level_at(rule: Any, n_arms: int, t: float) -> float:
     """What the indices of all arms have in common at step t; it does not fall with t (kernel)."""
     return t
+
+
+@single_dispatch
+def stretched(rule: Any, level: float, factor: float, root: float) -> float:
+    """The level at which counts that are ``factor``, the square of ``root``, times as large have the same indices (kernel).
+
+    This holds where the level stands over the observations; rules in which it stands over their root say so.
+    """
+    return level * factor
 
 
 @single_dispatch
@@ -68,7 +77,7 @@ def certain_until(rule: Any, state: Any, champion: int, index: float, loser: int
 @single_dispatch
 def never_differ(rule: Any, state: Any, one: int, two: int) -> bool:
     """Whether two arms of about the same mean have the same index at every level: they have seen the same (kernel)."""
-    return bool(state.pulls[one] == state.pulls[two])
+    return bool(state.observations[one] == state.observations[two])
 
 
 class IndexScan(NamedTuple):
@@ -81,12 +90,28 @@ class IndexScan(NamedTuple):
 @kernel
 def largest_of_all(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
     """The arm of the largest index, ties broken uniformly."""
+    write_indices(sampler, state, t)
+    return argmax(sampler.score, rng)
+
+
+@kernel
+def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
+    """The indices of all arms that can have the largest one."""
     level = level_at(state.rule, state.means.size, float(t))
     best = -math.inf
     for k in range(state.means.size):
         sampler.score[k] = contending_index(state.rule, state, k, level, best)
         best = max(best, sampler.score[k])
-    return argmax(sampler.score, rng)
+
+
+@distribution.register(IndexScan)
+@kernel
+def distribution_of_scan(sampler: IndexScan, state: Any, t: int, out: Any) -> None:
+    """1 over the ties."""
+    write_indices(sampler, state, t)
+    for k in range(out.size):
+        out[k] = 0.0
+    share_among_largest(sampler.score, 1.0, out)
 
 
 @changed.register(IndexScan)

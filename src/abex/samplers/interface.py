@@ -1,4 +1,4 @@
-"""What every sampler offers: `draw` an arm, be told that one has `changed`.
+"""What every sampler offers: `draw` an arm, be told that one has `changed`, tell the `distribution` of its draws.
 
 A policy says *what* it draws from or maximises; a sampler, a record inside the policy's state, finds it. Few arms are scanned,
 many are found by a structure that does not look at each of them; the policy does not know which, and both have the same
@@ -7,12 +7,18 @@ distribution.
 ==========================  ==============================  =========================  ==============================
 what is wanted              few arms                        many arms                  ``subject``, ``at``
 ==========================  ==============================  =========================  ==============================
-softmax of scores           `softmax.SoftmaxScan`           `buckets.Buckets`          the scores, the rate
+softmax of scores           `bounded_scan.BoundedScan`      `buckets.Buckets`          the scores, the rate
 argmax of growing indices   `indices.IndexScan`             `tournament.Tournament`    the policy's state, the step
 argmax of Gumbel draws      `gumbel.GumbelScan`             `gumbel.GumbelExceedance`  the policy's state, the step
 argmax of Beta draws        `beta.BetaScan`                 `beta.BetaExceedance`      the policy's state, the step
 exponential weights         `sum_tree.SumTree`              `sum_tree.SumTree`         the log-weights, the rate
+evidence                    `evidence.MeanTournament`       `evidence.MeanTournament`  the policy's state, caution
 ==========================  ==============================  =========================  ==============================
+
+`softmax.SoftmaxScan` weighs every arm at every draw and remembers nothing: for scores that change from outside. What exceeds a
+level, of Gumbel or Beta draws, is itself drawn by trials among exponential weights (`trials`), of few or of many arms.
+
+Where counts fade at every step, `fading_beta` and `fading_gumbel` take the place of the samplers of many arms (`pace` says how).
 """
 
 from __future__ import annotations
@@ -59,4 +65,10 @@ def draw(sampler: Any, subject: Any, at: float, rng: Any) -> int:
 @single_dispatch
 def changed(sampler: Any, subject: Any, arm: int) -> None:
     """What is known of an arm has changed: to be called after every observation of it (kernel)."""
+    raise TypeError
+
+
+@single_dispatch
+def distribution(sampler: Any, subject: Any, at: float, out: Any) -> None:
+    """The probability of each arm to be the next `draw`, into ``out`` (kernel; it may allocate: for `abex.kernels.fast`)."""
     raise TypeError

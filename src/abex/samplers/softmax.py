@@ -1,4 +1,4 @@
-r"""Draws from the softmax of scores, :math:`p_k\propto\exp(\beta v_k)`: a scan of few arms, `Buckets` of many."""
+r"""Draws from the softmax of scores, :math:`p_k\propto\exp(\beta v_k)`: a `BoundedScan` of few arms, `Buckets` of many."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.samplers import crossover
+from abex.samplers.bounded_scan import BoundedScan, new_bounded_scan
 from abex.samplers.buckets import Buckets, new_buckets
 from abex.samplers.interface import changed, draw
 from abex.schema import Scratch
@@ -21,11 +22,11 @@ class SoftmaxScan(NamedTuple):
     weights: Annotated[NDArray[np.float64], Scratch()]  # (K,)
 
 
-def new_softmax(observations: NDArray[np.float64], initial: float) -> SoftmaxScan | Buckets:
+def new_softmax(observations: NDArray[np.float64], initial: float) -> BoundedScan | Buckets:
     """A sampler for arms observed so often; the score of an arm never observed is ``initial``."""
     if observations.size > crossover.SOFTMAX:
         return new_buckets(observations, initial)
-    return SoftmaxScan(np.zeros(observations.size))
+    return new_bounded_scan(observations.size)
 
 
 @draw.register(SoftmaxScan)
@@ -72,6 +73,16 @@ def normalise(weights: Any, total: float) -> None:
     """Divide by the total."""
     for k in range(weights.size):
         weights[k] /= total
+
+
+@kernel
+def make_total_one(weights: Any) -> float:
+    """Divide by the total, which is returned."""
+    total = 0.0
+    for k in range(weights.size):
+        total += weights[k]
+    normalise(weights, total)
+    return total
 
 
 @kernel

@@ -21,11 +21,10 @@ from abex.samplers.buckets import (
     PATIENT,
     PER_NAT,
     TAIL,
-    UNITS,
-    WINDOW,
     Buckets,
     new_buckets,
 )
+from abex.samplers.trials import UNITS, WINDOW
 
 MOST_SCALE = 1e16  # buckets per unit of score: the largest rate, with room
 

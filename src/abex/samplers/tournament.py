@@ -36,7 +36,7 @@ from abex.samplers.indices import (
     level_of_rest,
     never_differ,
 )
-from abex.samplers.interface import changed, draw, unseen_first
+from abex.samplers.interface import changed, distribution, draw, unseen_first
 from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
@@ -63,7 +63,7 @@ class Tournament(NamedTuple):
 
     def restored(self, state: Any, fresh: Any) -> Tournament:
         """The first decision plays all matches: the largest index, and who shares it, is the same in any tree."""
-        unseen = state.pulls == 0.0
+        unseen = state.observations == 0.0
         count = int(np.count_nonzero(unseen))
         agree(bool(unseen[self.order[:count]].all()), "order must begin with the arms never observed")
         place = positions(self.order, self.order.size, self.place, "order")
@@ -219,15 +219,32 @@ def largest_of_tournament(tree: Tournament, state: Any, t: int, rng: Any) -> int
         catch_up(tree, state, level)
     if nodes[1, TIES] == 1.0:
         return int(nodes[1, WINNER])
-    return one_of_ties(tree, state, level, rng)
+    return one_of_ties(tree, state, level, float(below(int(nodes[1, TIES]), rng)))
+
+
+@distribution.register(Tournament)
+@kernel
+def distribution_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -> None:
+    """1 over the ties; arms never observed come first."""
+    for k in range(out.size):
+        out[k] = 0.0
+    for j in range(tree.clock.fresh):
+        out[tree.order[j]] = 1.0 / tree.clock.fresh
+    if tree.clock.fresh > 0:
+        return
+    level = level_at(state.rule, state.means.size, float(t))
+    if tree.nodes[1, UNTIL] < level or level < tree.clock.now:
+        catch_up(tree, state, level)
+    ties = int(tree.nodes[1, TIES])
+    for j in range(ties):
+        out[one_of_ties(tree, state, level, float(j))] += 1.0 / ties
 
 
 @rare_kernel
-def one_of_ties(tree: Tournament, state: Any, level: float, rng: Any) -> int:
-    """One of the arms that share the largest index, by its number among them; no branch depends on chance."""
+def one_of_ties(tree: Tournament, state: Any, level: float, rest: float) -> int:
+    """Number ``rest`` of the arms that share the largest index; no branch depends on chance."""
     nodes = tree.nodes
     node, ties = 1, nodes[1, TIES]
-    rest = float(below(int(ties), rng))
     while 2 * node < nodes.shape[0]:
         left, right = nodes[2 * node, TIES], nodes[2 * node + 1, TIES]
         won = nodes[2 * node, WINNER] == nodes[node, WINNER]
@@ -248,18 +265,30 @@ def one_of_ties(tree: Tournament, state: Any, level: float, rng: Any) -> int:
     return best
 
 
+@kernel
+def stand_at(tree: Tournament, arm: int, edge: int) -> None:
+    """Swap ``arm`` with the one at the edge of those never observed; the next decision plays all matches."""
+    moved, where = tree.order[edge], tree.place[arm]
+    tree.order[where], tree.place[moved] = moved, where
+    tree.order[edge], tree.place[arm] = arm, edge
+    tree.clock.now = NEVER
+
+
 @changed.register(Tournament)
 @kernel
 def changed_in_tournament(tree: Tournament, state: Any, seen: int) -> None:
     """An arm was observed: replay its matches."""
     nodes = tree.nodes
-    if state.pulls[seen] == 1.0:  # the first time
-        last = tree.clock.fresh - 1
-        moved, where = tree.order[last], tree.place[seen]
-        tree.order[where], tree.place[moved] = moved, where
-        tree.order[last], tree.place[seen] = seen, last
-        tree.clock.fresh = last
-        tree.clock.now = NEVER
+    fresh, where = tree.clock.fresh, tree.place[seen]
+    if (
+        state.observations[seen] > 0.0
+    ):  # a branch, for the processor to run ahead of what memory holds of a million arms
+        if where < fresh:  # the first time
+            stand_at(tree, seen, fresh - 1)
+            tree.clock.fresh = fresh - 1
+    elif where >= fresh:  # all that was known is forgotten
+        stand_at(tree, seen, fresh)
+        tree.clock.fresh = fresh + 1
     if tree.clock.now == NEVER:  # no decision has needed the tree yet: the first one plays all matches
         return
     node = nodes.shape[0] // 2 + seen // tree.together

@@ -1,0 +1,142 @@
+r"""Draws by the weights :math:`w_k=\mathrm{erfc}\sqrt{x_k}`, :math:`x_k=N_kD(\hat\mu_k,V_k,\hat\mu^*,b)`, of many arms.
+
+An arm that does not lead is drawn with probability :math:`w_k/K`, the leader with what is left. Every pull of the leader moves
+the largest mean :math:`\hat\mu^*` and the highest reward b, and with them the weight of every other arm; yet nothing is summed:
+take one of the K arms, all alike, and play it with probability :math:`w_k`, which is at most 1, else the leader.
+
+**Proof that this is exact.** Arm k is taken and played with probability :math:`\frac1K\cdot w_k`; all else is the leader's.
+
+**Cost.** One weight for each draw. An observation replays the matches of its arm in a tournament of means, which knows who
+leads: :math:`O(\log K)`. Most draws of an arm with much evidence against it need no logarithm: with
+:math:`g=\hat\mu^*-\hat\mu_k` and :math:`r=b-\hat\mu_k`, Pinsker's inequality says
+:math:`x_k\ge y=2N_k\big(\frac{gr}{V_k+r^2}\big)^2`, and :math:`w_k\le e^{-y}\le1/(1+y+\frac{y^2}2+\frac{y^3}6)`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.divergence import two_moment_divergence
+from abex.kernels import fast, kernel, rare_kernel
+from abex.randomness import below
+from abex.samplers.interface import changed, draw
+from abex.schema import Rebuilt
+
+UPPER_END = 1.0  # of rewards
+MOST_LOG = 700.0  # weights below exp(-700) are 0
+INTERPRETED = 2_000  # arms up to which Python plays the tournament of a loaded record
+
+
+class MeanTournament(NamedTuple):
+    """Who has the largest mean, and would have it among the arms below every node of a tree."""
+
+    winners: Annotated[
+        NDArray[np.int32], Rebuilt()
+    ]  # (2P,), root at 1, arm k at P + k, -1 where none was observed
+
+    def restored(self, state: Any, fresh: Any) -> MeanTournament:
+        """The winners follow from the statistics."""
+        return new_tournament(state)
+
+
+def new_tournament(state: Any) -> MeanTournament:
+    """The tournament of the means of a state."""
+    n_arms = state.observations.size
+    sampler = MeanTournament(np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
+    play = play_all if n_arms <= INTERPRETED else fast(play_all)
+    play(sampler, state)
+    return sampler
+
+
+@kernel
+def leads(state: Any, one: int, other: int) -> bool:
+    """Whether an arm comes before another: by its mean, among equals the less observed, then by number; -1 is none."""
+    if one < 0 or other < 0:
+        return one >= 0
+    if state.means[one] != state.means[other]:
+        return bool(state.means[one] > state.means[other])
+    if state.observations[one] != state.observations[other]:
+        return bool(state.observations[one] < state.observations[other])
+    return one < other
+
+
+@rare_kernel
+def play_all(sampler: MeanTournament, state: Any) -> None:
+    """Every match."""
+    winners = sampler.winners
+    size = winners.size >> 1
+    for k in range(state.observations.size):
+        winners[size + k] = k if state.observations[k] > 0.0 else -1
+    for node in range(size - 1, 0, -1):
+        one, other = winners[2 * node], winners[2 * node + 1]
+        winners[node] = one if leads(state, one, other) else other
+
+
+@changed.register(MeanTournament)
+@kernel
+def replay(sampler: MeanTournament, state: Any, arm: int) -> None:
+    """The matches of an arm that was observed, or of which nothing is known any more."""
+    winners = sampler.winners
+    node = (winners.size >> 1) + arm
+    winners[node] = arm if state.observations[arm] > 0.0 else -1
+    while node > 1:
+        rival = winners[node ^ 1]
+        winner = winners[node] if leads(state, winners[node], rival) else rival
+        node >>= 1
+        if winners[node] == winner and winner != arm:
+            return  # nothing changes further up
+        winners[node] = winner
+
+
+@kernel
+def leading_arm(sampler: MeanTournament) -> int:
+    """The arm of the largest mean, among equals the least observed; -1 before the first observation."""
+    return int(sampler.winners[1])
+
+
+@kernel
+def highest_reward(state: Any, cautious: bool) -> float:
+    """What the evidence allows for: a cautious step for rewards higher than those seen."""
+    return UPPER_END if cautious else float(state.clock.highest)
+
+
+@kernel
+def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
+    """The weight of an arm that does not lead."""
+    n = state.observations[arm]
+    if n == 0.0:
+        return 1.0
+    highest = highest_reward(state, cautious)
+    x = n * two_moment_divergence(state.means[arm], state.squares[arm] / n, state.means[lead], highest)
+    return 0.0 if x > MOST_LOG else math.erfc(math.sqrt(x))
+
+
+@kernel
+def surely_above(state: Any, arm: int, lead: int, cautious: bool, u: float) -> bool:
+    """Whether a number is above the weight of an observed arm by a bound that costs little; False says nothing."""
+    n, mean = state.observations[arm], state.means[arm]
+    room = highest_reward(state, cautious) - mean
+    total = state.squares[arm] / n + room * room
+    if total <= 0.0:
+        return False
+    apart = (state.means[lead] - mean) * room / total
+    y = 2.0 * n * apart * apart
+    return bool(u * (1.0 + y * (1.0 + y * (0.5 + y / 6.0))) > 1.0)
+
+
+@draw.register(MeanTournament)
+@kernel
+def draw_by_evidence(sampler: MeanTournament, state: Any, cautious: bool, rng: Any) -> int:
+    """An arm, all alike, if its weight lets it, else the leader."""
+    arm = below(state.observations.size, rng)
+    lead = leading_arm(sampler)
+    if lead < 0 or arm == lead or state.observations[arm] == 0.0:
+        return arm
+    u = rng.random()
+    if surely_above(state, arm, lead, cautious, u) or u >= weight_of(state, arm, lead, cautious):
+        return lead
+    return arm

@@ -1,0 +1,112 @@
+"""Players saved before fields of their states were renamed go on as they would have then."""
+
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from abex import Player, UserError
+from abex.policies.base import Policy
+from abex.policies.former_fields import present_fields
+from abex.policies.greedy import leader_means
+
+FILES = Path(__file__).parent / "files"
+
+# the arms that these files, of format 3, led to when they were written; that of ABE has its sampler made anew since
+GOES_ON = {
+    "abe": "23163661116161213133",
+    "exp3": "33101332303102321130",
+    "exp3pp": "10022323322231322210",
+    "elimination": "10324423102430124103",
+    "ucblp": "33333333333333333333",
+    "dom": "10032434433242432310",
+    "gpp": "10022434422242322310",
+    "ix": "11032434433242432310",
+    "elp": "10011434422141322210",
+    "greedy": "33333320333333103333",
+    "etc": "11111111111111111111",
+    "multiboost": "10011323322131321210",
+    "ucbv": "11220321310020203120",
+    "maxn": "33433401313344033111",
+}
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_a_player_of_format_3_goes_on(name, tmp_path):
+    player = Player.load(FILES / f"player_format3_{name}.json", compiled=False)
+    player.save(tmp_path / "again.json")  # in the present format
+    for one in (player, Player.load(tmp_path / "again.json", compiled=False)):
+        for decision in one.pending():
+            assert one.update(decision.id, 1.0)
+        arms = []
+        for step in range(20):
+            decision = one.decide()
+            one.update(decision.id, float((step * 7 + decision.arm) % 5 < 2))
+            arms.append(decision.arm)
+        assert "".join(map(str, arms)) == GOES_ON[name]
+
+
+def test_former_numbers_are_counted():
+    fresh = leader_means(3, 0.1, False)
+    array = {"dtype": "int64", "shape": [2], "data": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    with pytest.raises(ValueError, match="leader must be 2 numbers"):
+        present_fields({"lead": array, "runner_up": array}, fresh)
+    with pytest.raises(ValueError, match="state must be a record"):
+        present_fields([1], fresh)
+
+
+def test_former_names_warn():
+    import abex.schema
+    from abex.policies.means import new_means
+
+    with pytest.warns(DeprecationWarning, match=r"abex.schema.Law is now abex.schema.Distribution"):
+        assert abex.schema.Law is abex.schema.Distribution
+    with pytest.warns(DeprecationWarning, match="the field pulls is now observations"):
+        assert new_means(2).pulls.tolist() == [0.0, 0.0]
+    with pytest.raises(AttributeError, match="has no attribute 'Lawful'"):
+        abex.schema.Lawful  # noqa: B018
+
+
+class _Own(NamedTuple):
+    score: np.ndarray
+    pulls: np.ndarray
+
+
+def test_the_former_field_is_there_in_compiled_code():
+    """Of the record that had it; records of one's own keep fields of that name."""
+    from abex.kernels import compiled
+    from abex.policies.means import new_means
+
+    @compiled()
+    def counted(state):
+        return state.pulls[1]
+
+    means = new_means(2)
+    means.observations[1] = 4.0
+    assert counted(means) == 4.0
+    assert counted(_Own(np.array([1.0, 2.0]), np.array([5, 6]))) == 6
+
+
+def test_a_policy_that_remembers_chances_is_told():
+    with pytest.warns(DeprecationWarning, match='is now "probabilities"'):
+
+        class _Former(Policy):
+            remembers = ("chances",)
+
+    assert _Former.weighed_by() == "chances"
+    with warnings.catch_warnings(action="error"):
+
+        class _Present(Policy):
+            remembers = ("size", "probabilities")
+
+    assert _Present.weighed_by() == "probabilities"
+
+
+def test_a_damaged_file_of_format_3_is_refused(tmp_path):
+    text = (FILES / "player_format3_greedy.json").read_text()
+    (tmp_path / "damaged.json").write_text(text.replace('"lead"', '"lean"'))
+    with pytest.raises(UserError, match="checksum"):
+        Player.load(tmp_path / "damaged.json")
+    assert np.isfinite(Player.load(FILES / "player_format3_greedy.json").probabilities()).all()
