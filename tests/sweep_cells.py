@@ -16,7 +16,7 @@ from abex.randomness import stream
 from abex.results import Payload, Store
 from abex.sweeps.cluster import on_cluster
 from abex.sweeps.executors import in_processes, in_threads
-from abex.sweeps.sweep import complain, sweep
+from abex.sweeps.sweep import raise_on_failure, sweep
 
 
 def numbers(cell, stopped):
@@ -71,4 +71,4 @@ if __name__ == "__main__":  # store, number of cells, pause, executor, more abou
     run = {"threads": in_threads, "processes": in_processes}.get(where)
     executor = run(2) if run else on_cluster(where)
     with Store(path) as store:
-        complain(sweep(cells(int(count), pause=float(pause), **more), store, executor))
+        raise_on_failure(sweep(cells(int(count), pause=float(pause), **more), store, executor))

@@ -15,7 +15,7 @@ from abex.errors import UserError
 from abex.results import Store
 from abex.sweeps.cluster import on_cluster
 from abex.sweeps.executors import in_threads
-from abex.sweeps.sweep import complain, sweep
+from abex.sweeps.sweep import raise_on_failure, sweep
 from tests.sweep_cells import cells
 
 pytest.importorskip("distributed", reason="the extra 'cluster' (Dask) is not installed")
@@ -86,7 +86,7 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path, cluster):
 
     with Store(tmp_path / "cells.sqlite") as store:
         state = sweep(wanted, store, on_cluster(cluster.address), tell)
-        complain(state)
+        raise_on_failure(state)
         assert killed
         assert killed[0] < 60
         assert state.computed == len(store) == 60

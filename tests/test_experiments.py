@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -19,11 +20,12 @@ from abex.experiments import (
     read_experiment,
     run_experiment,
 )
-from abex.experiments.base import VALIDATION, Stratum, line, same_policies
-from abex.experiments.running import chosen, loss_of, plan, plateau, tuning_cells
+from abex.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
+from abex.experiments.experiment import VALIDATION, Stratum, line, same_policies
 from abex.experiments.verdicts import HOLDS, judge
 from abex.results import Payload, Store, key_of
-from abex.sweeps.cells import replications_of
+from abex.sweeps.bandit_cells import replications_of
+from abex.sweeps.boosting_cells import judged_rows
 
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
 FILE = """
@@ -153,7 +155,12 @@ def test_parameters_are_chosen_on_validation_runs_that_are_not_drawn(file, store
     run_experiment(experiment, store)
     line_ = experiment.line("tuned")
     losses = [
-        np.mean([loss_of(store.get(cell).arrays) for cell in experiment.tuning_cells(line_, text)])
+        np.mean(
+            [
+                loss_of(experiment.task, store.get(cell).arrays)
+                for cell in experiment.tuning_cells(line_, text)
+            ]
+        )
         for text in line_.candidates
     ]
     assert chosen(experiment, line_, store) == line_.candidates[int(np.argmin(losses))]
@@ -276,6 +283,24 @@ def test_a_line_is_drawn_to_where_its_validation_loss_stops_falling(store):
     )
     drawn = collect(experiment, store).get("search")
     assert (drawn.step[-1], drawn.final.tolist(), drawn.ended) == (4.0, [6.0], True)
+
+
+def test_a_fall_of_a_few_validation_rows_is_no_fall(store):
+    lines = (line("search", "UCB1", plateau=True),)
+    problem = {"data": "digits", "part": "validation"}
+    experiment = small(
+        kind="boosting", problem=problem, validation=problem, lines=lines, length=32, seeds=1, rows_at=()
+    )
+    rows = judged_rows(problem)
+    wrong = np.array([90.0, 60.0, 50.0, 49.0, 47.0, 46.0])  # of so many rows; 1 % of 50 would be half a row
+    (cell,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
+    store.put([(cell, Payload({"step": np.array([1, 2, 4, 8, 16, 32]), "error": wrong / rows}))])
+    assert plateau(experiment, lines[0], store) == (4, True)
+    experiment = dataclasses.replace(experiment, seed=2)
+    (cell,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
+    wrong[-1] = 45.0
+    store.put([(cell, Payload({"step": np.array([1, 2, 4, 8, 16, 32]), "error": wrong / rows}))])
+    assert plateau(experiment, lines[0], store) == (8, True)
 
 
 def test_a_dry_run_says_what_is_missing(file, store):

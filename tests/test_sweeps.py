@@ -18,7 +18,7 @@ from abex.results import Claims, Payload, Store, key_of
 from abex.sweeps.cells import bandit_cell, run_cell
 from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.forecast import Forecast, guess
-from abex.sweeps.sweep import complain, sweep
+from abex.sweeps.sweep import raise_on_failure, sweep
 from tests.sweep_cells import cells
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ def bandits(count: int = 4) -> list[dict]:
 
 def undisturbed(tmp_path, wanted) -> bytes:
     with Store(tmp_path / "undisturbed.sqlite") as store:
-        complain(sweep(wanted, store, in_threads(1)))
+        raise_on_failure(sweep(wanted, store, in_threads(1)))
         return store.dump()
 
 
@@ -62,7 +62,7 @@ def test_a_cell_is_the_replication_that_simulate_plays():
 
 
 def test_threads_and_processes_store_the_same_bytes(tmp_path, store):
-    complain(sweep(bandits(), store, in_processes(2)))
+    raise_on_failure(sweep(bandits(), store, in_processes(2)))
     assert store.dump() == undisturbed(tmp_path, bandits())
 
 
@@ -90,7 +90,7 @@ def test_a_cell_that_fails_does_not_stop_the_others_and_is_named(store):
     state = sweep([bad, *cells(5)], store)
     assert (state.computed, len(state.failed)) == (5, 1)
     with pytest.raises(UserError, match=r"1 of 6 cells failed.*replication 7.*ZeroDivisionError: by intent"):
-        complain(state)
+        raise_on_failure(state)
 
 
 def test_a_persons_mistake_stops_the_sweep_with_its_sentence(store):
@@ -296,6 +296,6 @@ def test_a_policy_of_ones_own_travels_with_the_cell(tmp_path, store):
         "    pass\n"
     )
     cell = {**bandits(1)[0], "policy": "Mine(scale=2.0)", "code": {"mine.py": source}}
-    complain(sweep([cell], store, in_processes(1)))
+    raise_on_failure(sweep([cell], store, in_processes(1)))
     with pytest.raises(UserError, match=r"mine\.py.*SyntaxError"):
         sweep([{**cell, "code": {"mine.py": "class"}}], store)

@@ -1,9 +1,9 @@
 """Experiments: data that can be run, stored, drawn and judged; every figure of the paper among them."""
 
-from abex.experiments.base import Claim, Experiment, Line, experiment_of, known_experiments, register
-from abex.experiments.files import read_experiment
+from abex.experiments.execution import run_experiment
+from abex.experiments.experiment import Claim, Experiment, Line, experiment_of, known_experiments, register
 from abex.experiments.outcomes import Outcome, collect
-from abex.experiments.running import run_experiment
+from abex.experiments.toml_file import read_experiment
 
 __all__ = [
     "Claim",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from abex.experiments.base import Claim, Experiment, Line, line, register, same_policies
+from abex.experiments.experiment import Claim, Experiment, Line, line, register, same_policies
 from abex.experiments.facebook import (
     BLOCK,
     CHECKPOINTS,
@@ -19,7 +19,7 @@ from abex.experiments.facebook import (
     varying_lines,
 )
 from abex.results import canonical
-from abex.sweeps.cells import opened
+from abex.sweeps.bandit_cells import opened
 from abex.sweeps.problems import with_checksums
 
 HORIZON = 50_000

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from abex.experiments.base import Claim, Experiment, Line, Stratum, line, register, same_policies
 from abex.experiments.boosting import GRID
+from abex.experiments.experiment import Claim, Experiment, Line, Stratum, line, register, same_policies
+from abex.extras import needed
 from abex.sweeps.problems import graph_of, with_checksums
 
 VERSION = 2
@@ -55,7 +56,8 @@ def problem_of(quick: bool) -> dict[str, Any]:
 
 def strata_of(problem: dict[str, Any]) -> tuple[Stratum, ...]:
     """The special arm in the largest component of the graph, and in one of the others, where Boltzmann exploration locks in."""
-    from scipy.sparse.csgraph import connected_components
+    with needed():
+        from scipy.sparse.csgraph import connected_components
 
     _, part = connected_components(graph_of(problem["graph"]).to_scipy(), connection="weak")
     sizes = np.bincount(part)

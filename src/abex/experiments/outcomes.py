@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.experiments.base import STRATUM, Experiment, Line
-from abex.experiments.running import chosen, plateau
+from abex.experiments.execution import chosen, plateau
+from abex.experiments.experiment import STRATUM, Experiment, Line
 from abex.intervals import LEVEL, Estimate, Strata, difference_of, mean_of, quantile_of, two_way
 from abex.results import Store, key_of
-from abex.sweeps.cells import rows_of
+from abex.sweeps.bandit_cells import rows_of
 
 Floats = NDArray[np.float64]
 LEAST_RUNS = 5  # fewer get no interval: they cannot tell how far they spread
@@ -111,12 +111,18 @@ class Outcome:
         """The line called ``label``, None if nothing of it is there."""
         return {drawn.label: drawn for drawn in self.lines}.get(label)
 
+    def title_of(self, drawn: Drawn) -> str:
+        """A line's name, and what one could not see in a figure: that it lies on another line, or ends before the others."""
+        before = self.lines[: self.lines.index(drawn)]
+        remarks = [f"the same as {one.label}" for one in before if same_algorithm(one, drawn)][:1]
+        if drawn.step[-1] < max(one.step[-1] for one in self.lines if not one.line.plateau or one is drawn):
+            remarks.append(f"to {drawn.step[-1]:,.0f}")
+        return f"{drawn.label} ({', '.join(remarks)})" if remarks else drawn.label
+
     @property
     def loss_name(self) -> str:
         """What the loss is, with its unit."""
-        if self.experiment.kind == "boosting":
-            return "test error, mean of the last 20 % of iterations (%)"
-        return "regret (sum of lost mean rewards)"
+        return self.experiment.task.loss_name
 
 
 def collect(experiment: Experiment, store: Store) -> Outcome:
@@ -147,45 +153,18 @@ def collect(experiment: Experiment, store: Store) -> Outcome:
 def _results(experiment: Experiment, kept: list[tuple[int, Any]]) -> dict[str, Any]:
     """The arrays of a line from (replication, payload) of each of its runs."""
     payloads = [payload for _, payload in kept]
-    step = payloads[0].arrays["step"].astype(float)
     names = sorted(set.intersection(*(set(payload.numbers) for payload in payloads)))
     replications = tuple(r for r, _ in kept)
-    rows: dict[int, Floats] = {}
-    if experiment.kind == "boosting":
-        loss = np.array([payload.arrays["error"] for payload in payloads]) * 100.0
-        seconds = np.array([payload.measured["curve"] for payload in payloads], dtype=float)
-        evaluations = np.array([payload.arrays["evaluations"] for payload in payloads], dtype=float)
-        if all("row_step" in payload.arrays for payload in payloads):
-            rows = _rows(payloads)
-    else:
-        loss = np.array([payload.arrays["regret"] for payload in payloads])
-        nanoseconds = np.array([payload.measured["nanoseconds"] for payload in payloads])
-        seconds = step * nanoseconds[:, None] * 1e-9
-        evaluations = np.broadcast_to(step, loss.shape)
     strata = None
     if experiment.strata:
         of = np.array(replications) // STRATUM
         strata = Strata(of, np.array([stratum.weight for stratum in experiment.strata]))
     return {
         "replications": replications,
-        "step": step,
-        "loss": loss,
-        "seconds": seconds,
-        "evaluations": evaluations,
+        "step": payloads[0].arrays["step"].astype(float),
+        **experiment.task.curves(payloads),
         "numbers": {name: [payload.numbers[name] for payload in payloads] for name in names},
         "strata": strata,
-        "rows": rows,
-    }
-
-
-def _rows(payloads: list[Any]) -> dict[int, Floats]:
-    """Per cent of the looks at which each test row was wrong, (replications, rows), by step."""
-    first = payloads[0].arrays
-    return {
-        int(step): np.array(
-            [100.0 * p.arrays["row_errors"][at] / p.arrays["row_looks"][at] for p in payloads]
-        )
-        for at, step in enumerate(first["row_step"])
     }
 
 
@@ -198,12 +177,6 @@ def _up_to(drawn: Drawn, end: tuple[int, bool] | None) -> Drawn:
     kept = slice(0, int(np.searchsorted(drawn.step, end[0], side="right")))
     arrays = {name: getattr(drawn, name)[:, kept] for name in ("loss", "seconds", "evaluations")}
     return replace(drawn, step=drawn.step[kept], ended=end[1], **arrays)
-
-
-def spread_of(drawn: Drawn, kind: str) -> dict[str, str]:
-    """For a table: median and 95 % quantile of the loss at the end, in bandit problems the share of locked runs."""
-    found = {"median": f"{drawn.quantile(0.5):.2f}", "95 % quantile": f"{drawn.quantile(0.95):.2f}"}
-    return {**found, "locked": f"{100.0 * drawn.locked:.2g} %"} if kind == "bandit" else found
 
 
 def same_algorithm(first: Drawn, second: Drawn) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from abex.experiments.outcomes import NEAR, Drawn, Outcome, goals, paired_curve, ratio_curve
 from abex.experiments.verdicts import searched
 from abex.figures import canvas, canvases, entitle, label_ends, plain_log_ticks, save, style_of
+from abex.progress import Progress
 
 FORMATS = ("png", "svg", "pdf")
 COLUMN = (5.6, 3.7)  # inches: printed in a column its letters are those of a footnote
@@ -17,28 +18,33 @@ PAGE = 7.6  # inches: the width of a page
 MARKS = 300  # runs of a line that are marked, when it has more
 
 
-def draw(outcome: Outcome, folder: Path) -> list[Path]:
-    """Write the figures of an experiment in all formats; returns their paths."""
+def draw(outcome: Outcome, folder: Path, show: bool | None = False) -> list[Path]:
+    """Write the figures of an experiment in all formats; returns their paths. ``show``: with a progress bar."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    figures = [("", paper_figure(outcome)), ("-views", views(outcome))]
-    if searched(outcome) is not None:
-        figures.insert(1, ("-sooner", sooner_figure(outcome)))
-    for name, figure in figures:
-        for kind in FORMATS:
-            path = folder / f"{outcome.experiment.id}{name}.{kind}"
-            save(figure, path)
-            figure.set_layout_engine(None)  # the first format has laid it out for all: drawn once, not twice
-            paths.append(path)
+    figures = {"": paper_figure, "-sooner": sooner_figure, "-views": views}
+    if searched(outcome) is None:
+        del figures["-sooner"]
+    with Progress(f"drawing {outcome.experiment.id}", len(figures) * len(FORMATS), show) as bar:
+        for name, make in figures.items():
+            figure = make(outcome)
+            for kind in FORMATS:
+                path = folder / f"{outcome.experiment.id}{name}.{kind}"
+                save(figure, path)
+                figure.set_layout_engine(
+                    None
+                )  # the first format has laid it out for all: drawn once, not twice
+                paths.append(path)
+                bar.advance()
     return paths
 
 
 def paper_figure(outcome: Outcome) -> Any:
     """As in the paper: regret against steps, or smoothed test error against CPU seconds."""
     figure, axes = canvas(figsize=COLUMN)
-    boosting = outcome.experiment.kind == "boosting"
-    _lines(axes, outcome, "seconds" if boosting else "step")
-    _label(axes, outcome, "seconds" if boosting else "step", _limits(outcome))
+    across = outcome.experiment.task.paper_axis
+    _lines(axes, outcome, across)
+    _label(axes, outcome, across, _limits(outcome))
     entitle(axes, outcome.experiment.title, _subtitle(outcome))
     return figure
 
@@ -88,41 +94,37 @@ def sooner_figure(outcome: Outcome) -> Any:
 
 def views(outcome: Outcome) -> Any:
     """Log axes, work and time, paired differences, and the end with its intervals; one legend for all."""
-    boosting = outcome.experiment.kind == "boosting"
-    rows = 3 if boosting else 2
+    panels = outcome.experiment.task.views
+    rows = len(panels) // 2
     figure, axes = canvases(2, rows=rows, figsize=(PAGE, 2.9 * rows + 0.9))
-    for place, x in zip(axes, ("step", "evaluations", "seconds") if boosting else ("step",), strict=False):
-        _lines(place, outcome, x, log=True)
-        entitle(place, {"step": "On log axes", "evaluations": "By work", "seconds": "By time"}[x])
-    first = outcome.lines[0].label if outcome.lines else ""
-    _differences(axes[3 if boosting else 1], outcome)
-    entitle(axes[3 if boosting else 1], f"Paired differences to {first}")
-    _finals(axes[4 if boosting else 2], outcome)
-    entitle(axes[4 if boosting else 2], "At the end, every run")
-    if boosting:
-        _reached(axes[5], outcome)
-    else:
-        _lines(axes[3], outcome, "seconds", log=True)
-        entitle(axes[3], "By time")
+    for place, view in zip(axes, panels, strict=True):
+        if view in VIEWS:
+            VIEWS[view](place, outcome)
+        else:
+            _lines(place, outcome, view, log=True)
+            entitle(place, {"step": "On log axes", "evaluations": "By work", "seconds": "By time"}[view])
     figure.suptitle(f"{outcome.experiment.title}; {_subtitle(outcome)}", x=0.01, ha="left", fontsize=11)
     handles, labels = axes[0].get_legend_handles_labels()
     if labels:
-        figure.legend(handles, labels, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
+        figure.legend(handles, labels, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False)
     return figure
 
 
 def _lines(axes: Any, outcome: Outcome, x: str, *, log: bool = False) -> None:
-    boosting = outcome.experiment.kind == "boosting"
+    task = outcome.experiment.task
     for position, drawn in enumerate(outcome.lines):
         style = style_of(position)
         across = xs(drawn, x)
         mean, (low, high) = drawn.mean, drawn.band()
-        axes.plot(across, mean, linewidth=1.6, label=drawn.label, **style)
+        axes.plot(across, mean, linewidth=1.6, label=outcome.title_of(drawn), **style)
         axes.fill_between(across, low, high, color=style["color"], alpha=0.18, linewidth=0)
     if log and outcome.lines:
-        axes.set_xscale("log")
+        if any(
+            (xs(drawn, x) > 0).any() for drawn in outcome.lines
+        ):  # very short runs take no time that can be measured
+            axes.set_xscale("log")
         axes.set_yscale("log")
-        if boosting:  # before a hundredth of the run all lines fall alike
+        if task.falls:  # before a hundredth of the run all lines fall alike
             axes.set_xlim(
                 left=min(float(np.interp(d.step[-1] / 100, d.step, xs(d, x))) for d in outcome.lines)
             )
@@ -139,8 +141,8 @@ def _lines(axes: Any, outcome: Outcome, x: str, *, log: bool = False) -> None:
             if not least > 0.0:
                 end = min(float(d.mean[-1]) for d in outcome.lines)
                 axes.set_ylim(bottom=max(1e-2, end / 1e3))
-    axes.set_xlabel(x_name(outcome, x))
-    axes.set_ylabel(short_loss(outcome) if log else outcome.loss_name.replace(", ", ",\n"))
+    axes.set_xlabel(task.axes[x])
+    axes.set_ylabel(task.short_loss if log else task.loss_name.replace(", ", ",\n"))
 
 
 def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | None) -> None:
@@ -154,7 +156,9 @@ def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | No
     if limits is not None:
         axes.set_ylim(*limits)
         top = limits[1]
-    ends = [(drawn.label, float(np.interp(end, xs(drawn, x), drawn.mean))) for drawn in outcome.lines]
+    ends = [
+        (outcome.title_of(drawn), float(np.interp(end, xs(drawn, x), drawn.mean))) for drawn in outcome.lines
+    ]
     label_ends(
         axes, [end], [(f"{label} \u2191" if loss > top else label, [min(loss, top)]) for label, loss in ends]
     )
@@ -165,7 +169,7 @@ def _limits(outcome: Outcome) -> tuple[float, float] | None:
     finals = {drawn.label: float(drawn.mean[-1]) for drawn in outcome.lines}
     if not finals:
         return None
-    if outcome.experiment.kind == "boosting":  # the end of the curves, not the first iterations
+    if outcome.experiment.task.falls:  # the end of the curves, not the first iterations
         return 0.9 * min(finals.values()), 2.0 * float(np.median(list(finals.values())))
     main = [finals[drawn.label] for drawn in outcome.lines if drawn.line.group != "baseline"]
     return (0.0, 1.1 * max(main)) if main else None
@@ -175,8 +179,9 @@ def _differences(axes: Any, outcome: Outcome) -> None:
     """Loss of each line minus that of the first, paired by replication."""
     if not outcome.lines:
         return
-    boosting = outcome.experiment.kind == "boosting"
+    task = outcome.experiment.task
     reference = outcome.lines[0]
+    entitle(axes, f"Paired differences to {reference.label}")
     axes.axhline(0.0, color=style_of(0)["color"], linewidth=1.2)
     for position, drawn in enumerate(outcome.lines[1:], start=1):
         gap = paired_curve(drawn, reference)
@@ -187,14 +192,14 @@ def _differences(axes: Any, outcome: Outcome) -> None:
         axes.plot(drawn.step, mean, linewidth=1.4, **style)
         axes.fill_between(drawn.step, low, high, color=style["color"], alpha=0.18, linewidth=0)
     axes.set_xscale("log")
-    if boosting:
+    if task.falls:
         axes.set_xlim(left=reference.step[-1] / 100)
         axes.set_ylim(-2.0, 2.0)
         axes.set_ylabel(f"test error minus that of\n{reference.label} (points)")
     else:
         axes.set_yscale("symlog", linthresh=10.0)
         axes.set_ylabel(f"regret minus that of {reference.label}")
-    axes.set_xlabel(x_name(outcome, "step"))
+    axes.set_xlabel(task.axes["step"])
 
 
 def _finals(axes: Any, outcome: Outcome) -> None:
@@ -210,10 +215,11 @@ def _finals(axes: Any, outcome: Outcome) -> None:
         axes.plot([float(bound) for bound in found.interval()], [row, row], color=colour, linewidth=2.5)
         axes.plot([float(found.mean)], [row], "o", color=colour, markersize=5)
     axes.set_yticks(range(len(outcome.lines)), [drawn.label for drawn in reversed(outcome.lines)], fontsize=8)
-    if outcome.experiment.kind == "bandit" and outcome.lines:
+    if outcome.lines and not outcome.experiment.task.falls:
         axes.set_xscale("log")
         plain_log_ticks(axes.xaxis)
-    axes.set_xlabel(short_loss(outcome))
+    axes.set_xlabel(outcome.experiment.task.short_loss)
+    entitle(axes, "At the end, every run")
 
 
 def _reached(axes: Any, outcome: Outcome) -> None:
@@ -237,26 +243,13 @@ def _reached(axes: Any, outcome: Outcome) -> None:
         )
 
 
-def short_loss(outcome: Outcome) -> str:
-    """The loss with its unit, where the figure has said before how it is made."""
-    return "test error (%)" if outcome.experiment.kind == "boosting" else "regret"
+VIEWS = {"differences": _differences, "finals": _finals, "reached": _reached}
 
 
 def xs(drawn: Drawn, x: str) -> Any:
     """The values of an x axis: steps, CPU seconds (mean over runs) or evaluations."""
     values = getattr(drawn, x)
     return values if values.ndim == 1 else values.mean(axis=0)
-
-
-def x_name(outcome: Outcome, x: str) -> str:
-    """What an x axis shows, with its unit."""
-    boosting = outcome.experiment.kind == "boosting"
-    names = {
-        "step": "boosting iteration" if boosting else "step",
-        "seconds": "CPU time of training (s)" if boosting else "CPU time (s)",
-        "evaluations": "weak learners tried" if boosting else "pulls",
-    }
-    return names[x]
 
 
 def _subtitle(outcome: Outcome) -> str:

@@ -35,18 +35,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from abex.experiments.base import Claim
+from abex.deprecation import former_names
+from abex.experiments.experiment import Claim
 from abex.experiments.outcomes import LEAST_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
 from abex.intervals import LEVEL, Estimate, holm
+from abex.tables import html_table
+
+__getattr__ = former_names(__name__, {"Verdict": "ClaimVerdict"})
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
+PLURAL = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told"}
 EXPLORED = "exploration_slots"
 SAME = "the same algorithm at this length"
 RISK = 1.0 - LEVEL
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """A claim, what was measured, and whether it holds: by itself, and together with all others.
 
     ``p`` is the least p at which the answer is more than "cannot be told", corrected within the claim; None where no chance is
@@ -61,34 +66,52 @@ class Verdict:
     overall_p: float | None = None
     overall: str = ""
 
+    def _repr_html_(self) -> str:
+        return Verdicts([self])._repr_html_()
 
-def judge(outcome: Outcome) -> list[Verdict]:
+
+class Verdicts(list[ClaimVerdict]):
+    """The verdicts on the claims of an experiment; they print as a table."""
+
+    HEADINGS = ("claim", "answer", "with all others", "measured", "rule")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(one.claim.text, one.answer, one.overall or "-", one.measured, one.rule) for one in self]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{one.claim.text}: {one.answer} ({one.measured})" for one in self) or "no claims"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.HEADINGS, self._rows())
+
+
+def judge(outcome: Outcome) -> Verdicts:
     """The verdicts on all claims of an experiment, corrected across them."""
     return judge_all([outcome])[0]
 
 
-def judge_all(outcomes: Iterable[Outcome]) -> list[list[Verdict]]:
+def judge_all(outcomes: Iterable[Outcome]) -> list[Verdicts]:
     """The verdicts on the claims of several experiments, corrected across all of them (Holm)."""
     judged = [[_judge(claim, outcome) for claim in outcome.experiment.claims] for outcome in outcomes]
-    chances = [verdict.p for verdicts in judged for verdict in verdicts if verdict.p is not None]
-    corrected = iter(holm(chances))
-    return [[_together(verdict, corrected) for verdict in verdicts] for verdicts in judged]
+    p_values = [verdict.p for verdicts in judged for verdict in verdicts if verdict.p is not None]
+    corrected = iter(holm(p_values))
+    return [Verdicts(_together(verdict, corrected) for verdict in verdicts) for verdicts in judged]
 
 
-def _together(verdict: Verdict, corrected: Iterable[float]) -> Verdict:
+def _together(verdict: ClaimVerdict, corrected: Iterable[float]) -> ClaimVerdict:
     if verdict.p is None:
         return replace(verdict, overall=verdict.answer)
     p = next(iter(corrected))
     return replace(verdict, overall_p=p, overall=verdict.answer if p <= RISK else OPEN)
 
 
-def _judge(claim: Claim, outcome: Outcome) -> Verdict:
+def _judge(claim: Claim, outcome: Outcome) -> ClaimVerdict:
     first = outcome.get(claim.first)
     if first is None:
-        return Verdict(claim, f"{claim.first} has not been run", OPEN, claim.rule)
+        return ClaimVerdict(claim, f"{claim.first} has not been run", OPEN, claim.rule)
     if claim.rule == "explores":
         return _explores(claim, first)
-    unit = " points" if outcome.experiment.kind == "boosting" else ""
+    unit = outcome.experiment.task.unit
     others = [(label, outcome.get(label)) for label in claim.second]
     same = [label for label, other in others if other is not None and same_algorithm(first, other)]
     parts = [f"{label}: {SAME}" for label in same]
@@ -107,26 +130,27 @@ def _judge(claim: Claim, outcome: Outcome) -> Verdict:
             found.append(one)
         parts.append(f"{label}: {text}")
     against = "against" if claim.rule == "sooner" else "minus"
-    runs = f"({len(first.replications):,} runs{f', at {claim.at:,}' if claim.at else ''})"
+    plural = "s" * (len(first.replications) != 1)
+    runs = f"({len(first.replications):,} run{plural}{f', at {claim.at:,}' if claim.at else ''})"
     text = f"{claim.first} {against} {'; '.join(parts)} {runs if rivals else ''}".strip()
     if not rivals:
         exact = Estimate(0.0, 0.0, np.inf)
-        return Verdict(claim, text, _answer(claim, [exact])[0], claim.rule)
+        return ClaimVerdict(claim, text, _answer(claim, [exact])[0], claim.rule)
     if missed:
-        return Verdict(claim, text, FAILS, claim.rule)
+        return ClaimVerdict(claim, text, FAILS, claim.rule)
     answer, p = _answer(claim, found)
-    return Verdict(claim, text, answer, claim.rule, p)
+    return ClaimVerdict(claim, text, answer, claim.rule, p)
 
 
-def _explores(claim: Claim, first: Drawn) -> Verdict:
+def _explores(claim: Claim, first: Drawn) -> ClaimVerdict:
     slots = first.numbers.get(EXPLORED)
     if slots is None and first.played not in ("", first.policy):
         text = f"0 of {first.step[-1]:,.0f} slots are pure exploration: {SAME} as {first.played}"
-        return Verdict(claim, text, FAILS, claim.rule)
+        return ClaimVerdict(claim, text, FAILS, claim.rule)
     if slots is None:
-        return Verdict(claim, f"{claim.first} does not report its exploration slots", OPEN, claim.rule)
+        return ClaimVerdict(claim, f"{claim.first} does not report its exploration slots", OPEN, claim.rule)
     text = f"{np.mean(slots):,.0f} of {first.step[-1]:,.0f} slots were pure exploration (mean of {len(slots):,} runs)"
-    return Verdict(claim, text, HOLDS if max(slots) > 0 else FAILS, claim.rule)
+    return ClaimVerdict(claim, text, HOLDS if max(slots) > 0 else FAILS, claim.rule)
 
 
 def searched(outcome: Outcome) -> Drawn | None:

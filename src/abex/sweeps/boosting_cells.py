@@ -1,4 +1,4 @@
-"""Cells of boosting: AdaBoost.MH with one stump per iteration on a feature that the policy names.
+"""Cells of boosting: AdaBoost.MH on features that the policy names, one for each stump or split of a tree.
 
 The error at iteration t is the mean over the last 20 % of the iterations up to t, as in the paper. What is drawn on
 the test set is never used to choose anything: parameters are compared on a fifth of the training set (`part`
@@ -18,16 +18,22 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, one_of
 from abex.results import Cell, Payload
+from abex.sweeps.cell_kind import CellKind, Interrupted, Stopped
+from abex.sweeps.problems import BOOSTING
 
 SAMPLES = 500  # the error is looked at so often, evenly over the iterations, and in twenty places before each checkpoint
 SHARE = 0.2  # of the iterations up to t over which it is averaged, and of the rows for validation
 FULL_SEARCH = "full search"  # the policy of a cell that asks none
 
-_warm: set[tuple[str | None, str]] = set()
+#: seconds of an iteration: plain, by row and class, by test row and class
+ITERATION, PER_WEIGHT, PER_SCORE = 1e-5, 8e-11, 2.5e-10
+SEARCH, SEARCH_WEIGHT = 5e-6, 1e-10  # of a full search, for each feature: plain, by row and class
+
+_warm: set[tuple[str | None, str, str]] = set()
 _warming = threading.Lock()
 
 
-def run_boosting(cell: Cell, stopped: Any) -> Payload:
+def run_boosting(cell: Cell, stopped: Stopped) -> Payload:
     """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured.
 
     With ``rows_at`` in the cell also ``row_step``, ``row_looks`` (how often the error was looked at in the fifth before that
@@ -36,11 +42,11 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
     from abex.boosting import AdaBoostMHClassifier
     from abex.randomness import seed_sequence
     from abex.simulation import as_checkpoints
-    from abex.sweeps.cells import Interrupted
 
     X, y, X_test, y_test = _split(cell["problem"], cell["seed"], cell["replication"])
     policy = None if cell["policy"] == FULL_SEARCH else cell["policy"]
-    warm_up(policy, cell["problem"]["data"], X, y)
+    learner = learner_of(cell["problem"])
+    warm_up(policy, cell["problem"]["data"], learner, X, y)
     iterations = int(cell["iterations"])
     clock: list[tuple[int, float]] = []
     last: list[Any] = [None]
@@ -54,8 +60,8 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
     model = AdaBoostMHClassifier(
         iterations,
         policy,
-        base="stump",
-        arms_per_round=1,
+        **learner,
+        arms_per_search=1,
         calibrate=False,
         random_state=seed,
         callbacks=[look],
@@ -75,7 +81,7 @@ def run_boosting(cell: Cell, stopped: Any) -> Payload:
         begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
         done, seconds = np.append(0.0, done), np.append(begin, seconds)
     features = len(model.arm_features_[0]) if policy is None else 1
-    report = {} if policy is None else {**last[0].recipe.policy.report(last[0].state)}
+    report = {} if policy is None else {**last[0].parameters.policy.report(last[0].state)}
     if policy is not None:
         report["entropy"] = model.policy_report().entropy
     return Payload(
@@ -136,16 +142,26 @@ def errors_by_row(
     return {"row_step": steps, "row_looks": looks, "row_errors": kept}
 
 
-def warm_up(policy: str | None, data: str, X: Any, y: Any) -> None:
+def learner_of(problem: dict[str, Any]) -> dict[str, Any]:
+    """The weak learner of a problem, as parameters of the classifier.
+
+    >>> learner_of({"data": "letter"}), learner_of({"data": "letter", "base": "tree", "leaves": 8})
+    ({'base': 'stump'}, {'base': 'tree', 'n_leaves': 8})
+    """
+    base = one_of("base", problem.get("base", "stump"), ("stump", "tree"))
+    return {"base": base, **({"n_leaves": problem["leaves"]} if "leaves" in problem else {})}
+
+
+def warm_up(policy: str | None, data: str, learner: dict[str, Any], X: Any, y: Any) -> None:
     """Compile before the clock runs, and in one thread only."""
     with _warming:
-        if (policy, data) not in _warm:
+        if (policy, data, learner["base"]) not in _warm:
             from abex.boosting import AdaBoostMHClassifier
 
             AdaBoostMHClassifier(
-                2, policy, base="stump", arms_per_round=1, calibrate=False, random_state=0
+                2, policy, **learner, arms_per_search=1, calibrate=False, random_state=0
             ).fit(X, y)
-            _warm.add((policy, data))
+            _warm.add((policy, data, learner["base"]))
 
 
 def _split(problem: dict[str, Any], seed: int, replication: int) -> tuple[Any, Any, Any, Any]:
@@ -160,9 +176,17 @@ def _split(problem: dict[str, Any], seed: int, replication: int) -> tuple[Any, A
     if one_of("part", problem.get("part", "test"), ("test", "validation")) == "test":
         return data.X_train, data.y_train, data.X_test, data.y_test
     order = stream(seed, replication, "validation split").permutation(data.y_train.size)
-    held = int(SHARE * order.size)
+    held = judged_rows(problem)
     rest, aside = np.sort(order[held:]), np.sort(order[:held])
     return data.X_train[rest], data.y_train[rest], data.X_train[aside], data.y_train[aside]
+
+
+def judged_rows(problem: dict[str, Any]) -> int:
+    """How many rows the error of a problem is measured on."""
+    data = _loaded(problem["data"])
+    if problem.get("part", "test") == "test":
+        return int(data.y_test.size)
+    return int(SHARE * data.y_train.size)
 
 
 @lru_cache(maxsize=2)
@@ -170,3 +194,25 @@ def _loaded(name: str) -> Any:
     from abex.datasets import load
 
     return load(name)
+
+
+@lru_cache(maxsize=16)
+def shape_of(data: str) -> tuple[int, int, int, int]:
+    """Rows, features, classes and test rows of a data set; those of a middling one if it cannot be loaded."""
+    try:
+        found = _loaded(data)
+    except UserError:
+        return 10_000, 100, 10, 3_000
+    return *found.X_train.shape, np.unique(found.y_train).size, len(found.y_test)
+
+
+def seconds_of(cell: Cell) -> float:
+    """About how long a cell takes, by iterations and the size of the data set."""
+    rows, features, classes, test_rows = shape_of(str((cell.get("problem") or {}).get("data")))
+    per_iteration = ITERATION + PER_WEIGHT * rows * classes
+    if cell.get("policy") == FULL_SEARCH:
+        per_iteration = features * (SEARCH + SEARCH_WEIGHT * rows * classes)
+    return float(cell.get("iterations") or 0) * (per_iteration + PER_SCORE * test_rows * classes)
+
+
+BOOSTING_CELLS = CellKind("boosting", 3, "iterations", BOOSTING, run_boosting, seconds_of)

@@ -2,7 +2,7 @@
 
 ``run_cell(cell)`` is a pure, importable function: it computes the same numbers in any process on any machine.
 What it needs to know is in the cell, data by name and checksum, so the hash of the cell names the result for ever.
-When the meaning of a kind of cell changes, its `PROTOCOL` does.
+When the meaning of a kind of cell changes, its ``protocol`` does (`abex.sweeps.cell_kind`).
 """
 
 from __future__ import annotations
@@ -13,26 +13,17 @@ import time
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from abex.errors import UserError, nearest
 from abex.kernels import source_stamp
-from abex.results import Cell, Payload, canonical, key_of
-from abex.sweeps.problems import bandit_problem
+from abex.plugins import packages_of
+from abex.results import Cell, Payload, key_of
+from abex.sweeps.bandit_cells import BANDIT_CELLS, replications_of
+from abex.sweeps.boosting_cells import BOOSTING_CELLS
+from abex.sweeps.cell_kind import CellKind, Interrupted, Stopped
 
-PROTOCOL = {"bandit": 4, "boosting": 3}
-REPORT = (
-    "report: "  # before the name of what a policy says about itself, where a cell has several replications
-)
-RUNNERS = {"bandit": "abex.sweeps.cells:run_bandit", "boosting": "abex.sweeps.boosting_cells:run_boosting"}
-Stopped = Callable[[], bool]
-
-
-class Interrupted(Exception):  # noqa: N818 - not an error: the person pressed Ctrl-C
-    """The cell was given up because the sweep is being stopped."""
+KINDS: dict[str, CellKind] = {kind.name: kind for kind in (BANDIT_CELLS, BOOSTING_CELLS)}
 
 
 @dataclass(frozen=True)
@@ -43,113 +34,64 @@ class Failure:
     mistake: bool = False  # of the person, who gets the sentence as it is
 
 
+def new_cell(
+    kind: str, policy: str, problem: dict[str, Any], length: int, *, checkpoints: int, seed: int, replication: int,
+    **more: Any,
+) -> Cell:  # fmt: skip
+    """One replication of a policy in a problem; the only place where cells are made, as their hash is the key of a result.
+
+    ``more`` are keys that few cells have (``replications``, ``version``, ``rows_at``, ``code``); those that are None or empty
+    are left out.
+    """
+    cell = {
+        "kind": kind,
+        "protocol": KINDS[kind].protocol,
+        "policy": policy,
+        "problem": problem,
+        KINDS[kind].length: length,
+        "checkpoints": checkpoints,
+        "seed": seed,
+        "replication": replication,
+    }
+    environment = problem.get("environment")
+    place = str(environment.get("name")) if isinstance(environment, dict) else ""
+    more["packages"] = packages_of(policy, place)  # another version may play otherwise
+    return {**cell, **{name: value for name, value in more.items() if value}}
+
+
 def bandit_cell(
     policy: Any, problem: dict[str, Any], *, horizon: int, checkpoints: int, seed: int, replication: int,
     code: dict[str, str] | None = None,
 ) -> Cell:  # fmt: skip
     """One replication of a policy in a bandit problem (`abex.sweeps.problems`)."""
-    cell = {
-        "kind": "bandit",
-        "protocol": PROTOCOL["bandit"],
-        "policy": repr(policy),
-        "problem": problem,
-        "horizon": horizon,
-        "checkpoints": checkpoints,
-        "seed": seed,
-        "replication": replication,
-    }
-    return {**cell, "code": code} if code else cell
+    return new_cell(
+        "bandit", repr(policy), problem, horizon, checkpoints=checkpoints, seed=seed, replication=replication, code=code
+    )  # fmt: skip
 
 
 def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
     """Compute a cell. ``kind`` is one of ours or ``"module:function"``, a function from cell to `Payload`."""
-    kind = str(cell.get("kind"))
-    target = RUNNERS.get(kind, kind)
-    module, colon, name = target.partition(":")
-    if not colon:
-        raise UserError(f"unknown kind of cell {kind!r}{nearest(kind, RUNNERS)}; known: {', '.join(RUNNERS)}")
+    name = str(cell.get("kind"))
     load_code(cell.get("code") or {})
-    function = getattr(importlib.import_module(module), name)
+    run = KINDS[name].run if name in KINDS else _function(name)
     began = time.thread_time()
-    payload: Payload = function(cell, stopped)
+    payload = run(cell, stopped)
     about = {"seconds": time.thread_time() - began, "sources": source_stamp()}
     return Payload(payload.arrays, payload.numbers, {**about, **payload.measured})
 
 
-def run_bandit(cell: Cell, stopped: Stopped) -> Payload:
-    """Play one replication; arrays ``step``, ``regret`` and ``hits``, and what the policy reports about itself.
-
-    A cell with ``replications`` plays so many from ``replication`` on; its arrays, reports among them, then have one row each.
-    """
-    import abex  # noqa: F401 - registers every policy
-    from abex.policies.base import parse_policy
-    from abex.simulation import as_checkpoints, check_setting, play_replication
-
-    policy = parse_policy(cell["policy"])
-    environment, graph = opened(canonical(cell["problem"]))
-    steps = as_checkpoints(cell["checkpoints"], cell["horizon"])
-    check_setting([policy], environment, graph, cell["horizon"])
-    runs = []
-    for replication in replications_of(cell):
-        runs.append(
-            play_replication(policy, environment, graph, steps, cell["seed"], replication, stopped=stopped)
-        )
-        if stopped():
-            raise Interrupted
-    if "replications" not in cell:
-        (played,) = runs
-        return Payload(
-            arrays={"step": steps, "regret": played.regret, "hits": played.hits},
-            numbers={str(name): float(value) for name, value in played.report.items()},
-            measured={"nanoseconds": played.nanoseconds},
-        )
-    reports = {f"{REPORT}{name}": np.array([run.report[name] for run in runs]) for name in runs[0].report}
-    return Payload(
-        arrays={
-            "step": steps,
-            "regret": np.array([run.regret for run in runs]),
-            "hits": np.array([run.hits for run in runs]).astype(np.int32),
-            **reports,
-        },
-        measured={"nanoseconds": [run.nanoseconds for run in runs]},
-    )
+def _function(name: str) -> Callable[[Cell, Stopped], Payload]:
+    """The function called ``module:name``."""
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise UserError(f"unknown kind of cell {name!r}{nearest(name, KINDS)}; known: {', '.join(KINDS)}")
+    found: Callable[[Cell, Stopped], Payload] = getattr(importlib.import_module(module), function)
+    return found
 
 
-def replications_of(cell: Cell) -> range:
-    """The replications that a cell computes.
-
-    >>> replications_of({"replication": 50, "replications": 3})
-    range(50, 53)
-    """
-    first = int(cell["replication"])
-    return range(first, first + int(cell.get("replications", 1)))
-
-
-def rows_of(cell: Cell, payload: Payload) -> list[tuple[int, Payload]]:
-    """What a cell computed, replication by replication: (its number, its payload)."""
-    if "replications" not in cell:
-        return [(int(cell.get("replication", 0)), payload)]
-    rows = []
-    for at, replication in enumerate(replications_of(cell)):
-        arrays = {
-            name: array if name == "step" else array[at]
-            for name, array in payload.arrays.items()
-            if not name.startswith(REPORT)
-        }
-        reports = {name: array[at] for name, array in payload.arrays.items() if name.startswith(REPORT)}
-        numbers = {name.removeprefix(REPORT): float(value) for name, value in reports.items()}
-        share = float(payload.measured.get("seconds", 0.0)) / int(cell["replications"])
-        measured = {**payload.measured, "nanoseconds": payload.measured["nanoseconds"][at], "seconds": share}
-        rows.append((replication, Payload(arrays, numbers, measured)))
-    return rows
-
-
-@lru_cache(maxsize=8)
-def opened(problem: str) -> tuple[Any, Any]:
-    """Environment and graph, made once in a process: cells of a sweep share them."""
-    import json
-
-    return bandit_problem(json.loads(problem))
+def length_of(cell: Cell) -> int:
+    """How long a cell is: its steps, or iterations."""
+    return next((int(cell[kind.length]) for kind in KINDS.values() if cell.get(kind.length)), 0)
 
 
 def run_batch(cells: list[Cell], stopped: Stopped = lambda: False) -> tuple[str, list[Payload | Failure]]:

@@ -16,10 +16,11 @@ from contextlib import suppress
 from typing import Any
 
 from abex.errors import UserError, shown
+from abex.extras import needed
 from abex.kernels import source_stamp
 from abex.results import Cell
 from abex.sweeps.cells import Failure, run_batch
-from abex.sweeps.executors import Executor, Outcome, outcomes_of
+from abex.sweeps.executors import CellOutcome, Executor, outcomes_of
 
 CONNECT_SECONDS = 10
 PATIENCE = 5.0  # seconds without a worker until a person is told
@@ -37,7 +38,7 @@ def on_cluster(address: str, say: Callable[[str], None] | None = None) -> Execut
             f"--cluster {shown(address)} is no address of a Dask scheduler: write tcp://HOST:8786"
         )
 
-    def run(batches: Iterable[list[Cell]]) -> Iterator[list[Outcome]]:
+    def run(batches: Iterable[list[Cell]]) -> Iterator[list[CellOutcome]]:
         client, distributed = _connect(address)
         crew = _Crew(client, address, say or _to_stderr)
         waiting = iter(batches)
@@ -57,7 +58,7 @@ def on_cluster(address: str, say: Callable[[str], None] | None = None) -> Execut
                     submit(batch, 0)
                 if not running:
                     return
-                ready: list[Outcome] = []
+                ready: list[CellOutcome] = []
                 for future in _taken(finished):
                     batch, losses = running.pop(future)
                     try:
@@ -149,10 +150,8 @@ def _hush() -> None:
 
 
 def _connect(address: str) -> tuple[Any, Any]:
-    try:
+    with needed():
         import distributed
-    except ImportError as error:
-        raise UserError("--cluster needs Dask: pip install 'abex[cluster]'") from error
     _hush()
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

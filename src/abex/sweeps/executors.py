@@ -12,17 +12,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from typing import Any
 
 from abex.errors import UserError
+from abex.extras import needed
 from abex.kernels import source_stamp
 from abex.results import Cell, Payload
 from abex.sweeps.cells import Failure, run_batch
+from abex.threads import as_completed
 
-Outcome = tuple[Cell, "Payload | Failure"]
-Executor = Callable[[Iterable[list[Cell]]], Iterator[list[Outcome]]]
+CellOutcome = tuple[Cell, "Payload | Failure"]
+Executor = Callable[[Iterable[list[Cell]]], Iterator[list[CellOutcome]]]
 #: a cell whose worker dies so often with nothing else running, after two deaths in company, is given up
 LONE_DEATHS = 8
 STARTS = 50  # tries to get a worker process to begin
@@ -32,25 +35,13 @@ ORPHAN_SECONDS = 0.5  # between two looks of a worker whether its parent is stil
 def in_threads(workers: int) -> Executor:
     """Threads of this process: the kernels release the interpreter's lock."""
 
-    def run(batches: Iterable[list[Cell]]) -> Iterator[list[Outcome]]:
+    def run(batches: Iterable[list[Cell]]) -> Iterator[list[CellOutcome]]:
         stop = threading.Event()
-        waiting = iter(batches)
-        running: dict[Future[Any], list[Cell]] = {}
-        with ThreadPoolExecutor(workers, thread_name_prefix="abex") as pool:
-            try:
-                while True:
-                    while len(running) < 2 * workers and (batch := next(waiting, None)) is not None:
-                        running[pool.submit(run_batch, batch, stop.is_set)] = batch
-                    if not running:
-                        return
-                    done = wait(running, return_when=FIRST_COMPLETED).done
-                    yield [
-                        one for future in done for one in outcomes_of(running.pop(future), future.result())
-                    ]
-            finally:
-                stop.set()
-                for future in running:
-                    future.cancel()
+        with closing(
+            as_completed(lambda batch: run_batch(batch, stop.is_set), batches, workers, stop)
+        ) as groups:
+            for group in groups:
+                yield [one for batch, result in group for one in outcomes_of(batch, result)]
 
     return run
 
@@ -63,8 +54,9 @@ def in_processes(workers: int) -> Executor:
     even so is given up.
     """
 
-    def run(batches: Iterable[list[Cell]]) -> Iterator[list[Outcome]]:
-        from joblib.externals.loky import ProcessPoolExecutor
+    def run(batches: Iterable[list[Cell]]) -> Iterator[list[CellOutcome]]:
+        with needed():
+            from joblib.externals.loky import ProcessPoolExecutor
 
         waiting = iter(batches)
         suspects: deque[Cell] = deque()  # their worker died once
@@ -102,7 +94,7 @@ def in_processes(workers: int) -> Executor:
                 cell, deaths = lonely.popleft()
                 start([cell], deaths)
 
-        def settled(future: Future[Any]) -> list[Outcome]:
+        def settled(future: Future[Any]) -> list[CellOutcome]:
             pool, batch, deaths = running.pop(future)
             try:
                 result = future.result()
@@ -119,7 +111,7 @@ def in_processes(workers: int) -> Executor:
             return outcomes_of(batch, result)
 
         try:
-            ready: list[Outcome] = []
+            ready: list[CellOutcome] = []
             while True:
                 start_all()  # before the consumer writes: workers do not wait for the disk
                 if ready:
@@ -147,7 +139,7 @@ def _go_with(parent: int) -> None:
     os._exit(1)
 
 
-def outcomes_of(batch: list[Cell], result: tuple[str, list[Payload | Failure]]) -> list[Outcome]:
+def outcomes_of(batch: list[Cell], result: tuple[str, list[Payload | Failure]]) -> list[CellOutcome]:
     """What became of each cell of a batch; a worker with other sources is refused."""
     stamp, outcomes = result
     if stamp != source_stamp():

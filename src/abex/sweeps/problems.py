@@ -4,26 +4,38 @@ A bandit problem is one of::
 
     {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}, "graph": {"name": "star", "n": 2}}
     {"environment": {"name": "SpecialArm", "K": 333}, "graph": {"name": "facebook-0", "checksum": "..."}}
+    {"environment": {...}, "delay": "Geometric(200)", "batch": 32}
     {"recommendation": {"name": "epinions", "part": "test", "direction": "out", "seed": 0, "checksum": "..."}}
+
+and one of boosting, by stumps unless it says otherwise::
+
+    {"data": "letter", "part": "validation", "base": "tree", "leaves": 8}
 
 Whatever comes from files carries its checksum, so other data are another problem.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 from functools import lru_cache
 from typing import Any
 
+from abex.environments.environment import known_environments
 from abex.errors import UserError, brief, nearest, one_of, shown
 from abex.reading import check_size
 from abex.results import canonical
 
 Spec = dict[str, Any]
-BANDIT: dict[str, type] = {"environment": dict, "graph": dict, "recommendation": dict}
-BOOSTING: dict[str, type] = {"data": str, "part": str, "checksum": str}
+BANDIT: dict[str, type] = {
+    "environment": dict,
+    "graph": dict,
+    "recommendation": dict,
+    "delay": str,
+    "batch": int,
+}
+WANTED = {str: "a text", int: "a whole number", dict: "a table such as {name = '...'}"}
+BOOSTING: dict[str, type] = {"data": str, "part": str, "base": str, "leaves": int, "checksum": str}
 MOST_DEPTH = 8  # of lists within tables within lists
 
 
@@ -65,9 +77,8 @@ def check_problem(problem: Spec, known: dict[str, type]) -> None:
             )
         if value is None:
             continue
-        if not isinstance(value, known[word]):
-            wanted = "a text" if known[word] is str else "a table such as {name = '...'}"
-            raise UserError(f"{word} must be {wanted}, got {shown(value)}")
+        if not isinstance(value, known[word]) or isinstance(value, bool):
+            raise UserError(f"{word} must be {WANTED[known[word]]}, got {shown(value)}")
         if isinstance(value, dict) and not isinstance(value.get("name", ""), str):
             raise UserError(f"{word}.name must be a text, got {shown(value['name'])}")
         _check_plain(word, value, MOST_DEPTH)
@@ -90,14 +101,23 @@ def _check_plain(name: str, value: Any, depth: int) -> None:
         raise UserError(f"{name} must be a number, a text, a list or a table, got {shown(value)}")
 
 
+def late_rewards(problem: Spec, environment: Any) -> tuple[Any, int]:
+    """How late the rewards of a problem come, and in batches of how many decisions.
+
+    >>> late_rewards({"delay": "Fixed(50)", "batch": 32}, None)
+    (Fixed(steps=50, never=0.0), 32)
+    """
+    from abex.simulation import as_late_rewards
+
+    batch = problem.get("batch")
+    return as_late_rewards(problem.get("delay"), 1 if batch is None else batch, environment)
+
+
 def environment_of(spec: Spec) -> Any:
     """The environment ``{"name": ..., parameter: value, ...}``."""
-    import abex.environments
-
-    choices = {
-        name: getattr(abex.environments, name) for name in abex.environments.__all__ if name != "Environment"
-    }
-    choices = {name: cls for name, cls in choices.items() if dataclasses.is_dataclass(cls)}
+    choices = known_environments()
+    if spec.get("name") not in choices:
+        choices = known_environments(installed=True)
     return _made("environment", spec, choices)
 
 
@@ -108,9 +128,11 @@ def graph_of(spec: Spec | None) -> Any:
     import abex.graphs
     from abex import datasets
 
-    makers = {
+    makers: dict[str, Any] = {
         name: maker for name in abex.graphs.__all__ if inspect.isfunction(maker := getattr(abex.graphs, name))
     }
+    makers |= {"edges": _listed_edges, "DropOut": _drop_out, "GraphSequence": _sequence}
+    makers["ErdosRenyiEachStep"] = abex.graphs.ErdosRenyiEachStep
     networks = [name for name in datasets.names() if name.startswith("facebook")]
     name = one_of("graph", spec.get("name"), [*makers, *networks])
     if name in makers:
@@ -118,6 +140,27 @@ def graph_of(spec: Spec | None) -> Any:
     network = datasets.load(name)
     _check(name, network.checksum, spec)
     return abex.graphs.Graph.from_edges(network.edges, network.n_nodes, directed=network.directed)
+
+
+def _listed_edges(n: int, edges: Any, directed: bool = False) -> Any:
+    """The graph of these edges, written down one by one."""
+    from abex.graphs import Graph
+
+    return Graph.from_edges([tuple(edge) for edge in edges], n, directed=directed)
+
+
+def _drop_out(graph: Spec, keep: float) -> Any:
+    """A graph whose edges are there with a probability, drawn at each step."""
+    from abex.graphs import DropOut
+
+    return DropOut(graph_of(graph), keep=keep)
+
+
+def _sequence(graphs: Any) -> Any:
+    """Graphs that take turns."""
+    from abex.graphs import GraphSequence
+
+    return GraphSequence([graph_of(graph) for graph in graphs])
 
 
 def _recommendation(spec: Spec) -> tuple[Any, Any]:
@@ -213,6 +256,10 @@ def _made(what: str, spec: Spec, choices: dict[str, Any]) -> Any:
             raise UserError(
                 f"{name} has no parameter {shown(word)}{nearest(brief(word), known)}; it has: {brief(', '.join(known))}"
             )
+    asked = inspect.signature(choices[name]).parameters.values()
+    needed = [one.name for one in asked if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    if missing := [word for word in needed if word not in parameters]:
+        raise UserError(f"the {what} {name} needs {' and '.join(missing)}; it has: {brief(', '.join(known))}")
     try:
         return choices[name](**parameters)
     except TypeError as error:

@@ -14,7 +14,7 @@ from itertools import chain
 from abex.errors import UserError, one_of
 from abex.results import Cell, Claims, Payload, Store, key_of
 from abex.sweeps.cells import Failure, name_of
-from abex.sweeps.executors import Executor, Outcome, in_processes, in_threads
+from abex.sweeps.executors import CellOutcome, Executor, in_processes, in_threads
 from abex.sweeps.forecast import Forecast
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
@@ -24,8 +24,8 @@ LOOK = 0.3  # seconds between two looks at what another run is computing
 
 
 @dataclass
-class Progressed:
-    """What a sweep tells while it runs; the same record each time, brought up to date."""
+class SweepStatus:
+    """How far a sweep is: cells by what became of them, CPU seconds spent and left; one record, updated as it runs."""
 
     total: int
     stored: int = 0  # were there before
@@ -59,8 +59,8 @@ def sweep(
     cells: Iterable[Cell],
     store: Store,
     executor: Executor | None = None,
-    tell: Callable[[Progressed], None] = lambda progressed: None,
-) -> Progressed:
+    tell: Callable[[SweepStatus], None] = lambda status: None,
+) -> SweepStatus:
     """Compute what is missing of ``cells``; returns what was done.
 
     Cells that fail do not stop the others. A mistake of the person (`UserError` inside a cell) does: it
@@ -82,16 +82,16 @@ def sweep(
     there = store.read(wanted)
     kept = store.keys()
     missing = [cell for key, cell in wanted.items() if key not in there]
-    state = Progressed(total=len(wanted), stored=len(there))
-    state.damaged = [name_of(wanted[key]) for key in wanted if key in kept and key not in there]
+    status = SweepStatus(total=len(wanted), stored=len(there))
+    status.damaged = [name_of(wanted[key]) for key in wanted if key in kept and key not in there]
     forecast = Forecast(missing, store if missing else None)
-    state.seconds_left = forecast.left
-    tell(state)
+    status.seconds_left = forecast.left
+    tell(status)
     if missing:
         run = executor_of() if executor is None else executor
         with Claims(store.path) as claims:
-            _Work(store, claims, run, state, forecast, tell).finish(missing)
-    return state
+            _Work(store, claims, run, status, forecast, tell).finish(missing)
+    return status
 
 
 @dataclass
@@ -101,9 +101,9 @@ class _Work:
     store: Store
     claims: Claims
     run: Executor
-    state: Progressed
+    status: SweepStatus
     forecast: Forecast
-    tell: Callable[[Progressed], None]
+    tell: Callable[[SweepStatus], None]
 
     def finish(self, missing: list[Cell]) -> None:
         """Compute them, but for those that another run computes; wait for these, or take them over."""
@@ -116,10 +116,10 @@ class _Work:
                     self._keep(outcomes)
             missing = self._without_stored(elsewhere)
             if missing and first is None:
-                self.state.waiting = len(missing)
-                self.tell(self.state)
+                self.status.waiting = len(missing)
+                self.tell(self.status)
                 time.sleep(LOOK)
-        self.state.waiting = 0
+        self.status.waiting = 0
 
     def _offered(self, missing: list[Cell], elsewhere: list[Cell]) -> Iterator[list[Cell]]:
         """Batches that are ours to compute; the rest is another run's."""
@@ -136,35 +136,35 @@ class _Work:
         there = self.store.read(key_of(cell) for cell in cells)
         for cell in cells:
             if key_of(cell) in there:
-                self.state.shared += 1
+                self.status.shared += 1
                 self.forecast.drop(cell)
         if there:
-            self.state.seconds_left = self.forecast.left
-            self.tell(self.state)
+            self.status.seconds_left = self.forecast.left
+            self.tell(self.status)
         return [cell for cell in cells if key_of(cell) not in there]
 
-    def _keep(self, outcomes: list[Outcome]) -> None:
+    def _keep(self, outcomes: list[CellOutcome]) -> None:
         self.store.put((cell, outcome) for cell, outcome in outcomes if isinstance(outcome, Payload))
         self.claims.release(key_of(cell) for cell, _ in outcomes)
         for cell, outcome in outcomes:
             if isinstance(outcome, Failure):
                 if outcome.mistake:
                     raise UserError(f"{name_of(cell)}: {outcome.why}")
-                self.state.failed.append((name_of(cell), outcome))
+                self.status.failed.append((name_of(cell), outcome))
                 self.forecast.drop(cell)
             else:
-                self.state.computed += 1
+                self.status.computed += 1
                 self.forecast.learn(cell, float(outcome.measured.get("seconds", 0.0)))
-        self.state.seconds, self.state.seconds_left = self.forecast.done, self.forecast.left
-        self.tell(self.state)
+        self.status.seconds, self.status.seconds_left = self.forecast.done, self.forecast.left
+        self.tell(self.status)
 
 
-def complain(state: Progressed) -> None:
+def raise_on_failure(status: SweepStatus) -> None:
     """Raise one sentence about the cells that failed, if any did."""
-    if state.failed:
-        name, failure = state.failed[0]
+    if status.failed:
+        name, failure = status.failed[0]
         raise UserError(
-            f"{len(state.failed)} of {state.total} cells failed, the others are stored; the first was {name}: {failure.why}"
+            f"{len(status.failed)} of {status.total} cells failed, the others are stored; the first was {name}: {failure.why}"
         )
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from abex.errors import UserError, one_of, whole_number
+from abex.experiments.tasks import Task, task_of
 from abex.policies.base import Setting, parse_policy
 from abex.results import Cell
 from abex.sweeps.boosting_cells import FULL_SEARCH
-from abex.sweeps.cells import PROTOCOL, load_code
+from abex.sweeps.cells import load_code, new_cell
 
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
 RULES = ("better", "as good", "best", "explores", "flat", "sooner")
@@ -30,7 +31,9 @@ class Line:
     length: int | None = None  # where it is shorter than the experiment's
     seeds: int | None = None  # where it needs fewer, or more, than the experiment
     tuned_at: int | None = None  # the step whose loss decides between candidates; its last one unless given
-    plateau: bool = False  # drawn up to where its loss on validation has stopped falling (`running.plateau`)
+    plateau: bool = (
+        False  # drawn up to where its loss on validation has stopped falling (`execution.plateau`)
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Experiment:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
             raise UserError(f"name must be words of a-z and 0-9 joined by '-', got {self.name!r}")
-        one_of("kind", self.kind, PROTOCOL)
+        task_of(self.kind)
         for name, least in (
             ("length", 1),
             ("seeds", 1),
@@ -146,6 +149,11 @@ class Experiment:
     def id(self) -> str:
         """``name-vN``."""
         return f"{self.name}-v{self.version}"
+
+    @property
+    def task(self) -> Task:
+        """What it is about, by its ``kind``."""
+        return task_of(self.kind)
 
     def line(self, label: str) -> Line:
         """The line called ``label``."""
@@ -199,22 +207,12 @@ class Experiment:
         return [self._cell(policy, problem, length, first + r, min(self.block, seeds - r)) for r in starts]
 
     def _cell(self, policy: str, problem: dict[str, Any], length: int, replication: int, count: int) -> Cell:
-        cell = {
-            "kind": self.kind,
-            "protocol": PROTOCOL[self.kind],
-            "version": self.version,
-            "policy": policy,
-            "problem": problem,
-            "horizon" if self.kind == "bandit" else "iterations": length,
-            "checkpoints": self.checkpoints,
-            "seed": self.seed,
-            "replication": replication,
-        }
-        if self.block > 1:
-            cell["replications"] = count
-        if self.kind == "boosting" and replication < VALIDATION:
-            cell["rows_at"] = sorted({step for step in self.rows_at if step < length} | {length})
-        return {**cell, "code": self.code} if self.code else cell
+        drawn = replication < VALIDATION
+        return new_cell(
+            self.kind, policy, problem, length, checkpoints=self.checkpoints, seed=self.seed, replication=replication,
+            replications=count if self.block > 1 else None, version=self.version, code=self.code,
+            **(self.task.cell_options(self.rows_at, length) if drawn else {}),
+        )  # fmt: skip
 
 
 def same_policies(

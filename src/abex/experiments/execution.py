@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from abex.experiments.base import Experiment, Line
+from abex.experiments.experiment import Experiment, Line
+from abex.experiments.tasks import Task
 from abex.results import Cell, Store, key_of
-from abex.sweeps.cells import rows_of
+from abex.sweeps.bandit_cells import rows_of
 from abex.sweeps.executors import Executor
 from abex.sweeps.forecast import Forecast
-from abex.sweeps.sweep import Progressed, sweep
+from abex.sweeps.sweep import SweepStatus, sweep
 
 STILL_FALLING = 0.01  # of the loss: what the rest of a run must bring, or the line has stopped falling
-Tell = Callable[[str, Progressed], None]  # what is being done, and how far it is
+Tell = Callable[[str, SweepStatus], None]  # what is being done, and how far it is
 
 
 def tuning_cells(experiment: Experiment) -> list[Cell]:
@@ -44,15 +45,16 @@ def chosen(experiment: Experiment, line: Line, store: Store) -> str | None:
         if len(found) < len(cells):
             return None
         runs = [run for cell in cells for _, run in rows_of(cell, found[key_of(cell)])]
-        means.append(float(np.mean([loss_of(run.arrays, line.tuned_at) for run in runs])))
+        means.append(float(np.mean([loss_of(experiment.task, run.arrays, line.tuned_at) for run in runs])))
     return line.candidates[int(np.argmin(means))]
 
 
 def plateau(experiment: Experiment, line: Line, store: Store) -> tuple[int, bool] | None:
     """Where the mean loss of a line on validation has stopped falling, and whether it has; None while it is not known.
 
-    That is the first checkpoint whose loss no later one undercuts by more than `STILL_FALLING` of it, if the run went on for at
-    least as long again: more work brings next to nothing. Where there is none, the last checkpoint.
+    That is the first checkpoint whose loss no later one undercuts by more than `STILL_FALLING` of it, or by more than
+    `FEW_ROWS` of the validation rows, which are too few to tell a fall from chance, if the run went on for at least as
+    long again: more work brings next to nothing. Where there is none, the last checkpoint.
     """
     cells = experiment.tuning_cells(line, line.candidates[0])
     found = store.read(key_of(cell) for cell in cells)
@@ -60,26 +62,32 @@ def plateau(experiment: Experiment, line: Line, store: Store) -> tuple[int, bool
         return None
     runs = [run.arrays for cell in cells for _, run in rows_of(cell, found[key_of(cell)])]
     steps = runs[0]["step"]
-    return plateau_of(steps, np.mean([run["regret" if "regret" in run else "error"] for run in runs], axis=0))
+    losses = np.mean([experiment.task.losses(run) for run in runs], axis=0)
+    return plateau_of(steps, losses, experiment.task.slack(cells))
 
 
-def plateau_of(steps: np.ndarray, losses: np.ndarray) -> tuple[int, bool]:
+def plateau_of(steps: np.ndarray, losses: np.ndarray, slack: float = 0.0) -> tuple[int, bool]:
     """The first step whose loss is not undercut later, with at least as many steps to come, and whether there is one.
+
+    Falls by less than ``slack`` do not count.
 
     >>> plateau_of(np.array([1, 2, 4, 8, 16]), np.array([9.0, 5.0, 4.0, 4.0, 4.0]))
     (4, True)
     >>> plateau_of(np.array([1, 2, 4]), np.array([9.0, 5.0, 4.0]))
     (4, False)
+    >>> plateau_of(np.array([1, 2, 4]), np.array([9.0, 5.0, 4.0]), slack=1.0)
+    (2, True)
     """
     for step, loss in zip(steps, losses, strict=True):
-        if 2 * step <= steps[-1] and (losses[steps > step] >= (1.0 - STILL_FALLING) * loss).all():
+        fall = max(STILL_FALLING * loss, slack)
+        if 2 * step <= steps[-1] and (losses[steps > step] >= loss - fall).all():
             return int(step), True
     return int(steps[-1]), False
 
 
-def loss_of(arrays: dict[str, np.ndarray], at: int | None = None) -> float:
-    """What a cell is judged by: its regret, or its smoothed error, at a step; at the end unless given."""
-    losses = arrays["regret" if "regret" in arrays else "error"]
+def loss_of(task: Task, arrays: dict[str, np.ndarray], at: int | None = None) -> float:
+    """What a run is judged by: its loss at a step; at the end unless given."""
+    losses = task.losses(arrays)
     return float(losses[-1] if at is None else np.interp(at, arrays["step"], losses))
 
 
@@ -93,17 +101,17 @@ def run_experiment(
     experiment: Experiment,
     store: Store,
     executor: Executor | None = None,
-    tell: Tell = lambda what, progressed: None,
-) -> list[Progressed]:
+    tell: Tell = lambda what, status: None,
+) -> list[SweepStatus]:
     """Compute what the store does not hold of an experiment; returns what the sweeps did."""
     store.remember(experiment.id, experiment.to_json())
-    states = []
+    statuses = []
     tuning = tuning_cells(experiment)
     if tuning:
-        states.append(sweep(tuning, store, executor, lambda state: tell("tuning", state)))
+        statuses.append(sweep(tuning, store, executor, lambda status: tell("tuning", status)))
     cells = line_cells(experiment, store)
-    states.append(sweep(cells, store, executor, lambda state: tell("running", state)))
-    return states
+    statuses.append(sweep(cells, store, executor, lambda status: tell("running", status)))
+    return statuses
 
 
 def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int, float]]:

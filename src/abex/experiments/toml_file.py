@@ -6,15 +6,20 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-
-from abex.errors import UserError, brief, nearest, one_of, shown
-from abex.experiments.base import STRATUM, Claim, Experiment, Line, policy_text, same_policies
+from abex.errors import UserError, brief, nearest, shown
+from abex.experiments.experiment import STRATUM, Claim, Experiment, Line, policy_text, same_policies
+from abex.experiments.tasks import TASKS, Task, task_of
+from abex.extras import needed
 from abex.files import read_text
+from abex.policies.base import parse_policy
 from abex.reading import named, reading
 from abex.simulation import LONGEST_HORIZON
-from abex.sweeps.cells import PROTOCOL, load_code
-from abex.sweeps.problems import BANDIT, BOOSTING, bandit_problem, check_problem, with_checksums
+from abex.sweeps.boosting_cells import FULL_SEARCH
+from abex.sweeps.cells import load_code
+from abex.sweeps.problems import with_checksums
+
+with needed():
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 
 class _Strict(BaseModel):
@@ -100,24 +105,16 @@ def read_experiment(path: str | Path) -> Experiment:
 def _experiment(plain: _File, path: Path) -> Experiment:
     code = {name: read_text(path.parent / name, "policies") for name in plain.own}
     load_code(code)
-    one_of("kind", plain.kind, PROTOCOL)
-    length_key, other = ("horizon", "iterations") if plain.kind == "bandit" else ("iterations", "horizon")
-    length = getattr(plain, length_key)
-    if length is None:
-        raise UserError(f"{length_key} is missing")
-    if getattr(plain, other) is not None:
-        raise UserError(f"{other} is not for the kind {plain.kind!r}: write {length_key}")
-    known = BANDIT if plain.kind == "bandit" else BOOSTING
-    for asked in (plain.problem, plain.validation or {}):
-        check_problem(asked, known)
-    if plain.kind == "boosting" and "data" not in plain.problem:
-        raise UserError("the problem of boosting needs data, for example data = 'digits'")
+    task = task_of(plain.kind)
+    length = _length(plain, task)
+    task.check(plain.problem)
+    if plain.validation:
+        task.check(plain.validation)
     problem, validation = with_checksums(plain.problem), plain.validation
     lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
-    same: dict[str, str] = {}
-    if plain.kind == "bandit":
-        environment, _ = bandit_problem(problem)  # a mistake is better heard now than from a cell
-        same = same_policies(lines, environment.n_arms, length, code)
+    for text in (text for one in lines for text in one.candidates if text != FULL_SEARCH):
+        task.check_policy(parse_policy(text), problem)
+    n_arms = task.arms(problem)
     return Experiment(
         name=plain.name,
         title=plain.title or plain.name,
@@ -126,7 +123,7 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         problem=problem,
         validation=None if validation is None else with_checksums(validation),
         lines=lines,
-        same=same,
+        same={} if n_arms is None else same_policies(lines, n_arms, length, code),
         length=length,
         seeds=plain.seeds,
         seed=plain.seed,
@@ -138,6 +135,18 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         command=f"abex run {path.name}",
         code=code,
     )
+
+
+def _length(plain: _File, task: Task) -> int:
+    """The length of the runs, under the key of the task and no other's."""
+    key = task.cells.length
+    for other in TASKS.values():
+        if other.cells.length != key and getattr(plain, other.cells.length) is not None:
+            raise UserError(f"{other.cells.length} is not for the kind {plain.kind!r}: write {key}")
+    length: int | None = getattr(plain, key)
+    if length is None:
+        raise UserError(f"{key} is missing")
+    return length
 
 
 def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
