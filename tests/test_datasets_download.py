@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from abex.cli import main
-from abex.datasets import download, files, registry, synthetic_ratings
-from abex.datasets.catalogue import Part, Remote
+from abex.datasets import download, registry, storage, synthetic_ratings
+from abex.datasets.catalogue import Remote, SourceFile
+from abex.datasets.dataset import checksum_of
 from abex.datasets.download import import_from, obtain
-from abex.datasets.files import load_arrays
-from abex.datasets.records import checksum_of
+from abex.datasets.storage import load_arrays
 from abex.errors import UserError
 from tests.test_datasets import TABLE, toy
 
@@ -75,7 +75,7 @@ def server():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
     monkeypatch.delenv("ABEX_DATA", raising=False)
     monkeypatch.setattr(download, "PAUSE", 0.0)
     monkeypatch.setattr(download, "QUIET", -1.0)
@@ -90,7 +90,7 @@ def everything_in(folder):
 
 def entry_at(*urls, file="toy.txt", packed=None, **options):
     entry = toy(**options)
-    part = Part("toy.txt", entry.parts[0].sha256, (Remote(file, urls, packed),))
+    part = SourceFile("toy.txt", entry.parts[0].sha256, (Remote(file, urls, packed),))
     return type(entry)(**{**vars(entry), "parts": (part,)})
 
 
@@ -197,7 +197,7 @@ def test_an_archive_is_fetched_once_for_all_its_parts(server, cache):
     server.files["all.tar.gz"] = stream.getvalue()
     remote = Remote("all.tar.gz", (server.url("all.tar.gz"),))
     entry = toy()
-    parts = (Part("toy.txt", None, (remote,)), Part("other.txt", None, (remote,)))
+    parts = (SourceFile("toy.txt", None, (remote,)), SourceFile("other.txt", None, (remote,)))
     obtain(type(entry)(**{**vars(entry), "parts": parts}))
     assert len(server.asked) == 1
     assert everything_in(cache) == ["toy/all.tar.gz"]

@@ -1,4 +1,4 @@
-"""The recommendation pipeline: filter, SocialMF, completion, split, stages, and the environment RatingTable."""
+"""The recommendation pipeline: filter, SocialMF, completion, split, the cache of its steps, and the environment RatingTable."""
 
 import os
 import signal
@@ -17,18 +17,28 @@ from abex.datasets import (
     Ratings,
     SocialMF,
     completion,
-    files,
-    fitting,
+    disk_cache,
+    factorisation,
     load,
     rating_errors,
     recommendation,
-    stages,
+    storage,
     synthetic_ratings,
 )
 from abex.datasets.completion import binarise, split_products
-from abex.datasets.fitting import TEST, TRAIN, VALIDATION, active, fit, hold_out, observed_from, refit, rmse
-from abex.datasets.records import checksum_of
-from abex.datasets.socialmf import compiled_descent, descend, new_search, slopes, weights_of
+from abex.datasets.dataset import checksum_of
+from abex.datasets.factorisation import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    active,
+    fit,
+    hold_out,
+    observed_from,
+    refit,
+    rmse,
+)
+from abex.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
 from abex.errors import UserError
 from abex.graphs.feedback import Links, reveal_links
 from abex.randomness import counter_key
@@ -40,7 +50,7 @@ needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets ar
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
     return tmp_path / "cache" / "data"
 
 
@@ -118,7 +128,7 @@ def small_problem(seed, model):
     pairs = rng.permutation(n_users * n_users)[:9]
     trust = [(p // n_users, p % n_users) for p in pairs if p // n_users != p % n_users and p // n_users != 0]
     ratings = as_ratings(rows, trust, n_users, n_items)  # user 0 trusts nobody
-    search = new_search(
+    search = new_descent(
         rng.normal(size=(n_users, model.dimension)), rng.normal(size=(n_items, model.dimension))
     )
     observed = observed_from(ratings, np.ones(len(rows), dtype=bool))
@@ -135,7 +145,7 @@ def test_objective_and_gradient_agree_with_the_formula(seed, isolated, trust_wei
     )
     search, observed, listed, trust = small_problem(seed, model)
     options = {"user": 0.2, "item": 0.3, "social": trust_weight, "isolated": isolated}
-    loss = slopes(observed, weights_of(model), search)
+    loss = slopes(observed, penalties_of(model), search)
     assert loss == pytest.approx(naive.social_objective(search.users, search.items, listed, trust, **options))
     step = 1e-6
     for values, slope in ((search.users, search.user_slope), (search.items, search.item_slope)):
@@ -162,7 +172,7 @@ def test_compiled_and_interpreted_descent_agree():
     ends = []
     for run in (descend, compiled_descent()):
         search, observed, _, _ = small_problem(1, model)
-        run(observed, weights_of(model), search, 1, 25, 0.05)
+        run(observed, penalties_of(model), search, 1, 25, 0.05)
         ends.append(search)
     assert np.allclose(ends[0].users, ends[1].users, rtol=1e-12)
     assert np.allclose(ends[0].items, ends[1].items, rtol=1e-12)
@@ -171,7 +181,7 @@ def test_compiled_and_interpreted_descent_agree():
 def test_the_descent_goes_down():
     model = SocialMF(dimension=2)
     search, observed, _, _ = small_problem(2, model)
-    losses = [descend(observed, weights_of(model), search, k, k, 0.02) for k in range(1, 80)]
+    losses = [descend(observed, penalties_of(model), search, k, k, 0.02) for k in range(1, 80)]
     assert losses[-1] < 0.5 * losses[0]
 
 
@@ -278,12 +288,12 @@ def test_tables_that_are_not_binary_are_refused():
             BinaryTable.of(wrong)
 
 
-# -- stages -------------------------------------------------------------------------------------------------
+# -- the cache on disk -------------------------------------------------------------------------------------------------
 
 
 def test_a_finished_stage_is_found_again_and_a_changed_input_is_not(small, cache, monkeypatch):
     first = fit(small, SocialMF(most_epochs=10), 0)
-    monkeypatch.setattr(fitting, "_descent", None)  # would fail if the stage ran again
+    monkeypatch.setattr(factorisation, "_descent", None)  # would fail if the step ran again
     again = fit(small, SocialMF(most_epochs=10), seed=0)
     assert np.array_equal(first.users, again.users)
     assert again.epochs == first.epochs
@@ -293,12 +303,12 @@ def test_a_finished_stage_is_found_again_and_a_changed_input_is_not(small, cache
     other = Ratings(**{**vars(small), "ratings": np.clip(small.ratings + 1, 1, 5)})
     with pytest.raises(TypeError):
         fit(other, SocialMF(most_epochs=10), 0)
-    assert len(list(stages.stages_folder().iterdir())) == 1
+    assert len(list(disk_cache.results_folder().iterdir())) == 1
 
 
 def test_a_damaged_stage_is_computed_again(small, cache):
     first = fit(small, SocialMF(most_epochs=10), 0)
-    (kept,) = stages.stages_folder().iterdir()
+    (kept,) = disk_cache.results_folder().iterdir()
     for damaged in (kept.read_bytes()[:200], b"", b"PK nonsense"):
         kept.write_bytes(damaged)
         assert np.array_equal(fit(small, SocialMF(most_epochs=10), 0).users, first.users)
@@ -307,16 +317,16 @@ def test_a_damaged_stage_is_computed_again(small, cache):
 def test_a_pipeline_that_was_stopped_goes_on_with_the_next_stage(cache, monkeypatch):
     source = synthetic_ratings(80, 70, ratings_per_user=20, seed=5)
     whole = recommendation(source, more_than=3, model=SocialMF(most_epochs=20))
-    for kept in stages.stages_folder().iterdir():
+    for kept in disk_cache.results_folder().iterdir():
         kept.unlink()
     with monkeypatch.context() as broken:
         broken.setattr(completion, "refit", _stopped)
         with pytest.raises(KeyboardInterrupt):
             recommendation(source, more_than=3, model=SocialMF(most_epochs=20))
-    done = {path.name.split("-")[0] for path in stages.stages_folder().iterdir()}
+    done = {path.name.split("-")[0] for path in disk_cache.results_folder().iterdir()}
     assert done == {"active", "fit"}
     with monkeypatch.context() as counted:
-        counted.setattr(fitting, "hold_out", None)  # `fit` must not run again
+        counted.setattr(factorisation, "hold_out", None)  # `fit` must not run again
         resumed = recommendation(source, more_than=3, model=SocialMF(most_epochs=20))
     assert resumed.table == whole.table
 
@@ -328,9 +338,9 @@ def _stopped(*arguments):
 def test_a_process_killed_while_writing_leaves_no_half_stage(tmp_path):
     program = """
 import os, pathlib, signal, sys
-from abex.datasets import files, synthetic_ratings
-from abex.datasets.fitting import active
-files.user_cache = lambda: pathlib.Path(sys.argv[1])
+from abex.datasets import storage, synthetic_ratings
+from abex.datasets.factorisation import active
+storage.user_cache = lambda: pathlib.Path(sys.argv[1])
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)  # the bytes are written, the file has no name yet
 active(synthetic_ratings(40, 40, ratings_per_user=20, seed=0), 2)
 """
@@ -345,7 +355,7 @@ def test_words_as_labels_survive_the_cache(small):
     named = Ratings(**{**vars(small), "user_labels": np.array([f"u{k}" for k in range(small.n_users)])})
     first, again = active(named, 0), active(named, 0)
     assert again.user_labels.tolist() == first.user_labels.tolist()
-    assert stages.fingerprint(again) == stages.fingerprint(first)
+    assert disk_cache.fingerprint(again) == disk_cache.fingerprint(first)
 
 
 # -- synthetic ratings ----------------------------------------------------------------------------------------
@@ -353,7 +363,7 @@ def test_words_as_labels_survive_the_cache(small):
 
 def test_synthetic_ratings_are_seeded_and_have_the_stated_shape():
     first, again, other = (synthetic_ratings(200, 150, seed=seed) for seed in (1, 1, 2))
-    assert stages.fingerprint(first) == stages.fingerprint(again) != stages.fingerprint(other)
+    assert disk_cache.fingerprint(first) == disk_cache.fingerprint(again) != disk_cache.fingerprint(other)
     assert set(np.unique(first.ratings)) <= {1.0, 2.0, 3.0, 4.0, 5.0}
     assert abs(first.ratings.size / 200 - 40) < 4 * 40 / np.sqrt(200)
     assert (first.trusters != first.trustees).all()

@@ -7,32 +7,34 @@ Dataset('digits': 1,200 + 597 rows, 64 features (uint8), 10 classes)
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from abex.deprecation import former_names
+from abex.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abex.datasets.accuracy import rating_errors
-    from abex.datasets.completion import Recommendation, recommendation
-    from abex.datasets.own import read
-    from abex.datasets.own_ratings import read_ratings
-    from abex.datasets.records import Dataset, Network, Ratings
+    from abex.datasets.binary_table import BinaryTable
+    from abex.datasets.completion import RecommendationData, recommendation
+    from abex.datasets.dataset import Dataset, Network, Ratings
+    from abex.datasets.rating_files import read_ratings
     from abex.datasets.registry import load, names
     from abex.datasets.socialmf import SocialMF
     from abex.datasets.synthetic import synthetic_ratings
-    from abex.datasets.table import BinaryTable
+    from abex.datasets.user_data import read
 
 _HOME = {
-    "BinaryTable": "table",
-    "Dataset": "records",
-    "Network": "records",
-    "Ratings": "records",
-    "Recommendation": "completion",
+    "BinaryTable": "binary_table",
+    "Dataset": "dataset",
+    "Network": "dataset",
+    "Ratings": "dataset",
+    "RecommendationData": "completion",
     "SocialMF": "socialmf",
     "load": "registry",
     "names": "registry",
     "rating_errors": "accuracy",
-    "read": "own",
-    "read_ratings": "own_ratings",
+    "read": "user_data",
+    "read_ratings": "rating_files",
     "recommendation": "completion",
     "synthetic_ratings": "synthetic",
 }
@@ -42,7 +44,7 @@ __all__ = [
     "Dataset",
     "Network",
     "Ratings",
-    "Recommendation",
+    "RecommendationData",
     "SocialMF",
     "load",
     "names",
@@ -53,11 +55,12 @@ __all__ = [
     "synthetic_ratings",
 ]
 
+_FORMER = {"Recommendation": "RecommendationData"}
+_lazy, _former = lazy_names("abex.datasets", _HOME), former_names("abex.datasets", _FORMER)
+
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"abex.datasets.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'abex.datasets' has no attribute {name!r}")
+    return (_former if name in _FORMER else _lazy)(name)
 
 
 def __dir__() -> list[str]:

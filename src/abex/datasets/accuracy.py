@@ -1,4 +1,4 @@
-"""How well ratings are foretold: root mean squared errors on held-out ratings, all methods in one table."""
+"""How well ratings are predicted: root mean squared errors on held-out ratings, all methods in one table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.fitting import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
-from abex.datasets.records import Ratings
+from abex.datasets.dataset import Ratings
+from abex.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
 from abex.datasets.socialmf import SocialMF
 from abex.errors import UserError
 
@@ -21,7 +21,7 @@ MODELS = {
 }
 
 
-class Row(NamedTuple):
+class RatingError(NamedTuple):
     """Errors of one method: means over seeds and their standard errors."""
 
     method: str
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 def rating_errors(
     ratings: Ratings, models: dict[str, SocialMF] | None = None, seeds: Sequence[int] = range(5)
-) -> list[Row]:
+) -> list[RatingError]:
     """Errors of the means and of the models, each seed with its own split of the ratings, 80 : 10 : 10.
 
     Models are fitted to the training fold and stopped by the validation fold; the test fold is looked at once.
@@ -60,7 +60,7 @@ def rating_errors(
     for name, pairs in found.items():
         table = np.array(pairs)
         spread = float(table[:, 1].std(ddof=1) / np.sqrt(len(table))) if len(table) > 1 else float("nan")
-        rows.append(Row(name, float(table[:, 0].mean()), float(table[:, 1].mean()), spread))
+        rows.append(RatingError(name, float(table[:, 0].mean()), float(table[:, 1].mean()), spread))
     return rows
 
 

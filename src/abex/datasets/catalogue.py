@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 Contents = dict[str, bytes]  # plain name of a part -> its plain bytes
+Arrays = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceFile:
     """One file of a data set under its unpacked name.
 
     ``remotes`` are the ways to get it, tried in turn. It is accepted plain, as ``.gz`` and ``.Z``, and
@@ -35,15 +39,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A data set of the registry."""
 
     name: str
-    kind: str  # "classes", "network" or "ratings"
     folder: str
-    parts: tuple[Part, ...]
-    read: Callable[[Contents], dict[str, Any]]  # parts -> arrays
-    build: Callable[[Entry, dict[str, Any]], Any]  # arrays -> what `load` returns
+    parts: tuple[SourceFile, ...]
+    read: Callable[[Contents], Arrays]  # parts -> arrays
+    build: Callable[[CatalogueEntry, Arrays], Any]  # arrays -> what `load` returns
     checksum: str | None  # of the arrays, see `checksum_of`
     rows: str  # for the table, as are the next two
     description: str
@@ -55,8 +58,30 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Found:
+class FileLocation:
     """Where a part is: a file, or a member of an archive."""
 
     path: Path
     member: str | None = None
+
+
+@cache
+def _catalogue() -> dict[str, dict[str, Any]]:
+    text = files("abex.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def entry_from(
+    name: str, read: Callable[[Contents], Arrays], build: Callable[[CatalogueEntry, Arrays], Any]
+) -> CatalogueEntry:
+    """The data set that ``catalogue.toml`` describes, with its parser."""
+    about = dict(_catalogue()[name])
+    parts = tuple(
+        SourceFile(
+            part["name"],
+            part.get("sha256"),
+            tuple(Remote(one["file"], tuple(one["urls"]), one.get("sha256")) for one in part["remotes"]),
+        )
+        for part in about.pop("files", ())
+    )
+    return CatalogueEntry(name=name, parts=parts, read=read, build=build, **about)

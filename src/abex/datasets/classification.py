@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.datasets import formats
-from abex.datasets.catalogue import Contents, Entry
-from abex.datasets.records import Dataset, smallest
+from abex.datasets.catalogue import CatalogueEntry, Contents, entry_from
+from abex.datasets.dataset import Dataset, smallest
 from abex.errors import UserError
+from abex.extras import needed
 from abex.randomness import GOLDEN, STEP, mix
 
 DIGITS = tuple("0123456789")
@@ -103,7 +104,8 @@ def read_isolet(contents: Contents) -> dict[str, NDArray[Any]]:
 
 def read_digits(contents: Contents) -> dict[str, NDArray[Any]]:
     """scikit-learn's digits; rows are shuffled by a fixed hash, the first 1,200 are for training."""
-    from sklearn.datasets import load_digits
+    with needed("data"):
+        from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
     with np.errstate(over="ignore"):
@@ -114,7 +116,7 @@ def read_digits(contents: Contents) -> dict[str, NDArray[Any]]:
     return split(X[:1_200], y[:1_200], X[1_200:], y[1_200:])
 
 
-def build(entry: Entry, arrays: dict[str, Any]) -> Dataset:
+def build(entry: CatalogueEntry, arrays: dict[str, Any]) -> Dataset:
     """The data set of an entry."""
     names = LETTERS if entry.name in ("letter", "isolet") else DIGITS
     return Dataset(
@@ -127,3 +129,16 @@ def build(entry: Entry, arrays: dict[str, Any]) -> Dataset:
         checksum=entry.checksum or "",
         **arrays,
     )
+
+
+ENTRIES = tuple(
+    entry_from(name, read, build)
+    for name, read in (
+        ("mnist", read_mnist),
+        ("usps", read_usps),
+        ("letter", read_letter),
+        ("pendigits", read_pendigits),
+        ("isolet", read_isolet),
+        ("digits", read_digits),
+    )
+)

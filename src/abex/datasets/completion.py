@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.fitting import Factors, active, fit, refit
-from abex.datasets.records import Edges, Ratings, trust_edges
+from abex.datasets.binary_table import BinaryTable
+from abex.datasets.dataset import Edges, Ratings, trust_edges
+from abex.datasets.disk_cache import cached_on_disk
+from abex.datasets.factorisation import Factors, active, fit, refit
 from abex.datasets.registry import load
 from abex.datasets.socialmf import SocialMF
-from abex.datasets.stages import stage
-from abex.datasets.table import BinaryTable
 from abex.errors import UserError, one_of, whole_number
 from abex.progress import Progress
 from abex.randomness import stream
@@ -23,7 +23,7 @@ PARTS = ("tuning", "test", "all")
 TEST_SHARE = 7  # one product in so many is for the test
 
 
-@stage
+@cached_on_disk
 def binarise(
     ratings: Ratings, factors: Factors, keep_observed: bool = True, threshold: str = "completed"
 ) -> BinaryTable:
@@ -82,7 +82,7 @@ def split_products(n_products: int, seed: int) -> tuple[NDArray[np.int64], NDArr
 
 
 @dataclass(frozen=True, eq=False)
-class Recommendation:
+class RecommendationData:
     """All the recommendation experiment needs: who likes what, who trusts whom, which products are for what."""
 
     name: str
@@ -117,8 +117,8 @@ def recommendation(
     more_than: int = 30,
     keep_observed: bool = True,
     threshold: str = "completed",
-) -> Recommendation:
-    """The pipeline of the paper's Epinions experiment; finished stages are found again.
+) -> RecommendationData:
+    """The pipeline of the paper's Epinions experiment; finished steps are found again.
 
     Filter (`active`), fit SocialMF with early stopping (`fit`), fit it to all ratings for the epochs found
     (`refit`), complete and binarise (`binarise`), split the products. The factorisation sees all products: the
@@ -138,4 +138,4 @@ def recommendation(
     factors = refit(ratings, model, seed, epochs)
     table = binarise(ratings, factors, keep_observed, threshold)
     tuning, test = split_products(ratings.n_items, seed)
-    return Recommendation(ratings.name, table, ratings.trusters, ratings.trustees, tuning, test)
+    return RecommendationData(ratings.name, table, ratings.trusters, ratings.trustees, tuning, test)

@@ -13,10 +13,9 @@ import urllib.request
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from abex.datasets.catalogue import Entry, Found, Part, Remote
-from abex.datasets.files import cache, find, keep, missing, parse, read, roots
+from abex.datasets.catalogue import CatalogueEntry, FileLocation, Remote, SourceFile
+from abex.datasets.storage import cache, find, keep, missing, parse, read, roots
 from abex.datasets.unpack import is_archive
 from abex.errors import UserError
 from abex.progress import Progress
@@ -33,7 +32,7 @@ class UnreachableError(Exception):
     """No mirror gave the file; the text says why."""
 
 
-def obtain(entry: Entry) -> None:
+def obtain(entry: CatalogueEntry) -> None:
     """Fetch the missing files of ``entry`` into the cache; all of them are checked before any is kept."""
     staging = cache() / "partial" / f"{entry.name}-{uuid.uuid4().hex[:8]}"
     target = cache() / entry.folder
@@ -53,7 +52,7 @@ def obtain(entry: Entry) -> None:
         _remove(staging)
 
 
-def import_from(entry: Entry, folder: Path) -> list[Path]:
+def import_from(entry: CatalogueEntry, folder: Path) -> list[Path]:
     """Check the files of ``entry`` that a person has in ``folder`` and copy them into the cache."""
     places = [(part, find(entry, part, [folder])) for part in entry.parts]
     absent = [part for part, found in places if found is None]
@@ -69,7 +68,7 @@ def import_from(entry: Entry, folder: Path) -> list[Path]:
     return copied
 
 
-def offline_message(entry: Entry, reason: str) -> str:
+def offline_message(entry: CatalogueEntry, reason: str) -> str:
     """One sentence: which files to put where."""
     absent = missing(entry)
     names = [expected_name(part) for part in absent]
@@ -81,7 +80,7 @@ def offline_message(entry: Entry, reason: str) -> str:
     )
 
 
-def expected_name(part: Part) -> str:
+def expected_name(part: SourceFile) -> str:
     """The name under which upstream gives the part."""
     file = part.remotes[0].file
     return f"{part.name} (it is in {file})" if is_archive(file) else file
@@ -90,7 +89,7 @@ def expected_name(part: Part) -> str:
 # -- one file -----------------------------------------------------------------------------------------------
 
 
-def fetch_part(part: Part, folder: Path) -> None:
+def fetch_part(part: SourceFile, folder: Path) -> None:
     """Put a file that holds ``part`` into ``folder``, from the first address whose copy is right."""
     reasons: dict[str, str] = {}  # reason -> the first host that gave it
     for remote in part.remotes:
@@ -102,45 +101,40 @@ def fetch_part(part: Part, folder: Path) -> None:
     raise UnreachableError("; ".join(f"{host}: {reason}" for reason, host in reasons.items()))
 
 
-def fetch_file(part: Part, remote: Remote, url: str, folder: Path) -> None:
+def fetch_file(part: SourceFile, remote: Remote, url: str, folder: Path) -> None:
     """Put the file at ``url`` into ``folder`` if it is whole and holds ``part``."""
-    import pooch
-
-    pooch.get_logger().setLevel("ERROR")
-    known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
     member = part.name if is_archive(remote.file) else None
+    place = folder / remote.file
     while True:
         downloader = Resuming(remote)
+        downloader.save(url, place)
         try:
-            pooch.retrieve(url, known, fname=remote.file, path=folder, downloader=downloader)
-            read(part, Found(folder / remote.file, member))
+            if remote.sha256 is not None and hashlib.sha256(place.read_bytes()).hexdigest() != remote.sha256:
+                raise UserError(f"{url} has another SHA-256 than registered")
+            read(part, FileLocation(place, member))
             return
-        except ValueError as error:  # pooch's, when the hash differs, or ours (a UserError) about its content
-            (folder / remote.file).unlink(missing_ok=True)
+        except UserError:
+            place.unlink(missing_ok=True)
             if not downloader.resumed:  # else once more from the start: upstream's file may have changed
-                told = (
-                    str(error)
-                    if isinstance(error, UserError)
-                    else f"{url} has another SHA-256 than registered"
-                )
-                raise UserError(told) from None
+                raise
 
 
 class Resuming:
-    """pooch's downloader: goes on with what an earlier attempt left in the folder ``partial``."""
+    """Goes on with what an earlier attempt left in the folder ``partial``."""
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
         self.resumed = False  # whether what an earlier process left was used
 
-    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Write the file at ``url`` to ``output_file``."""
+    def save(self, url: str, place: Path) -> None:
+        """Write the file at ``url`` to ``place``."""
+        place.parent.mkdir(parents=True, exist_ok=True)
         partial = claim(self.remote.file, url)
         self.resumed = partial.exists()
         for attempt in range(ATTEMPTS):
             try:
                 self.fetch(url, partial)
-                os.replace(partial, output_file)
+                os.replace(partial, place)
                 return
             except (OSError, ValueError) as error:  # includes URLError, timeouts and broken connections
                 if hopeless(error) or attempt == ATTEMPTS - 1:

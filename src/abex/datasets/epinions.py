@@ -8,15 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.datasets import formats
-from abex.datasets.catalogue import Contents, Entry, Part, Remote
-from abex.datasets.records import Ratings
+from abex.datasets.catalogue import CatalogueEntry, Contents, entry_from
+from abex.datasets.dataset import Ratings
 from abex.errors import UserError
-
-OFFICIAL = Remote("epinions.zip", ("https://www.cse.msu.edu/~tangjili/datasetcode/epinions.zip",))
-MIRROR = (
-    "https://raw.githubusercontent.com/HKUDS/HGCL/80fe3ca0ad7f9f1bae567bc9be8e3bc9287fcdf6/"
-    "dataset/Epinions/rawdata/"
-)
 
 
 def read_epinions(contents: Contents) -> dict[str, NDArray[Any]]:
@@ -39,7 +33,7 @@ def read_epinions(contents: Contents) -> dict[str, NDArray[Any]]:
     }
 
 
-def build(entry: Entry, arrays: dict[str, Any]) -> Ratings:
+def build(entry: CatalogueEntry, arrays: dict[str, Any]) -> Ratings:
     """The ratings of the entry."""
     return Ratings(
         name=entry.name,
@@ -50,25 +44,4 @@ def build(entry: Entry, arrays: dict[str, Any]) -> Ratings:
     )
 
 
-def _part(name: str, sha256: str) -> Part:
-    return Part(name, sha256, (OFFICIAL, Remote(name, (MIRROR + name,), sha256)))
-
-
-ENTRY = Entry(
-    name="epinions",
-    kind="ratings",
-    folder="epinions",
-    parts=(
-        _part("rating.mat", "4fe1dd12896dbfc3d2b3e696c749947382d9725add4545cb6c44ee11c8e22159"),
-        _part("trustnetwork.mat", "9cd648ab98c2e02799bfed0ae186dbc8736e97178d18bf471cc168770f39cf0a"),
-    ),
-    read=read_epinions,
-    build=build,
-    checksum="5cd15153aaf97d7a40a5f37ab455a1e2a254a815637cb0ec524cf0194f951905",
-    rows="922,267 ratings, 355,754 trust pairs",
-    description="Product reviews with ratings 1..5 and the reviewers' web of trust, crawled in 2011.",
-    brief="Tang et al. 2012",
-    citation="J. Tang, H. Gao, H. Liu, mTrust: discerning multi-faceted trust in a connected world, WSDM "
-    '2012; "Trust study data sets: Epinions", Michigan State University.',
-    licence="none stated",
-)
+ENTRY = entry_from("epinions", read_epinions, build)

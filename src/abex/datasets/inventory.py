@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from abex.datasets.catalogue import Entry
-from abex.datasets.files import find, parse, read_parts
+from abex.datasets.catalogue import CatalogueEntry
+from abex.datasets.storage import find, parse, read_parts
 from abex.errors import UserError
 
 
@@ -25,7 +25,7 @@ class State:
         return self.status not in ("damaged", "incomplete")
 
 
-def look(entry: Entry) -> State:
+def look(entry: CatalogueEntry) -> State:
     """Whether the files are there; they are not read."""
     if not entry.parts:
         return State(None, "bundled")
@@ -39,13 +39,13 @@ def look(entry: Entry) -> State:
     return State(there[0], "there")
 
 
-def check(entry: Entry) -> State:
+def check(entry: CatalogueEntry) -> State:
     """Read and parse the files and compare all checksums."""
     state = look(entry)
     return _checked(entry, state, parse) if state.status in ("there", "bundled") else state
 
 
-def quick_check(entry: Entry) -> State:
+def quick_check(entry: CatalogueEntry) -> State:
     """Compare the checksums of the files; parse only those whose bytes may vary from copy to copy."""
     state = look(entry)
     if state.status != "there":
@@ -54,7 +54,7 @@ def quick_check(entry: Entry) -> State:
     return _checked(entry, state, read_parts if fixed else parse)
 
 
-def _checked(entry: Entry, state: State, test: Callable[[Entry], object]) -> State:
+def _checked(entry: CatalogueEntry, state: State, test: Callable[[CatalogueEntry], object]) -> State:
     try:
         test(entry)
     except UserError as error:

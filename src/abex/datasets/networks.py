@@ -8,17 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.datasets import formats
-from abex.datasets.catalogue import Contents, Entry, Part, Remote
-from abex.datasets.records import Network
+from abex.datasets.catalogue import CatalogueEntry, Contents, Remote, SourceFile, entry_from
+from abex.datasets.dataset import Network
 from abex.errors import UserError
 
 SNAP = "https://snap.stanford.edu/data"
 EGOS = Remote("facebook.tar.gz", (f"{SNAP}/facebook.tar.gz",))
-COMBINED = Remote(
-    "facebook_combined.txt.gz",
-    (f"{SNAP}/facebook_combined.txt.gz",),
-    "125e84db872eeba443d270c70315c256b0af43a502fcfe51f50621166ad035d7",
-)
 CITATION = (
     "J. McAuley, J. Leskovec, Learning to discover social circles in ego networks, NIPS 2012; "
     'SNAP, "Social circles: Facebook".'
@@ -59,7 +54,7 @@ def read_edges(contents: Contents) -> dict[str, NDArray[Any]]:
     return undirected(formats.edges(content, name), name)
 
 
-def build(entry: Entry, arrays: dict[str, Any]) -> Network:
+def build(entry: CatalogueEntry, arrays: dict[str, Any]) -> Network:
     """The network of an entry."""
     return Network(
         name=entry.name,
@@ -71,14 +66,13 @@ def build(entry: Entry, arrays: dict[str, Any]) -> Network:
     )
 
 
-def ego_entry(ego: int) -> Entry:
+def ego_entry(ego: int) -> CatalogueEntry:
     """The network among the friends of one person, who is not in it."""
     known = KNOWN[ego]
-    return Entry(
+    return CatalogueEntry(
         name=f"facebook-{ego}",
-        kind="network",
         folder="facebook",
-        parts=(Part(f"{ego}.edges", None, (EGOS,)),),
+        parts=(SourceFile(f"{ego}.edges", None, (EGOS,)),),
         read=read_edges,
         build=build,
         checksum=None if known is None else known[2],
@@ -92,24 +86,5 @@ def ego_entry(ego: int) -> Entry:
 
 ENTRIES = (
     *(ego_entry(ego) for ego in KNOWN),
-    Entry(
-        name="facebook-combined",
-        kind="network",
-        folder="facebook",
-        parts=(
-            Part(
-                "facebook_combined.txt",
-                "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296",
-                (COMBINED,),
-            ),
-        ),
-        read=read_edges,
-        build=build,
-        checksum="e21a773085670fe21fb4af79a32e68fae96442561d7ce514b7af186811d67534",
-        rows="4,039 nodes, 88,234 edges",
-        description="The ten ego networks with their egos, together; undirected.",
-        brief="McAuley, Leskovec 2012",
-        citation=CITATION,
-        licence="none stated",
-    ),
+    entry_from("facebook-combined", read_edges, build),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.own_files import Columns
+from abex.datasets.table_files import Columns
 from abex.errors import UserError, nearest, shown
 
 #: role -> names by which it goes, without case, spaces, "_", "-" and a final "id"

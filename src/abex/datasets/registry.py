@@ -7,18 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from abex.datasets import classification_sources, epinions, networks
-from abex.datasets.catalogue import Entry
-from abex.datasets.files import load_arrays
+from abex.datasets import classification, epinions, networks
+from abex.datasets.catalogue import CatalogueEntry
+from abex.datasets.storage import load_arrays
 from abex.errors import UserError, one_of
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, CatalogueEntry]:
     """Every data set that has a loader."""
-    return {
-        entry.name: entry for entry in (*classification_sources.ENTRIES, *networks.ENTRIES, epinions.ENTRY)
-    }
+    return {entry.name: entry for entry in (*classification.ENTRIES, *networks.ENTRIES, epinions.ENTRY)}
 
 
 def names() -> list[str]:
@@ -39,7 +37,7 @@ def load(name: str | Path, **options: Any) -> Any:
     ((1200, 64), (597, 64), ('0', '1', '2'))
     """
     if is_path(name):
-        from abex.datasets.own import read
+        from abex.datasets.user_data import read
 
         return read(name, **options)
     entry = entry_of(str(name))
@@ -57,12 +55,12 @@ def is_path(name: str | Path) -> bool:
     return name not in entries() and (isinstance(name, Path) or bool(Path(name).suffix) or os.sep in name)
 
 
-def entry_of(name: str) -> Entry:
+def entry_of(name: str) -> CatalogueEntry:
     """The entry called ``name``, or an error that suggests the nearest."""
     return entries()[one_of("data set", name, entries())]
 
 
-def _obtain(entry: Entry) -> None:
-    from abex.datasets.download import obtain  # pooch costs a quarter of a second
+def _obtain(entry: CatalogueEntry) -> None:
+    from abex.datasets.download import obtain
 
     obtain(entry)

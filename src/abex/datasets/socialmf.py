@@ -38,7 +38,7 @@ class SocialMF:
     user_penalty, item_penalty, trust_weight : float
         The factors lambda_U, lambda_V and lambda_T.
     isolated_term : bool
-        Whether a user who trusts nobody has a social term too: it is then lambda_T/2 |U_u|^2, as the
+        Whether a user who trusts nobody has a social term too: it is then ``lambda_T/2 |U_u|^2``, as the
         published formula says with T_u = 0.
     learning_rate : float
         Adam's step.
@@ -74,7 +74,7 @@ class Observed(NamedTuple):
     trustees: NDArray[np.int32]  # (trust pairs,)
 
 
-class Weights(NamedTuple):
+class Penalties(NamedTuple):
     """The factors of the penalties."""
 
     user: float
@@ -83,30 +83,35 @@ class Weights(NamedTuple):
     isolated: float  # factor of the social term of users who trust nobody, 0 or 1
 
 
-class Search(NamedTuple):
+Matrix = NDArray[np.float64]  # (users or items, dimension)
+
+
+class DescentState(NamedTuple):
     """Where the descent is: factors, their gradients, Adam's two averages, the users' distance to their friends."""
 
-    users: NDArray[np.float64]  # (users, dimension)
-    items: NDArray[np.float64]  # (items, dimension)
-    user_slope: NDArray[np.float64]
-    item_slope: NDArray[np.float64]
-    user_first: NDArray[np.float64]
-    user_second: NDArray[np.float64]
-    item_first: NDArray[np.float64]
-    item_second: NDArray[np.float64]
-    apart: NDArray[np.float64]  # (users, dimension): U - T U
+    users: Matrix  # (users, dimension)
+    items: Matrix  # (items, dimension)
+    user_slope: Matrix
+    item_slope: Matrix
+    user_first: Matrix
+    user_second: Matrix
+    item_first: Matrix
+    item_second: Matrix
+    apart: Matrix  # (users, dimension): U - T U
 
 
-def new_search(users: NDArray[np.float64], items: NDArray[np.float64]) -> Search:
+def new_descent(users: NDArray[np.float64], items: NDArray[np.float64]) -> DescentState:
     """A descent that begins at the given factors."""
     fresh = [np.zeros_like(array) for array in (users, items, users, users, items, items, users)]
-    return Search(users.copy(), items.copy(), *fresh)
+    return DescentState(users.copy(), items.copy(), *fresh)
 
 
-def weights_of(model: SocialMF) -> Weights:
+def penalties_of(model: SocialMF) -> Penalties:
     """The penalties of a model, for the kernels."""
     isolated = 1.0 if model.isolated_term else 0.0
-    return Weights(float(model.user_penalty), float(model.item_penalty), float(model.trust_weight), isolated)
+    return Penalties(
+        float(model.user_penalty), float(model.item_penalty), float(model.trust_weight), isolated
+    )
 
 
 @kernel
@@ -119,19 +124,24 @@ def logistic(x: float) -> float:
 
 
 @kernel
-def slopes(observed: Any, weights: Any, search: Any) -> float:
+def slopes(observed: Observed, penalties: Penalties, descent: DescentState) -> float:
     """The objective; its gradient into ``user_slope`` and ``item_slope``."""
-    users, items, user_slope, item_slope = search.users, search.items, search.user_slope, search.item_slope
+    users, items, user_slope, item_slope = (
+        descent.users,
+        descent.items,
+        descent.user_slope,
+        descent.item_slope,
+    )
     n_users, dimension = users.shape
     loss = 0.0
     for i in range(items.shape[0]):
         for d in range(dimension):
-            item_slope[i, d] = weights.item * items[i, d]
-            loss += 0.5 * weights.item * items[i, d] * items[i, d]
+            item_slope[i, d] = penalties.item * items[i, d]
+            loss += 0.5 * penalties.item * items[i, d] * items[i, d]
     for u in range(n_users):
         for d in range(dimension):
-            user_slope[u, d] = weights.user * users[u, d]
-            loss += 0.5 * weights.user * users[u, d] * users[u, d]
+            user_slope[u, d] = penalties.user * users[u, d]
+            loss += 0.5 * penalties.user * users[u, d] * users[u, d]
         user, user_pull = users[u], user_slope[u]
         for place in range(observed.rating_start[u], observed.rating_start[u + 1]):
             i = observed.items[place]
@@ -147,15 +157,15 @@ def slopes(observed: Any, weights: Any, search: Any) -> float:
                 user_pull[d] += pull * item[d]
             for d in range(dimension):  # two loops: each becomes vector instructions
                 item_pull[d] += pull * user[d]
-    if weights.trust > 0.0:
-        loss += social_slopes(observed, weights, search)
+    if penalties.trust > 0.0:
+        loss += social_slopes(observed, penalties, descent)
     return loss
 
 
 @kernel
-def social_slopes(observed: Any, weights: Any, search: Any) -> float:
+def social_slopes(observed: Observed, penalties: Penalties, descent: DescentState) -> float:
     """The social term; adds its gradient, trust * (I - T)'(I - T) U, to ``user_slope``."""
-    users, apart, user_slope = search.users, search.apart, search.user_slope
+    users, apart, user_slope = descent.users, descent.apart, descent.user_slope
     n_users, dimension = users.shape
     loss = 0.0
     for u in range(n_users):
@@ -163,23 +173,23 @@ def social_slopes(observed: Any, weights: Any, search: Any) -> float:
         last = observed.trust_start[u + 1]
         far = apart[u]
         for d in range(dimension):
-            far[d] = users[u, d] if last > first else weights.isolated * users[u, d]
+            far[d] = users[u, d] if last > first else penalties.isolated * users[u, d]
         for place in range(first, last):
             friend = users[observed.trustees[place]]
             for d in range(dimension):
                 far[d] -= friend[d] / (last - first)
         for d in range(dimension):
-            loss += 0.5 * weights.trust * far[d] * far[d]
+            loss += 0.5 * penalties.trust * far[d] * far[d]
     for u in range(n_users):
         first = observed.trust_start[u]
         last = observed.trust_start[u + 1]
         for d in range(dimension):
-            user_slope[u, d] += weights.trust * apart[u, d]
+            user_slope[u, d] += penalties.trust * apart[u, d]
         # the reverse term: u pulls at those whom u trusts, by T_uv = 1/|N_u|
         for place in range(first, last):
             friend_slope = user_slope[observed.trustees[place]]
             for d in range(dimension):
-                friend_slope[d] -= weights.trust * apart[u, d] / (last - first)
+                friend_slope[d] -= penalties.trust * apart[u, d] / (last - first)
     return loss
 
 
@@ -199,25 +209,23 @@ def adam(values: Any, slope: Any, first: Any, second: Any, epoch: int, rate: flo
 
 @kernel
 def descend(
-    observed: Any, weights: Any, search: Any, first_epoch: int, last_epoch: int, rate: float
+    observed: Observed,
+    penalties: Penalties,
+    descent: DescentState,
+    first_epoch: int,
+    last_epoch: int,
+    rate: float,
 ) -> float:
     """Epochs ``first_epoch`` to ``last_epoch``; the objective before the last of them."""
     loss = 0.0
     for epoch in range(first_epoch, last_epoch + 1):
-        loss = slopes(observed, weights, search)
-        adam(search.users, search.user_slope, search.user_first, search.user_second, epoch, rate)
-        adam(search.items, search.item_slope, search.item_first, search.item_second, epoch, rate)
+        loss = slopes(observed, penalties, descent)
+        adam(descent.users, descent.user_slope, descent.user_first, descent.user_second, epoch, rate)
+        adam(descent.items, descent.item_slope, descent.item_first, descent.item_second, epoch, rate)
     return loss
 
 
 @cache
 def compiled_descent() -> Any:
     """`descend`, compiled."""
-
-    @compiled(descend, slopes, social_slopes, adam, logistic)
-    def run(
-        observed: Any, weights: Any, search: Any, first_epoch: int, last_epoch: int, rate: float
-    ) -> float:
-        return descend(observed, weights, search, first_epoch, last_epoch, rate)
-
-    return run
+    return compiled(slopes, social_slopes, adam, logistic)(descend)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.datasets.dataset import Ratings
 from abex.datasets.formats import matlab_arrays
-from abex.datasets.own_files import content_of, kind_of, read_columns
 from abex.datasets.rating_columns import RATING_ROLES, TRUST_ROLES, pick, plain, tang_columns
-from abex.datasets.records import Ratings
+from abex.datasets.table_files import content_of, kind_of, read_columns
 from abex.errors import UserError, real_number
+from abex.extras import needed
 from abex.reading import array_of, check_size, named
 
 
@@ -129,7 +130,8 @@ def _numpy(path: Path) -> NDArray[Any]:
 
 def _matlab(path: Path, n_columns: int) -> NDArray[Any]:
     """The rows of the only matrix of the file, or of the one that is named for what is asked."""
-    from scipy.sparse import issparse
+    with needed("data"):
+        from scipy.sparse import issparse
 
     arrays = {
         name: value

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.own_files import Columns, kind_of, position_of, read_columns, words_of
-from abex.datasets.own_matrices import read_matrix
-from abex.datasets.records import Dataset, smallest
+from abex.datasets.dataset import Dataset, smallest
+from abex.datasets.matrix_files import read_matrix
+from abex.datasets.table_files import Columns, kind_of, position_of, read_columns, words_of
 from abex.errors import UserError, brief, nearest, real_number, shown
 from abex.randomness import stream
 from abex.reading import check_size, named
@@ -21,7 +21,7 @@ LARGEST_CLASS = 2**53  # as a number: floats tell smaller ones apart
 MOST_LEVELS = 1000  # distinct words in one column that become columns of their own
 
 
-class Rows(NamedTuple):
+class LabelledRows(NamedTuple):
     """Numbers, labels as they are in the file, names of the columns."""
 
     X: NDArray[Any]
@@ -72,7 +72,7 @@ def read(
     title = name or path.name.split(".")[0]
     if kind in ("libsvm", "numpy"):
         blocks = read_matrix(path, kind, target, None if test is None else Path(test))
-        halves = [Rows(X, labels, tuple(f"f{k}" for k in range(X.shape[1]))) for X, labels in blocks]
+        halves = [LabelledRows(X, labels, tuple(f"f{k}" for k in range(X.shape[1]))) for X, labels in blocks]
     else:
         halves = _from_columns(path, None if test is None else Path(test), target)
     for half, file in zip(halves, (path, test or path), strict=False):
@@ -96,7 +96,7 @@ def read(
     )
 
 
-def _from_columns(path: Path, test: Path | None, target: str | int | None) -> list[Rows]:
+def _from_columns(path: Path, test: Path | None, target: str | int | None) -> list[LabelledRows]:
     train = read_columns(path)
     label = target_name(train, target, path)
     levels = _levels(train, label, path)
@@ -140,7 +140,7 @@ def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]
     return levels
 
 
-def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path: Path) -> Rows:
+def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path: Path) -> LabelledRows:
     parts: list[NDArray[Any]] = []
     names: list[str] = []
     n_cells = columns[label].size * (len(columns) + sum(words.size for words in levels.values()))
@@ -168,10 +168,10 @@ def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path:
         raise UserError(
             f"{named(path)} has a column {shown(twice[0])} and a word that becomes one: rename the column"
         )
-    return Rows(np.stack(parts, axis=1), columns[label], tuple(names))
+    return LabelledRows(np.stack(parts, axis=1), columns[label], tuple(names))
 
 
-def _check(rows: Rows, path: str | Path, missing: bool) -> None:
+def _check(rows: LabelledRows, path: str | Path, missing: bool) -> None:
     """Refuse missing values, unless they are wanted, infinite ones, and targets that are no classes."""
     finite = (np.isfinite(rows.X) | (np.isnan(rows.X) & missing)).all(axis=0)
     if not finite.all():
@@ -212,7 +212,7 @@ def _texts(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array([str(label) for label in labels.tolist()], dtype=object)
 
 
-def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, Rows]:
+def _set_aside(rows: LabelledRows, share: float, seed: int, path: Path) -> tuple[LabelledRows, LabelledRows]:
     """A random ``share`` of the rows of each class as test rows; the order of the file is kept."""
     share = real_number("test_share", share, above=0.0, most=0.9)
     rng = stream(seed, "rows", "set aside")
@@ -227,6 +227,6 @@ def _set_aside(rows: Rows, share: float, seed: int, path: Path) -> tuple[Rows, R
             "second file with test rows (test=..., --test)"
         )
     return (
-        Rows(rows.X[~held], rows.labels[~held], rows.feature_names),
-        Rows(rows.X[held], rows.labels[held], rows.feature_names),
+        LabelledRows(rows.X[~held], rows.labels[~held], rows.feature_names),
+        LabelledRows(rows.X[held], rows.labels[held], rows.feature_names),
     )

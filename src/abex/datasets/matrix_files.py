@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.own_files import content_of, kind_of, position_of
+from abex.datasets.table_files import content_of, kind_of, position_of
 from abex.errors import UserError, brief, shown
+from abex.extras import needed
 from abex.reading import MOST_COLUMNS, array_of, arrays_of, check_size, named, read_bytes, reading
 
 Block = tuple[NDArray[Any], NDArray[Any]]
@@ -81,7 +82,8 @@ def read_rows(
 
 
 def _libsvm(paths: list[Path], *contents: bytes) -> list[Block]:
-    from sklearn.datasets import load_svmlight_files
+    with needed("data"):
+        from sklearn.datasets import load_svmlight_files
 
     for path in paths:
         if kind_of(path) != "libsvm":

@@ -1,7 +1,7 @@
-"""Stages of a pipeline: functions from value to value whose results are kept on disk by content.
+"""A cache on disk for the steps of a pipeline: functions from value to value, their results kept by content.
 
-A stage's result is filed under a hash of everything it depends on: the sources of this package, the values
-of its arguments. A pipeline that was killed finds the finished stages and goes on with the next one.
+A result is filed under a hash of everything it depends on: the sources of this package, the values
+of the arguments. A pipeline that was killed finds the finished steps and goes on with the next one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, ParamSpec, TypeVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.files import cache, read_arrays, write_arrays
-from abex.datasets.records import checksum_of
+from abex.datasets.dataset import checksum_of
+from abex.datasets.storage import cache, read_arrays, write_arrays
 from abex.errors import UserError
 from abex.kernels import prune, source_stamp
 
@@ -29,7 +29,7 @@ Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
 
 
-def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+def cached_on_disk(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
     """Keep the results of ``function``: arguments and result are dataclasses of arrays and plain values."""
     signature = inspect.signature(function)
 
@@ -37,7 +37,7 @@ def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        path = stages_folder() / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
+        path = results_folder() / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
         kept = read_arrays(path)
         if kept is not None:
             with suppress(Exception):  # what was damaged is computed again
@@ -52,8 +52,8 @@ def stage(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
     return run
 
 
-def stages_folder() -> Path:
-    """Results of this version's stages; folders of versions that are no longer used are deleted in time."""
+def results_folder() -> Path:
+    """Results of this version's pipelines; folders of versions that are no longer used are deleted in time."""
     return cache() / "stages" / source_stamp()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, shown
+from abex.extras import needed
 from abex.reading import MOST_COLUMNS, check_size, named, read_bytes, reading
 
 Columns = dict[str, NDArray[Any]]
@@ -84,7 +85,8 @@ def words_of(values: NDArray[Any], name: str, path: str | Path) -> NDArray[Any]:
     >>> words_of(np.array([10.0, 12.5]), "size", "shirts.csv").tolist()
     ['10', '12.5']
     """
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     if pd.isna(values).any() or any(value == "" for value in values.tolist()):
         raise UserError(f"{named(path)} has a missing value in column {shown(name)}: fill or drop such rows")
@@ -96,7 +98,8 @@ def words_of(values: NDArray[Any], name: str, path: str | Path) -> NDArray[Any]:
 
 
 def _text(path: Path, header: bool, words: Collection[str]) -> Any:
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     content = content_of(path)
     first = content.lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0]
@@ -124,11 +127,9 @@ def _check_cells(n_rows: int, n_columns: int, path: Path) -> None:
 
 
 def _parquet(path: Path) -> Any:
-    try:
+    with needed():
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError:
-        raise UserError(f"reading {named(path)} needs the package pyarrow: pip install pyarrow") from None
 
     with reading(f"read {named(path)} as Parquet"), parquet.ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
@@ -152,8 +153,9 @@ def _parquet(path: Path) -> Any:
 
 
 def _arff(path: Path) -> Any:
-    import pandas as pd
-    from scipy.io import arff
+    with needed():
+        import pandas as pd
+        from scipy.io import arff
 
     content = content_of(path)
     widths = [

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.catalogue import Contents, Entry, Found, Part
-from abex.datasets.records import checksum_of
+from abex.datasets.catalogue import CatalogueEntry, Contents, FileLocation, SourceFile
+from abex.datasets.dataset import checksum_of
 from abex.datasets.unpack import PACKINGS, is_archive, unpack
 from abex.errors import UserError
 from abex.files import write_atomically
@@ -35,20 +35,20 @@ def roots() -> list[Path]:
     return ([Path(given).expanduser()] if given else []) + [cache()]
 
 
-def find(entry: Entry, part: Part, folders: list[Path] | None = None) -> Found | None:
+def find(entry: CatalogueEntry, part: SourceFile, folders: list[Path] | None = None) -> FileLocation | None:
     """The first copy of ``part`` in the folders: loose, then packed, then inside its archive."""
     for root in roots() if folders is None else folders:
         for folder in (root / entry.folder, root):
             for packing in PACKINGS:
                 if (folder / (part.name + packing)).is_file():
-                    return Found(folder / (part.name + packing))
+                    return FileLocation(folder / (part.name + packing))
             for remote in part.remotes:
                 if is_archive(remote.file) and (folder / remote.file).is_file():
-                    return Found(folder / remote.file, part.name)
+                    return FileLocation(folder / remote.file, part.name)
     return None
 
 
-def read(part: Part, found: Found) -> bytes:
+def read(part: SourceFile, found: FileLocation) -> bytes:
     """The plain bytes of ``part``, checked."""
     content = unpack(found.path, found.member)
     if part.sha256 is not None and hashlib.sha256(content).hexdigest() != part.sha256:
@@ -59,12 +59,12 @@ def read(part: Part, found: Found) -> bytes:
     return content
 
 
-def missing(entry: Entry, folders: list[Path] | None = None) -> list[Part]:
+def missing(entry: CatalogueEntry, folders: list[Path] | None = None) -> list[SourceFile]:
     """The parts that are nowhere in the folders."""
     return [part for part in entry.parts if find(entry, part, folders) is None]
 
 
-def load_arrays(entry: Entry, obtain: Callable[[Entry], None]) -> dict[str, NDArray[Any]]:
+def load_arrays(entry: CatalogueEntry, obtain: Callable[[CatalogueEntry], None]) -> dict[str, NDArray[Any]]:
     """The arrays of ``entry``: from the parsed cache, else parsed now; ``obtain`` fetches what is missing."""
     kept = cache() / "parsed" / f"{entry.name}-{(entry.checksum or 'unchecked')[:16]}-{FORMAT}.npz"
     if entry.checksum is not None:
@@ -80,7 +80,7 @@ def load_arrays(entry: Entry, obtain: Callable[[Entry], None]) -> dict[str, NDAr
     return arrays
 
 
-def parse(entry: Entry, folders: list[Path] | None = None) -> dict[str, NDArray[Any]]:
+def parse(entry: CatalogueEntry, folders: list[Path] | None = None) -> dict[str, NDArray[Any]]:
     """Parse the files of ``entry`` and compare the arrays with its checksum."""
     arrays = entry.read(read_parts(entry, folders))
     if entry.checksum is not None and checksum_of(arrays.values()) != entry.checksum:
@@ -93,7 +93,7 @@ def parse(entry: Entry, folders: list[Path] | None = None) -> dict[str, NDArray[
     return arrays
 
 
-def read_parts(entry: Entry, folders: list[Path] | None = None) -> Contents:
+def read_parts(entry: CatalogueEntry, folders: list[Path] | None = None) -> Contents:
     """The checked bytes of all parts."""
     contents: Contents = {}
     for part in entry.parts:

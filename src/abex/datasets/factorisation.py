@@ -1,6 +1,6 @@
 """The first half of the recommendation pipeline: filter the ratings, fit a factorisation.
 
-Each stage is a function from value to value, kept on disk by content (`stages.stage`).
+Each step is a function from value to value, kept on disk by content (`disk_cache.cached_on_disk`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.records import Ratings
-from abex.datasets.socialmf import Observed, Search, SocialMF, compiled_descent, new_search, weights_of
-from abex.datasets.stages import stage
+from abex.datasets.dataset import Ratings
+from abex.datasets.disk_cache import cached_on_disk
+from abex.datasets.socialmf import (
+    DescentState,
+    Observed,
+    SocialMF,
+    compiled_descent,
+    new_descent,
+    penalties_of,
+)
 from abex.errors import UserError, whole_number
 from abex.progress import Progress
 from abex.randomness import stream
@@ -27,7 +34,7 @@ FIRST_SPREAD = 0.1  # standard deviation of the factors at the start
 # -- filter -------------------------------------------------------------------------------------------------
 
 
-@stage
+@cached_on_disk
 def active(ratings: Ratings, more_than: int = 30) -> Ratings:
     """Users and items with more than ``more_than`` rating rows, users only if somebody trusts them.
 
@@ -132,14 +139,14 @@ def _starts(owners: NDArray[np.int32], n: int) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))]).astype(np.int64)
 
 
-@stage
+@cached_on_disk
 def fit(ratings: Ratings, model: SocialMF, seed: int) -> Factors:
     """Fit on the training fold; stop when the validation error no longer falls, keep the best factors."""
     fold = hold_out(ratings, seed)
     return _descent(ratings, model, seed, fold == TRAIN, fold == VALIDATION, model.most_epochs)
 
 
-@stage
+@cached_on_disk
 def refit(ratings: Ratings, model: SocialMF, seed: int, epochs: int) -> Factors:
     """Fit on all ratings for a number of epochs that `fit` found."""
     everything = np.ones(ratings.ratings.size, dtype=bool)
@@ -155,9 +162,9 @@ def _descent(
     most_epochs: int,
 ) -> Factors:
     observed = observed_from(ratings, train)
-    search = new_search(*first_factors(ratings, model, float(observed.scaled.mean()), seed))
-    descend, weights = compiled_descent(), weights_of(model)
-    best, kept = np.inf, (search.users, search.items, 0)
+    descent = new_descent(*first_factors(ratings, model, float(observed.scaled.mean()), seed))
+    descend, penalties = compiled_descent(), penalties_of(model)
+    best, kept = np.inf, (descent.users, descent.items, 0)
     checked: list[int] = []
     train_errors: list[float] = []
     validation_errors: list[float] = []
@@ -165,12 +172,12 @@ def _descent(
         for epoch in range(EPOCHS_BETWEEN_CHECKS, most_epochs + EPOCHS_BETWEEN_CHECKS, EPOCHS_BETWEEN_CHECKS):
             epoch = min(epoch, most_epochs)
             first = checked[-1] + 1 if checked else 1
-            descend(observed, weights, search, first, epoch, model.learning_rate)
+            descend(observed, penalties, descent, first, epoch, model.learning_rate)
             checked.append(epoch)
-            train_errors.append(_error(search, ratings, train))
-            validation_errors.append(_error(search, ratings, validation))
+            train_errors.append(_error(descent, ratings, train))
+            validation_errors.append(_error(descent, ratings, validation))
             if validation_errors[-1] < best or not validation.any():
-                best, kept = validation_errors[-1], (search.users.copy(), search.items.copy(), epoch)
+                best, kept = validation_errors[-1], (descent.users.copy(), descent.items.copy(), epoch)
             elif epoch - kept[2] >= model.patience:
                 break
             bar.advance(epoch + 1 - first)
@@ -193,8 +200,8 @@ def predicted(
     return lowest + (highest - lowest) * _logistic(product)
 
 
-def _error(search: Search, ratings: Ratings, rows: NDArray[np.bool_]) -> float:
-    users, items = search.users[ratings.users[rows]], search.items[ratings.items[rows]]
+def _error(descent: DescentState, ratings: Ratings, rows: NDArray[np.bool_]) -> float:
+    users, items = descent.users[ratings.users[rows]], descent.items[ratings.items[rows]]
     return rmse(predicted(users, items, ratings.lowest, ratings.highest), ratings.ratings[rows])
 
 
