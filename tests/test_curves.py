@@ -51,7 +51,9 @@ def test_policies_are_found_by_full_name_or_by_a_unique_one():
     assert curves.index("A") == curves.index("A(x=1)") == 0
     with pytest.raises(UserError, match="is not here"):
         curves.index("C")
-    double = Curves(("A(x=1)", "A(x=2)"), curves.checkpoints, curves.regret, curves.hits, curves.nanoseconds)
+    double = Curves(
+        ("A(x=1)", "A(x=2)"), curves.checkpoints, curves.regret, curves.optimal_pulls, curves.nanoseconds
+    )
     with pytest.raises(UserError, match="fits several"):
         double.index("A")
 
@@ -59,7 +61,7 @@ def test_policies_are_found_by_full_name_or_by_a_unique_one():
 def test_the_frame_has_a_row_for_every_number():
     curves = some_curves(4)
     frame = curves.to_frame()
-    assert list(frame.columns) == ["policy", "replication", "step", "regret", "hits"]
+    assert list(frame.columns) == ["policy", "replication", "step", "regret", "optimal_pulls", "hits"]
     picked = frame[(frame.policy == "B") & (frame.replication == 2) & (frame.step == 10)]
     assert picked.regret.item() == curves.regret[1, 2, 1]
 
@@ -118,3 +120,12 @@ def test_errors_against_time_show_every_contestant_and_where_ours_would_be_beate
     assert colours[2] == "#777777"
     assert len(set(colours)) == 3
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
+
+
+def test_former_names_work_and_warn():
+    curves = some_curves()
+    with pytest.warns(DeprecationWarning, match=r"Curves\.hits is now Curves\.optimal_pulls"):
+        assert curves.hits is curves.optimal_pulls
+    name = curves.policies[0]
+    with pytest.warns(DeprecationWarning, match=r"best_share is now Curves\.optimal_pull_rate"):
+        assert np.array_equal(curves.best_share(name), curves.optimal_pull_rate(name))

@@ -84,8 +84,8 @@ def test_the_simulator_refuses_such_an_environment_in_every_thread():
 @pytest.mark.parametrize("environment", [Odd(0.0), Odd(1.0), Odd(1.0, loss=-0.5), Coin()])
 def test_every_reward_from_0_to_1_is_a_reward(environment, interpreted):
     result = played(environment, interpreted=interpreted)
-    assert result.state.pulls.sum() == 60
-    assert result.regret[-1] == environment.loss * (60 - result.hits[-1])
+    assert result.state.observations.sum() == 60
+    assert result.regret[-1] == environment.loss * (60 - result.optimal_pulls[-1])
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
@@ -119,14 +119,14 @@ def test_a_kernel_that_divides_by_zero_is_named():
 def test_nanoseconds_leave_out_compiling_and_the_start_of_a_call(monkeypatch):
     clock = {"now": 0, "compiled": False}
 
-    def play(state, world, feedback, first, last, checkpoints, regret, *rest):
+    def play(state, world, feedback, mail, memory, first, last, checkpoints, regret, *rest):
         clock["now"] += 1_000 + 50 * (last - first + 1)
         if not clock["compiled"]:
             clock["now"] += 10**9
             clock["compiled"] = True
 
-    monkeypatch.setattr("abex.simulation.compiled_loop", lambda *kernels: play)
-    monkeypatch.setattr("abex.simulation.time.thread_time_ns", lambda: clock["now"])
+    monkeypatch.setattr("abex.simulation.replication.compiled_loop", lambda *kernels: play)
+    monkeypatch.setattr("abex.simulation.replication.time.thread_time_ns", lambda: clock["now"])
     for horizon in (1, 10, 3_000_000):
         clock["compiled"] = False
         result = play_replication(Uniform(), Bernoulli([0.5, 0.6]), None, as_checkpoints(1, horizon), 1, 0)

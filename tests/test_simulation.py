@@ -44,7 +44,7 @@ def test_all_policies_face_the_same_rewards():
             gained = sum(np.array([ARMS.draw(world, t, arm) for arm in range(3)]) for t in range(1, 51))
         for policy in (UCB1(), EpsilonGreedy(), Thompson()):
             state = play_replication(policy, ARMS, complete(3), as_checkpoints(1, 50), 1, replication).state
-            sums = state.successes - 1.0 if isinstance(policy, Thompson) else state.means * state.pulls
+            sums = state.successes - 1.0 if isinstance(policy, Thompson) else state.means * state.observations
             assert sums == pytest.approx(gained), policy
 
 
@@ -56,7 +56,7 @@ def test_adding_a_policy_or_a_replication_changes_no_other_number():
 
 def test_workers_and_pieces_change_nothing(monkeypatch):
     reference = simulate([UCB1(), Thompson()], ARMS, workers=1, **QUICK)
-    monkeypatch.setattr("abex.simulation.FIRST_CHUNK", 21)
+    monkeypatch.setattr("abex.simulation.replication.FIRST_CHUNK", 21)
     for workers in (1, 2, 8):
         assert np.array_equal(
             simulate([UCB1(), Thompson()], ARMS, workers=workers, **QUICK).regret, reference.regret
@@ -74,7 +74,7 @@ def test_checkpoints_do_not_change_the_play():
 def test_pseudo_regret_counts_pulls_never_observations():
     curves = simulate(Uniform(), Bernoulli([0.0, 1.0]), graph=complete(2), **QUICK)
     assert np.array_equal(
-        curves.regret + curves.hits, np.broadcast_to(curves.checkpoints, curves.regret.shape)
+        curves.regret + curves.optimal_pulls, np.broadcast_to(curves.checkpoints, curves.regret.shape)
     )
 
 
@@ -170,6 +170,7 @@ def test_ctrl_c_stops_promptly_and_cleanly():
 
 def test_progress_appears_only_when_it_takes_long(capsys, monkeypatch):
     monkeypatch.setattr("abex.progress.PATIENCE", 1e9)
+    simulate(UCB1(), ARMS, **QUICK | {"progress": False})  # what must be compiled would be said
     simulate(UCB1(), ARMS, **QUICK | {"progress": True})
     assert capsys.readouterr().err == ""
 
@@ -193,7 +194,7 @@ def test_ten_million_steps_leave_every_number_finite():
         ABE(eta=2.0, c=1.0), Bernoulli([0.9, 0.8]), None, as_checkpoints(5, 10_000_000), 1, 0
     )
     assert np.isfinite(result.state.means).all()
-    assert result.state.pulls.sum() == 10_000_000
+    assert result.state.observations.sum() == 10_000_000
     assert abs(result.state.means - [0.9, 0.8]).max() < 0.05
 
 
@@ -204,5 +205,5 @@ def test_curves_come_back_from_a_file(tmp_path):
     assert again.policies == curves.policies
     assert again.about == curves.about
     assert again.reports == curves.reports
-    for name in ("checkpoints", "regret", "hits", "nanoseconds"):
+    for name in ("checkpoints", "regret", "optimal_pulls", "nanoseconds"):
         assert np.array_equal(getattr(again, name), getattr(curves, name))

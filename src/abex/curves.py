@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, nearest, one_of, real_number
+from abex.deprecation import warn_of
+from abex.errors import UserError, nearest, one_of, real_number, shown
+from abex.extras import installed, needed
 from abex.files import write_atomically
 from abex.intervals import mean_of
 from abex.randomness import stream
 from abex.reading import arrays_of
+from abex.tables import html_table
 
 FORMAT = "abex-curves"
 RESAMPLES = 1_000
+HEADINGS = ("policy", "regret", "95 % interval", "optimal pulls")
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Curves:
     """Regret of several policies at several steps in several replications.
 
@@ -33,8 +37,8 @@ class Curves:
         Their names with the parameters that differ from the default.
     checkpoints : int array (C,)
         The recorded steps; the last is the horizon.
-    regret, hits : float array (policies, replications, C)
-        Cumulative regret, and cumulative pulls of a best arm. Replication r of every policy faced the same rewards.
+    regret, optimal_pulls : float array (policies, replications, C)
+        Cumulative regret, and cumulative pulls of an optimal arm. Replication r of every policy faced the same rewards.
     nanoseconds : float array (policies, replications)
         CPU time per step.
     reports : tuple of dict
@@ -46,7 +50,7 @@ class Curves:
     policies: tuple[str, ...]
     checkpoints: NDArray[np.int64]
     regret: Floats
-    hits: Floats
+    optimal_pulls: Floats
     nanoseconds: Floats
     reports: tuple[dict[str, list[float]], ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
@@ -79,44 +83,102 @@ class Curves:
         """Confidence band of the mean over replications: Student's, or by the percentile bootstrap."""
         return interval_of_mean(self.regret[self.index(policy)], level, method)
 
-    def difference(
-        self, first: Any, second: Any, level: float = 0.95, method: str = "student"
-    ) -> tuple[Floats, Floats, Floats]:
+    def difference(self, first: Any, second: Any, level: float = 0.95, method: str = "student") -> Difference:
         """Mean of (regret of first - regret of second) over paired replications, and its interval.
 
         Both faced the same rewards, so the interval is that of the paired differences. Below 0: first is better.
+
+        Returns
+        -------
+        Difference
+            ``mean, low, high`` at each checkpoint; it prints as a sentence about the last one.
         """
-        paired = self.regret[self.index(first)] - self.regret[self.index(second)]
-        return np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level, method)
+        one, two = self.index(first), self.index(second)
+        paired = self.regret[one] - self.regret[two]
+        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level, method)
+        names = (self.policies[one], self.policies[two])
+        return Difference(values, names, int(self.checkpoints[-1]), len(paired), level)
+
+    def optimal_pull_rate(self, policy: Any) -> Floats:
+        """Share of the steps so far at which an optimal arm was pulled."""
+        return np.asarray(self.optimal_pulls[self.index(policy)].mean(axis=0) / self.checkpoints)
+
+    @property
+    def hits(self) -> Floats:
+        """The former name of ``optimal_pulls``."""
+        warn_of("Curves.hits", "Curves.optimal_pulls")
+        return self.optimal_pulls
 
     def best_share(self, policy: Any) -> Floats:
-        """Share of the steps so far at which a best arm was pulled."""
-        return np.asarray(self.hits[self.index(policy)].mean(axis=0) / self.checkpoints)
+        """The former name of `optimal_pull_rate`."""
+        warn_of("Curves.best_share", "Curves.optimal_pull_rate")
+        return self.optimal_pull_rate(policy)
 
     def report(self, policy: Any) -> dict[str, float]:
         """Mean of what the policy reports about itself."""
         return {key: float(np.mean(values)) for key, values in self.reports[self.index(policy)].items()}
 
     def to_frame(self) -> Any:
-        """All numbers as a pandas data frame: policy, replication, step, regret, hits."""
-        import pandas
+        """All numbers as a pandas data frame: policy, replication, step, regret, optimal_pulls; ``hits``, as before, to 0.3."""
+        with needed():
+            import pandas
 
         policies, replications, points = self.regret.shape
         index = pandas.MultiIndex.from_product(
             [self.policies, range(replications), self.checkpoints.tolist()],
             names=["policy", "replication", "step"],
         )
-        frame = pandas.DataFrame({"regret": self.regret.ravel(), "hits": self.hits.ravel()}, index=index)
+        pulls = self.optimal_pulls.ravel()
+        columns = {"regret": self.regret.ravel(), "optimal_pulls": pulls, "hits": pulls}
+        frame = pandas.DataFrame(columns, index=index)
         assert len(frame) == policies * replications * points
         return frame.reset_index()
 
-    def plot(self, path: str | Path | None = None, *, level: float = 0.95, log: bool = True) -> Any:
-        """Draw mean regret with confidence bands; returns the matplotlib figure, saves it where ``path`` is given."""
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+        title: str = "Cumulative regret",
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        level: float = 0.95,
+        log: bool = True,
+    ) -> Any:
+        """Draw mean regret with confidence bands.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save the figure; the ending says how (.png, .svg, .pdf).
+        ax : matplotlib axes, optional
+            Where to draw; a figure of our own unless given.
+        figsize : (float, float), optional
+            Width and height of that figure in inches.
+        title : str
+            What stands above.
+        labels : dict or list of str, optional
+            Names of the lines: by policy, or one for each in the order of ``policies``.
+        level : float
+            Confidence of the bands.
+        log : bool
+            A logarithmic axis of steps.
+
+        Returns
+        -------
+        matplotlib figure
+            Which a notebook shows; or ``ax`` where that is given.
+        """
         from abex.figures import regret_curves
 
+        called = self._labels(labels)
         lines = [
-            (name, self.mean(name), *(self.band(name, level) if self.regret.shape[1] > 1 else (None, None)))
-            for name in self.policies
+            (
+                label,
+                self.mean(name),
+                *(self.band(name, level) if self.regret.shape[1] > 1 else (None, None)),
+            )
+            for name, label in zip(self.policies, called, strict=True)
         ]
         where = " on a graph" if self.about.get("graph") else ""
         kind = (
@@ -125,7 +187,59 @@ class Curves:
             else ""
         )
         subtitle = f"{kind}mean of {self.regret.shape[1]} replications, {level:.0%} confidence band"
-        return regret_curves(self.checkpoints, lines, subtitle=subtitle, log=log, path=path)
+        return regret_curves(
+            self.checkpoints,
+            lines,
+            title=title,
+            subtitle=subtitle,
+            log=log,
+            axes=ax,
+            figsize=figsize,
+            path=path,
+        )
+
+    def _labels(self, labels: Mapping[str, str] | Sequence[str] | None) -> list[str]:
+        """A name for each line."""
+        if isinstance(labels, Mapping):
+            given = {self.index(policy): str(label) for policy, label in labels.items()}
+            return [given.get(place, name) for place, name in enumerate(self.policies)]
+        called = list(self.policies if labels is None else labels)
+        if isinstance(labels, str) or len(called) != len(self.policies):
+            raise UserError(
+                f"labels must name each of the {len(self.policies)} policies, got {shown(labels)}"
+            )
+        return [str(label) for label in called]
+
+    def table(self, level: float = 0.95) -> list[tuple[str, ...]]:
+        """The end of the run, a row for each policy, least regret first; in words, as `HEADINGS` names them."""
+        rows: list[tuple[str, ...]] = []
+        for name in sorted(self.policies, key=lambda name: float(self.mean(name)[-1])):
+            low, high = (float(side[-1]) for side in self.band(name, level))
+            interval = f"{low:.1f} to {high:.1f}" if low == low else "-"
+            rate = float(self.optimal_pull_rate(name)[-1])
+            rows.append((name, f"{float(self.mean(name)[-1]):.1f}", interval, f"{rate:.1%}"))
+        return rows
+
+    def _about(self) -> str:
+        """What was played, in a line."""
+        policies, replications, _ = self.regret.shape
+        where = str(self.about.get("environment", "")).split("(")[0]
+        where = f" in {where} with {self.about['arms']} arms" if where else ""
+        where += " on a graph" if self.about.get("graph") else ""
+        many = "1 policy" if policies == 1 else f"{policies} policies"
+        return f"{many}{where}, {int(self.checkpoints[-1]):,} steps, {replications:,} replications"
+
+    def __repr__(self) -> str:
+        return f"<Curves: {self._about()}>"
+
+    def _repr_html_(self) -> str:
+        """Figure and final table, for notebooks; without matplotlib the table alone."""
+        table = html_table(HEADINGS, self.table(), self._about())
+        if not installed("matplotlib"):
+            return table
+        from abex.figures import image_tag
+
+        return f"{image_tag(self.plot(), f'Regret of {self._about()}')}{table}"
 
     def save(self, path: str | Path) -> None:
         """Write a ``.npz`` file of plain arrays and a JSON header; atomic."""
@@ -142,7 +256,7 @@ class Curves:
             header=np.frombuffer(json.dumps(header).encode(), np.uint8),
             checkpoints=self.checkpoints,
             regret=self.regret,
-            hits=self.hits,
+            hits=self.optimal_pulls,  # what the file has called them from the first version on
             nanoseconds=self.nanoseconds,
         )
         write_atomically(path, buffer.getvalue())
@@ -162,10 +276,11 @@ class Curves:
                 policies=tuple(header["policies"]),
                 reports=tuple(header["reports"]),
                 about=dict(header["about"]),
+                optimal_pulls=arrays.pop("hits"),
                 **arrays,
             )
             shape = (len(curves.policies), arrays["nanoseconds"].shape[1], arrays["checkpoints"].size)
-            if arrays["regret"].shape != shape or arrays["hits"].shape != shape:
+            if arrays["regret"].shape != shape or curves.optimal_pulls.shape != shape:
                 raise ValueError("arrays of different sizes")
         except FileNotFoundError as error:
             raise UserError(f"cannot read curves from {str(path)!r}: there is no such file") from error
@@ -174,6 +289,63 @@ class Curves:
                 f"cannot read curves from {str(path)!r}: the file is damaged or not ours"
             ) from error
         return curves
+
+
+class Difference(tuple[Floats, Floats, Floats]):
+    """``mean, low, high`` of paired differences of regret at each checkpoint; it prints as a sentence about the last one."""
+
+    first: str
+    second: str
+    step: int
+    replications: int
+    level: float
+
+    def __new__(
+        cls,
+        values: tuple[Floats, Floats, Floats],
+        names: tuple[str, str],
+        step: int,
+        replications: int,
+        level: float,
+    ) -> Difference:
+        """Values and what they are about."""
+        self = super().__new__(cls, values)
+        self.first, self.second = names
+        self.step, self.replications, self.level = step, replications, level
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), (self.first, self.second), self.step, self.replications, self.level
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of the differences, regret of the first - regret of the second."""
+        return self[0]
+
+    @property
+    def low(self) -> Floats:
+        """Lower end of the interval."""
+        return self[1]
+
+    @property
+    def high(self) -> Floats:
+        """Upper end of the interval."""
+        return self[2]
+
+    def __repr__(self) -> str:
+        mean, low, high = (float(values[-1]) for values in self)
+        after = f"After {self.step:,} steps"
+        if not mean:
+            return f"{after} {self.first} and {self.second} have the same regret."
+        less = "less" if mean < 0.0 else "more"
+        words = f"{after} {self.first} has {abs(mean):.4g} {less} regret than {self.second}"
+        if low != low:
+            return f"{words} in one replication, which says nothing about chance."
+        interval = f"{self.level:.0%} interval of the difference {low:.4g} to {high:.4g}"
+        interval += f", {self.replications:,} paired replications"
+        verdict = {True: f"{self.first} is better", False: f"{self.second} is better"}
+        told = verdict[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
+        return f"{words} ({interval}): {told}."
 
 
 def interval_of_mean(values: Floats, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
@@ -195,4 +367,4 @@ def interval_of_mean(values: Floats, level: float = 0.95, method: str = "student
     return low.reshape(mean.shape), high.reshape(mean.shape)
 
 
-__all__: Sequence[str] = ["Curves", "interval_of_mean"]
+__all__: Sequence[str] = ["Curves", "Difference", "interval_of_mean"]

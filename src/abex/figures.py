@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from abex.errors import UserError
+from abex.extras import needed
 from abex.files import write_atomically
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in print, and dash patterns beyond them.
@@ -34,20 +38,33 @@ STYLE = {
 
 def canvas(**options: Any) -> tuple[Any, Any]:
     """A figure and its axes in the house style, without a window."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needed():
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(layout="constrained", **options)
+        figure = _shown_figure()(layout="constrained", **options)
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
     return figure, axes
 
 
+@cache
+def _shown_figure() -> Any:
+    """A class of figures that a notebook shows, without pyplot and whatever backend is chosen."""
+    import matplotlib.figure
+
+    class Figure(matplotlib.figure.Figure):
+        def _repr_png_(self) -> bytes:
+            return drawn(self, "png")
+
+    return Figure
+
+
 def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[Any]]:
     """A figure and its axes, row by row, in the house style."""
-    import matplotlib
+    with needed():
+        import matplotlib
 
     figure, axes = canvas(**options)
     axes.remove()
@@ -58,18 +75,33 @@ def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[
 
 def plain_log_ticks(axis: Any) -> None:
     """Plain numbers on a log axis that spans a decade or two, and no more of them than fit."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    with needed():
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    class FewTicks(LogLocator):
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            decades = float(np.log10(vmax / vmin)) if vmin > 0.0 else np.inf
+            if decades < 0.5:
+                return MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(vmin, vmax)
+            self.set_params(
+                subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < 2.6 else (1.0,)
+            )
+            return super().tick_values(vmin, vmax)
+
+    axis.set_major_locator(FewTicks())
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def style_of(position: int) -> dict[str, Any]:
-    """Colour and dashes of the line at ``position``."""
+    """Colour and dashes of the line at ``position``; neighbours differ in both, and forty lines in one of them.
+
+    >>> len({str(style_of(position)) for position in range(40)})
+    40
+    """
     return {
         "color": COLOURS[position % len(COLOURS)],
-        "linestyle": DASHES[(position // len(COLOURS)) % len(DASHES)],
+        "linestyle": DASHES[position % len(DASHES)],
     }
 
 
@@ -80,10 +112,18 @@ def regret_curves(
     title: str = "Cumulative regret",
     subtitle: str = "",
     log: bool = True,
+    axes: Any = None,
+    figsize: tuple[float, float] | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Lines ``(label, mean, low, high)`` over steps, bands where low and high are given, labels at the line's end."""
-    figure, axes = canvas()
+    """Lines ``(label, mean, low, high)`` over steps, bands where low and high are given, labels at the line's end.
+
+    Into the ``axes`` given, which are returned, or into a new figure, which is.
+    """
+    given = axes
+    if given is None:
+        tall = max(4.2, 0.24 * len(lines) + 1.2)  # room for the labels
+        figure, axes = canvas(figsize=figsize or (6.4, tall))
     for position, (label, mean, low, high) in enumerate(lines):
         style = style_of(position)
         axes.plot(steps, mean, label=label, linewidth=1.6, **style)
@@ -96,6 +136,9 @@ def regret_curves(
     axes.set_ylabel("regret (sum of lost mean rewards)")
     entitle(axes, title, subtitle)
     label_ends(axes, steps, [(label, mean) for label, mean, _, _ in lines])
+    if given is not None:
+        save(given.figure, path)
+        return given
     return save(figure, path)
 
 
@@ -139,7 +182,7 @@ def step_costs(lines: dict[str, list[tuple[int, float, float]]], *, path: str | 
     for position, (label, rows) in enumerate(lines.items()):
         colour = style_of(position)["color"]
         arms = [row[0] for row in rows]
-        axes.plot(arms, [row[1] for row in rows], label=label, **style_of(position), marker="o", markersize=3)
+        axes.plot(arms, [row[1] for row in rows], label=label, color=colour, marker="o", markersize=3)
         axes.plot(arms, [row[2] for row in rows], color=colour, linestyle=":", linewidth=1.0, alpha=0.7)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -153,18 +196,26 @@ def step_costs(lines: dict[str, list[tuple[int, float, float]]], *, path: str | 
 
 
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
-    """Name each line at its right end, moved apart where they would overlap."""
+    """Name each line at its right end, with a piece of the line, moved apart where they would overlap."""
     end = float(steps[-1])
     ends = sorted(
         (_height(axes, end, float(v[-1])), position, label) for position, (label, v) in enumerate(lines)
     )
     heights = np.array([height for height, _, _ in ends])
-    heights = spread(heights, 0.055)
+    heights = spread(heights, 0.055 * 4.2 / float(axes.figure.get_figheight()))
     for (_, position, label), height in zip(ends, heights, strict=True):
+        axes.plot(
+            [1.015, 1.09],
+            [height, height],
+            transform=axes.transAxes,
+            clip_on=False,
+            linewidth=1.6,
+            **style_of(position),
+        )
         axes.annotate(
             label,
             xy=(1.0, height),
-            xytext=(1.02, float(height)),
+            xytext=(1.1, float(height)),
             xycoords="axes fraction",
             textcoords="axes fraction",
             color=COLOURS[position % len(COLOURS)],
@@ -215,18 +266,28 @@ def kind_of(path: str | Path) -> str:
 
 def save(figure: Any, path: str | Path | None) -> Any:
     """Write the figure in the format of the path's ending (png, svg, pdf), without dates; return it."""
-    if path is None:
-        return figure
-    import matplotlib
+    if path is not None:
+        write_atomically(path, drawn(figure, kind_of(path)))
+    return figure
 
-    kind = kind_of(path)
+
+def drawn(figure: Any, kind: str = "png") -> bytes:
+    """The figure as a file of this format, without dates."""
+    with needed():
+        import matplotlib
 
     buffer = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     with matplotlib.rc_context(STYLE):
         figure.savefig(buffer, format=kind, metadata=metadata)
-    write_atomically(path, buffer.getvalue())
-    return figure
+    return buffer.getvalue()
+
+
+def image_tag(figure: Any, about: str) -> str:
+    """The figure within a page."""
+    content = base64.b64encode(drawn(figure)).decode()
+    width = round(96 * float(figure.get_figwidth()))
+    return f'<img alt="{html.escape(about)}" width="{width}" src="data:image/png;base64,{content}">'
 
 
 def error_curves(
@@ -330,5 +391,43 @@ def error_against_time(
         axes.axis("off")
     several[len(panels)].legend(
         *several[0].get_legend_handles_labels(), fontsize=9, loc="center left", frameon=False
+    )
+    return save(figure, path)
+
+
+def policy_values(
+    rows: Sequence[tuple[str, str, float, float, float]],
+    logged: float,
+    *,
+    level: float = 0.95,
+    path: str | Path | None = None,
+) -> Any:
+    """Values of policies from a log, a line each: policy, estimator, value and the ends of its interval (NaN: no answer).
+
+    ``logged`` is the mean reward of the log itself.
+    """
+    figure, axes = canvas(figsize=(7.2, 1.4 + 0.32 * len(rows)))
+    policies = list(dict.fromkeys(row[0] for row in rows))
+    for place, (policy, _, value, low, high) in enumerate(rows):
+        y, look = len(rows) - 1 - place, style_of(policies.index(policy))
+        if value == value:
+            axes.plot([low, high], [y, y], color=look["color"], linewidth=1.6)
+            axes.plot([value], [y], marker="o", markersize=5, color=look["color"])
+        else:
+            axes.text(
+                logged, y, "  the log cannot tell", va="center", fontsize=8.5, color="#555555", style="italic"
+            )
+    axes.axvline(logged, color="#555555", linewidth=0.9, linestyle=":")
+    axes.set_yticks(
+        range(len(rows)),
+        [f"{policy[:36]}, {estimator}" for policy, estimator, *_ in reversed(rows)],
+        fontsize=8.5,
+    )
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlabel("mean reward per decision")
+    entitle(
+        axes,
+        "Value of policies from the log",
+        f"{level:.0%} BCa intervals; dotted: mean reward of the log itself",
     )
     return save(figure, path)

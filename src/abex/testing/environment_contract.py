@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.environments.base import Environment
+from abex.environments.environment import Environment
 from abex.policies import Uniform
 from abex.randomness import counter_key
 from abex.simulation import as_checkpoints, play_replication
@@ -83,7 +83,7 @@ def check_is_one_implementation(environment: Environment) -> None:
     fast = play_replication(Uniform(), environment, None, steps, 1, 0)
     slow = play_replication(Uniform(), environment, None, steps, 1, 0, interpreted=True)
     assert np.array_equal(fast.regret, slow.regret)
-    assert np.array_equal(fast.hits, slow.hits)
+    assert np.array_equal(fast.optimal_pulls, slow.optimal_pulls)
 
 
 def check_replications_differ(environment: Environment) -> None:
