@@ -1,8 +1,14 @@
 """The command line: tables, files, help with examples, one sentence and exit code 2 for a mistake."""
 
+import re
+import shlex
+
+import click
 import pytest
 
-from abex.cli import COMMANDS, main
+from abex.cli import COMMANDS, group, main
+from abex.policies import known_policies
+from abex.sweeps.problems import MissingData
 
 SMALL = ["--arms", "0.75,0.5x2", "--horizon", "500", "--replications", "5", "--quiet"]
 
@@ -26,7 +32,7 @@ def test_simulate_prints_a_table_and_writes_figure_and_numbers(tmp_path, capsys,
         f"abex-simulate.{end}" for end in ("csv", "npz", "png")
     ]
     lines = (tmp_path / "abex-simulate.csv").read_text().splitlines()
-    assert lines[0] == "policy,step,regret,low,high,best_share"
+    assert lines[0] == "policy,step,regret,low,high,best_share,optimal_pull_rate"
     assert lines[-1].startswith('"Thompson",500,')
 
 
@@ -117,3 +123,80 @@ def test_simulate_plays_on_a_graph_from_a_file(tmp_path, capsys):
     )
     assert code == 0, err
     assert "3 bernoulli arms, 2 edges" in out
+
+
+def commands(command, path=()):
+    """Every command and subcommand, with the words that lead to it."""
+    yield path, command
+    for name in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
+        yield from commands(command.get_command(click.Context(command), name), (*path, name))
+
+
+ALL = dict(commands(group))
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_help_text_reads_well(path, capsys):
+    code, out, _ = run([*path, "--help"], capsys)
+    assert code == 0
+    assert "\\b" not in out
+    assert "\b" not in out  # click's mark for lines that stay as they are
+    assert not re.search(r":[a-z]+:`", out)
+    listed = out.partition("Commands:")[2]
+    assert "..." not in listed.partition("Example")[0], "a line of the list of commands is cut"
+    shown = re.findall(r"^    abex .*$", out, re.MULTILINE)
+    for line in shown:  # examples are commands that exist, with options that exist
+        words = shlex.split(line)[1:]
+        command, at = ALL[()], 0
+        while (
+            isinstance(command, click.Group) and at < len(words) and words[at] in command.list_commands(None)
+        ):
+            command, at = command.get_command(None, words[at]), at + 1
+        options = {option for one in command.params for option in one.opts}
+        assert {word for word in words[at:] if word.startswith("--")} <= options, line
+    if not isinstance(ALL[path], click.Group) and path[-1] not in ("list", "salvage"):
+        assert shown, "no example"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "--rewards", "foo"], "'foo' is not one of 'bernoulli', 'beta', 'gaussian'"),
+        (["simulate", "--nonsense"], "--nonsense"),
+        (["simulate", "extra"], "unexpected extra argument"),
+        (["theory", "recommend"], "missing option '--arms'"),
+        (["run"], "missing argument"),
+        (["run", "x", "--workers", "0"], "--workers must be a whole number >= 1, got 0"),
+        (["theory", "--arms", "two"], "--arms must be a whole number, got 'two'"),
+        (["theory", "--plot", "x.txt"], "a figure's name ends in"),
+        (["simulate", "--policy", "ELP"], "pass --graph FILE"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(arguments, message, capsys):
+    code, out, err = run(arguments, capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("abex: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_reproduce_without_any_data_fails(tmp_path, capsys, monkeypatch):
+    def missing():
+        raise MissingData("facebook-0 is not here")
+
+    monkeypatch.setattr(
+        "abex.experiments.known_experiments", lambda: {"facebook-a": missing, "facebook-b": missing}
+    )
+    code, _, err = run(["reproduce", "--only", "facebook", "--results", str(tmp_path / "r")], capsys)
+    assert code == 2
+    assert err.splitlines()[0] == "abex: facebook-a is left out: facebook-0 is not here"
+    assert "nothing was run: the data of all 2 experiments are missing" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", [*known_policies(), "Bernoulli", "SpecialArm", "TS-N"])
+def test_list_explains_without_markup(name, capsys):
+    code, out, _ = run(["list", name], capsys)
+    assert code == 0
+    prose = out.partition("Examples\n--------")[0]
+    assert not re.search(r":[a-z]+:`|``|\\\\[a-z]|\*\*[a-z]", prose)
+    assert "'float'" not in out  # types are no defaults

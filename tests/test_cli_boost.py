@@ -355,7 +355,7 @@ def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path, capsys):
         ("--iterations", 0),
         ("--iterations", 99999999999),
         ("--iterations", 10**30),
-        ("--arms-per-round", 99999999999),
+        ("--arms-per-search", 99999999999),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "compare"])
@@ -375,7 +375,7 @@ def test_more_classifiers_than_fit_into_memory_are_told(tmp_path, capsys, monkey
 def test_full_search_is_not_told_as_a_choice(fruit, tmp_path, capsys):
     trained(tmp_path, fruit, "--policy", "none")
     said = capsys.readouterr().out
-    assert "coin" not in said
+    assert "uniform choice" not in said
     assert "every feature was tried" in said
 
 

@@ -11,42 +11,45 @@ import numpy as np
 
 from abex import figures
 from abex.cli.boost_table import as_frame, labels_of, places_of, read_data, read_rows, rows_to_evaluate
+from abex.cli.help import examples
 from abex.cli.output import can_be_written, console, table
 from abex.errors import UserError, whole_number
+from abex.extras import needed
 
-HELP = {"help_option_names": ["-h", "--help"]}
 BASES = ("tree", "product", "stump")
 WARM = 2  # classifiers of a fit before the clock
 POINTS = 100  # of a learning curve
-MOST_ARMS = 10**6  # in one search
+MOST_ARMS_PER_SEARCH = 10**6  # in one search
 MOST_SEED = 4 * 10**9  # below the 2**32 of NumPy's older generator, with room for further seeds
+ENDINGS = {"onnx": ".onnx", "treelite": ".treelite", "c": ".c"}
 COMPARED = ("ABE", "ABE(eta=0.1)", "Thompson", "UCB1", "Uniform")
 
 
 def shared(command: Any) -> Any:
     """Options of everything that trains."""
-    for option in (
+    for option in reversed((
         click.option("--target", default=None, help="Column with the classes in your own file; default the last."),
         click.option("--test", default=None, help="Second file, with test rows; default a quarter of your own file."),
         click.option("--base", type=click.Choice(BASES), default="tree", show_default=True, help="Base learner."),
         click.option("--iterations", default=1000, show_default=True, help="Number of base classifiers."),
         click.option("--leaves", default=None, type=int, help="Leaves of a tree."),
         click.option("--terms", default=None, type=int, help="Terms of a product."),
-        click.option("--arms-per-round", default=None, type=int, help="Features tried for each inner stump."),
+        click.option("--arms-per-search", "--arms-per-round", "arms_per_search", default=None, type=int,
+                     help="Features tried for each inner stump (the second name goes with 0.3)."),
         click.option("--seed", default=0, show_default=True, help="Names all random numbers."),
-    ):  # fmt: skip
+    )):  # fmt: skip
         command = option(command)
     return command
 
 
-@click.group(context_settings=HELP, epilog="Example:  abex boost train letter --out letter")
+@click.group(epilog=examples("abex boost train letter --out letter"))
 def command() -> None:
     """AdaBoost.MH whose features are chosen by a policy, on a data set (`abex data`) or a file of your own."""
 
 
 @command.command(
-    context_settings=HELP,
-    epilog='Example:  abex boost train letter --policy "ABE(eta=0.1)" --iterations 500 --out letter',
+    short_help="Train; writes the model and its learning curve.",
+    epilog=examples('abex boost train letter --policy "ABE(eta=0.1)" --iterations 500 --out letter'),
 )
 @click.argument("data")
 @click.option(
@@ -80,11 +83,14 @@ def train(
     click.echo(f"wrote {out}.abex and {out}.png")
 
 
-@command.command(context_settings=HELP, epilog="Example:  abex boost evaluate letter.abex letter")
+@command.command(
+    short_help="Error, logarithmic loss and confusion of a model.",
+    epilog=examples("abex boost evaluate letter.abex letter"),
+)
 @click.argument("model")
 @click.argument("data")
-@click.option("--target", default=None, help="Column with the classes in a file of your own.")
 @click.option("--out", default=None, help="Name of the figure of the confusion matrix, such as letter.png.")
+@click.option("--target", default=None, help="Column with the classes in a file of your own.")
 def evaluate(model: str, data: str, target: str | None, out: str | None) -> None:
     """Error, logarithmic loss and confusion of MODEL on the test rows of DATA, or on all rows of a file of yours."""
     from abex.boosting import load
@@ -97,11 +103,11 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
         raise UserError(f"{model} has many labels for a row: evaluate it from Python")
     title, (X, labels) = rows_to_evaluate(classifier, model, data, target)
     truth = places_of(classifier.classes_, labels, model, data)
-    chances = classifier.predict_proba(X)
+    probabilities = classifier.predict_proba(X)
     predicted = np.searchsorted(classifier.classes_, classifier.predict(X))
     counts = np.zeros((classifier.n_classes_,) * 2, dtype=int)
     np.add.at(counts, (truth, predicted), 1)
-    loss = np.log(1 / np.maximum(chances[np.arange(truth.size), truth], 1e-15)).mean()
+    loss = np.log(1 / np.maximum(probabilities[np.arange(truth.size), truth], 1e-15)).mean()
     click.echo(
         f"{truth.size:,} rows: error {100 * np.mean(predicted != truth):.2f} %, logarithmic loss {loss:.4f}"
     )
@@ -119,7 +125,8 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
 
 
 @command.command(
-    context_settings=HELP, epilog="Example:  abex boost predict fruit.abex new-fruit.csv --out answers.csv"
+    short_help="Classes and probabilities for the rows of a file.",
+    epilog=examples("abex boost predict fruit.abex new-fruit.csv --out answers.csv"),
 )
 @click.argument("model")
 @click.argument("file")
@@ -134,7 +141,8 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
 
     Columns of CSV, Parquet and ARFF files are found by name, those of LIBSVM and NumPy files by position.
     """
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     from abex.boosting import load
     from abex.files import write_atomically
@@ -142,12 +150,12 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
     can_be_written(out)
     classifier = load(model)
     X = read_rows(classifier, file, target, labelled=False).X
-    decided, chances = classifier.predict(X), classifier.predict_proba(X)
+    decided, probabilities = classifier.predict(X), classifier.predict_proba(X)
     labels = [f"label {name}" for name in classifier.classes_] if classifier.multilabel_ else ["class"]
     answer = pd.concat(
         [
             pd.DataFrame(decided, columns=labels),
-            pd.DataFrame(chances, columns=[f"probability {name}" for name in classifier.classes_]),
+            pd.DataFrame(probabilities, columns=[f"probability {name}" for name in classifier.classes_]),
         ],
         axis=1,
     )
@@ -156,8 +164,40 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
 
 
 @command.command(
-    context_settings=HELP,
-    epilog='Example:  abex boost compare digits --policy "ABE(eta=10)" --policy Uniform --base stump --iterations 2000',
+    short_help="A model for other programs: ONNX, Treelite or C.",
+    epilog=examples("abex boost export letter.abex --to onnx --out letter.onnx"),
+)
+@click.argument("model")
+@click.option(
+    "--to", "kind", type=click.Choice(sorted(ENDINGS)), default="onnx", show_default=True, help="Format."
+)
+@click.option("--out", default=None, help="Name of the file; default that of MODEL with another ending.")
+def export(model: str, kind: str, out: str | None) -> None:
+    """MODEL in a format that other programs run.
+
+    ONNX and C give scores and calibrated probabilities, Treelite scores. Rows are doubles.
+    """
+    from abex.boosting import load
+    from abex.files import write_atomically
+
+    out = out or str(Path(model).with_suffix(ENDINGS[kind]))
+    can_be_written(out)
+    classifier = load(model)
+    if kind == "onnx":
+        content = classifier.to_onnx().SerializeToString()
+    elif kind == "treelite":
+        content = classifier.to_treelite().serialize_bytes()
+    else:
+        content = classifier.to_c().encode()
+    write_atomically(out, content)
+    click.echo(f"wrote {out}: {len(content):,} bytes")
+
+
+@command.command(
+    short_help="Error, CPU seconds and choices of several policies.",
+    epilog=examples(
+        'abex boost compare digits --policy "ABE(eta=10)" --policy Uniform --base stump --iterations 2000'
+    ),
 )
 @click.argument("data")
 @click.option(
@@ -219,17 +259,17 @@ def compare(
 def make(policy: str, seed: int, options: dict[str, Any]) -> Any:
     """The classifier that the options describe, checked."""
     from abex.boosting import AdaBoostMHClassifier
-    from abex.boosting.learning import MOST_ESTIMATORS, recipe_of
+    from abex.boosting.parameters import MOST_ESTIMATORS, checked_parameters
 
     whole_number("--seed", seed, most=MOST_SEED)
     whole_number("--iterations", options["iterations"], least=1, most=MOST_ESTIMATORS)
-    if options["arms_per_round"] is not None:
-        whole_number("--arms-per-round", options["arms_per_round"], least=1, most=MOST_ARMS)
+    if options["arms_per_search"] is not None:
+        whole_number("--arms-per-search", options["arms_per_search"], least=1, most=MOST_ARMS_PER_SEARCH)
     names = {"leaves": "n_leaves", "terms": "n_terms", "iterations": "n_estimators"}
     given = {names.get(key, key): value for key, value in options.items() if value is not None}
     chosen = None if policy.lower() == "none" else policy
     classifier = AdaBoostMHClassifier(policy=chosen, random_state=seed, verbose=1, **given)
-    recipe_of(classifier)
+    checked_parameters(classifier)
     return classifier
 
 

@@ -1,4 +1,4 @@
-"""Rows to train on, and rows as a trained model wants them: columns found by name, classes by what they say."""
+"""ModelInput to train on, and rows as a trained model wants them: columns found by name, classes by what they say."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.extras import needed
 
 SHOWN = 3  # unknown words in a warning
 WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
-class Rows(NamedTuple):
+class ModelInput(NamedTuple):
     """Features in the order of the model, and the labels of the file where it has them."""
 
     X: Any
@@ -37,7 +38,7 @@ def read_data(name: str, target: str | None, test: str | None = None) -> Any:
     return problem
 
 
-def rows_to_evaluate(classifier: Any, model: str, data: str, target: str | None) -> tuple[str, Rows]:
+def rows_to_evaluate(classifier: Any, model: str, data: str, target: str | None) -> tuple[str, ModelInput]:
     """A title, and the test rows of a data set or all rows of a file."""
     from abex.datasets.registry import is_path
 
@@ -51,13 +52,13 @@ def rows_to_evaluate(classifier: Any, model: str, data: str, target: str | None)
         )
     X = as_frame(problem.X_test, problem.feature_names)[names]
     named = hasattr(classifier, "feature_names_in_")
-    return problem.name, Rows(X if named else X.to_numpy(), labels_of(problem, problem.y_test))
+    return problem.name, ModelInput(X if named else X.to_numpy(), labels_of(problem, problem.y_test))
 
 
-def read_rows(classifier: Any, file: str, target: str | None = None, *, labelled: bool) -> Rows:
+def read_rows(classifier: Any, file: str, target: str | None = None, *, labelled: bool) -> ModelInput:
     """All rows of a file of one's own for a model, with labels if they are asked for."""
-    from abex.datasets.own_files import kind_of, read_columns
-    from abex.datasets.own_matrices import read_rows as read_matrix_rows
+    from abex.datasets.matrix_files import read_rows as read_matrix_rows
+    from abex.datasets.table_files import kind_of, read_columns
 
     path = Path(file)
     names = getattr(classifier, "feature_names_in_", None)
@@ -69,17 +70,18 @@ def read_rows(classifier: Any, file: str, target: str | None = None, *, labelled
         X, labels = read_matrix_rows(path, classifier.n_features_in_, target)
         if labelled and labels is None:
             raise UserError(f"{file} has no classes to compare with")
-        return Rows(X if names is None else as_frame(X, names), labels)
+        return ModelInput(X if names is None else as_frame(X, names), labels)
     if names is None:
         raise UserError(
             f"the model was trained without names of columns: give a NumPy or LIBSVM file in place of {file}"
         )
     columns = read_columns(path)
     sources = sources_of(names, columns, file)
-    words = {column for column, word in sources if word is not None}
+    of_words = {str(names[c.column]) for c in classifier.categories_ if c.values.dtype.kind == "U"}
+    words = {column for column, word in sources if word is not None} | of_words
     columns = read_columns(path, words=words)
     labels = _labels(columns, {column for column, _ in sources}, target, path) if labelled else None
-    return Rows(features(names, sources, columns, file), labels)
+    return ModelInput(features(names, sources, columns, file, of_words), labels)
 
 
 def sources_of(names: Any, columns: Any, file: str) -> list[tuple[str, str | None]]:
@@ -103,9 +105,16 @@ def sources_of(names: Any, columns: Any, file: str) -> list[tuple[str, str | Non
     return found
 
 
-def features(names: Any, sources: list[tuple[str, str | None]], columns: dict[str, Any], file: str) -> Any:
-    """The features of a model from the columns of a table; says which words the model does not know."""
-    from abex.datasets.own_files import words_of
+def features(
+    names: Any, sources: list[tuple[str, str | None]], columns: dict[str, Any], file: str, of_words: set[str]
+) -> Any:
+    """The features of a model from the columns of a table; says which words the model does not know.
+
+    Columns ``of_words`` are the model's own categories and stay words.
+    """
+    with needed():
+        import pandas as pd
+    from abex.datasets.table_files import words_of
 
     known: dict[str, list[str]] = {}
     for column, word in sources:
@@ -122,17 +131,20 @@ def features(names: Any, sources: list[tuple[str, str | None]], columns: dict[st
                 err=True,
             )
     parts = [
-        numbers_of(columns[column], column, file)
+        columns[column]
+        if column in of_words
+        else numbers_of(columns[column], column, file)
         if word is None
         else (words[column] == word).astype(np.float64)
         for column, word in sources
     ]
-    return as_frame(np.stack(parts, axis=1), names)
+    return pd.DataFrame(dict(zip(names, parts, strict=True)))
 
 
 def numbers_of(values: NDArray[Any], name: str, file: str) -> NDArray[np.float64]:
     """A column as numbers, NaN where there is none; true and false are 1 and 0."""
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
@@ -154,7 +166,8 @@ def numbers_of(values: NDArray[Any], name: str, file: str) -> NDArray[np.float64
 
 def as_frame(X: Any, names: Any) -> Any:
     """Features with their names."""
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     return pd.DataFrame(X, columns=list(names))
 
@@ -192,9 +205,10 @@ def plain_text(value: Any) -> str:
 
 def _labels(columns: dict[str, Any], used: set[str], target: str | None, path: Path) -> NDArray[Any]:
     """The column of classes, which must not be one of the features."""
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
-    from abex.datasets.own import target_name
+    from abex.datasets.user_data import target_name
 
     name = target_name(columns, target, path)
     if name in used:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from abex.cli.help import WholeNumber, examples
 from abex.cli.output import console, table
-from abex.datasets.catalogue import Entry
-from abex.datasets.files import cache
+from abex.datasets.catalogue import CatalogueEntry
+from abex.datasets.dataset import Ratings
 from abex.datasets.inventory import State, check, look, quick_check
-from abex.datasets.records import Ratings
 from abex.datasets.registry import entries, entry_of
-from abex.errors import UserError, whole_number
+from abex.datasets.storage import cache
+from abex.errors import UserError
 
 COLOURS = {
     "verified": "green",
@@ -23,23 +24,28 @@ COLOURS = {
 }
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "abex data                            the table",
+        "abex data fetch mnist                download, check and parse",
+        "abex data fetch all --from ~/files   import files you already have",
+        "abex data check                      verify every file that is here",
+    ),
+)
 @click.pass_context
 def command(context: click.Context) -> None:
-    r"""Show the data sets: size, checksum state, where they are, licence and citation.
-
-    \b
-    Examples:
-      abex data                            the table
-      abex data fetch mnist                download, check and parse
-      abex data fetch all --from ~/files   import files you already have
-      abex data check                      verify every file that is here
-    """
+    """Show the data sets: size, checksum state, where they are, licence and citation."""
     if context.invoked_subcommand is None:
         show_table()
 
 
-@command.command()
+@command.command(
+    short_help="Download data sets, or import files you already have.",
+    epilog=examples(
+        "abex data fetch mnist usps", "abex data fetch all", "abex data fetch epinions --from ~/Downloads"
+    ),
+)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...|all")
 @click.option(
     "--from",
@@ -48,14 +54,7 @@ def command(context: click.Context) -> None:
     help="Import files from this folder, do not download.",
 )
 def fetch(names: tuple[str, ...], folder: Path | None) -> None:
-    r"""Download data sets into the cache, or import files you already have.
-
-    \b
-    Examples:
-      abex data fetch mnist usps
-      abex data fetch all
-      abex data fetch epinions --from ~/Downloads
-    """
+    """Download data sets into the cache, or import files you already have."""
     wanted = chosen(names)
     if folder is not None and not folder.is_dir():
         raise UserError(f"--from {folder} is not a folder")
@@ -73,15 +72,12 @@ def fetch(names: tuple[str, ...], folder: Path | None) -> None:
         )
 
 
-@command.command(name="check")
+@command.command(
+    name="check", short_help="Compare every file with its checksum.", epilog=examples("abex data check mnist")
+)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def check_command(names: tuple[str, ...]) -> None:
-    r"""Read every file that is here and compare its checksum with the registered one.
-
-    \b
-    Example:
-      abex data check mnist
-    """
+    """Read every file that is here and compare its checksum with the registered one."""
     wrong = []
     for entry in chosen(names or ("all",)):
         state = check(entry)
@@ -95,20 +91,21 @@ def check_command(names: tuple[str, ...]) -> None:
         )
 
 
-@command.command()
+@command.command(
+    short_help="Description, files, checksums, licence and citation.",
+    epilog=examples("abex data show isolet"),
+)
 @click.argument("name")
 def show(name: str) -> None:
-    r"""Show all about one data set: description, files and addresses, checksums, licence, full citation.
-
-    \b
-    Example:
-      abex data show isolet
-    """
+    """Show all about one data set: description, files and addresses, checksums, licence, full citation."""
     entry = entry_of(name)
     click.echo(describe(entry, quick_check(entry)))
 
 
-@command.command()
+@command.command(
+    short_help="Root mean squared errors of rating predictions.",
+    epilog=examples("abex data rmse", "abex data rmse stars.csv --trust friends.csv --more-than 5"),
+)
 @click.argument("ratings", default="epinions")
 @click.option(
     "--trust", type=click.Path(path_type=Path), help="Trust or friend list that belongs to a file of ratings."
@@ -117,21 +114,23 @@ def show(name: str) -> None:
     "--columns", help="Which columns are user, item and rating, by name or position: userid,productid,rating"
 )
 @click.option(
-    "--more-than", default=30, show_default=True, help="Keep users and items with more ratings than this."
+    "--more-than",
+    type=WholeNumber(),
+    default=30,
+    show_default=True,
+    help="Keep users and items with more ratings than this.",
 )
-@click.option("--seeds", default=5, show_default=True, help="Random splits to average over.")
+@click.option(
+    "--seeds", type=WholeNumber(1), default=5, show_default=True, help="Random splits to average over."
+)
 def rmse(ratings: str, trust: Path | None, columns: str | None, more_than: int, seeds: int) -> None:
-    r"""Show how well ratings are foretold: means, matrix factorisation and SocialMF on held-out ratings.
+    """Root mean squared error of means, matrix factorisation and SocialMF on held-out ratings.
 
-    \b
-    Examples:
-      abex data rmse
-      abex data rmse stars.csv --trust friends.csv --more-than 5
+    RATINGS is epinions, or a file of your own with the columns user, item and rating.
     """
     from abex.datasets import load, rating_errors, read_ratings
-    from abex.datasets.fitting import active
+    from abex.datasets.factorisation import active
 
-    seeds = whole_number("--seeds", seeds, least=1)
     asked = None if columns is None else [int(one) if one.isdecimal() else one for one in columns.split(",")]
     raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust, columns=asked)
     if not isinstance(raw, Ratings):
@@ -143,14 +142,14 @@ def rmse(ratings: str, trust: Path | None, columns: str | None, more_than: int, 
         click.echo(f"{row.method:<30}{row.validation:>12.4f}{row.test:>10.4f}{row.test_error:>12.4f}")
 
 
-def chosen(names: tuple[str, ...]) -> list[Entry]:
+def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:
     """The entries that ``names`` mean; ``all`` is every one."""
     if "all" in names:
         return list(entries().values())
     return [entry_of(name) for name in dict.fromkeys(names)]
 
 
-def fetch_one(entry: Entry, folder: Path | None) -> None:
+def fetch_one(entry: CatalogueEntry, folder: Path | None) -> None:
     """Fetch or import one data set and say so."""
     from abex.datasets.download import import_from, obtain
 
@@ -182,7 +181,7 @@ def show_table() -> None:
     )
 
 
-def describe(entry: Entry, state: State) -> str:
+def describe(entry: CatalogueEntry, state: State) -> str:
     """All that is known about a data set."""
     sizes = [
         entry.rows,

@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
+from abex.cli.help import examples
 from abex.cli.output import console, table
-from abex.environments import __all__ as environment_names
+from abex.cli.plain_math import plain_text
+from abex.environments import known_environments
 from abex.errors import UserError, nearest
-from abex.policies import known_policies
+from abex.policies.base import installed_policies
 
 KINDS = ("policies", "environments", "experiments", "datasets")
 
 
 @click.command(
-    epilog="Examples:  abex list    abex list policies    abex list ABE    abex list TS-N",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples("abex list", "abex list policies", "abex list ABE", "abex list TS-N"),
 )
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
@@ -26,7 +27,7 @@ def command(name: str | None) -> None:
     NAME is "policies", "environments", "experiments", "datasets", or the name of a policy or an environment, also as the
     literature calls it (TS-N, EXP3.P, BGE).
     """
-    policies, environments = known_policies(), _environments()
+    policies, environments = installed_policies(), known_environments(installed=True)
     if name is None or name in KINDS:
         for kind in KINDS if name is None else (name,):
             console().print(_table_of(kind, policies, environments))
@@ -38,7 +39,7 @@ def command(name: str | None) -> None:
         raise UserError(
             f"nothing is called {name!r}{nearest(name, [*everything, *KINDS])}; `abex list` shows all"
         )
-    click.echo(f"{found.__name__}{inspect.signature(found)}\n\n{inspect.getdoc(found)}")
+    click.echo(explained(found, policy=found in policies.values()))
 
 
 def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any]) -> Any:
@@ -63,14 +64,22 @@ def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any])
     return table("Data sets (abex data)", ["name", "size", "what it holds"], sets)
 
 
-def _environments() -> dict[str, Any]:
-    import abex.environments
-
-    found = {name: getattr(abex.environments, name) for name in environment_names}
-    return {name: value for name, value in found.items() if not inspect.isabstract(value)}
-
-
 def summary(cls: Any) -> str:
-    """First line of the docstring, formulas without their markup."""
-    text = (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
-    return text.replace(":math:", "").replace("`", "")
+    """First line of the docstring, without its markup."""
+    return plain_text((inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "))
+
+
+def explained(cls: Any, *, policy: bool) -> str:
+    """A class with its parameters and their defaults, what its docstring says, and how a command uses it."""
+    parameters = [
+        name if one.default is inspect.Parameter.empty else f"{name}={one.default!r}"
+        for name, one in inspect.signature(cls).parameters.items()
+    ]
+    text = f"{cls.__name__}({', '.join(parameters)})\n\n{plain_text(inspect.getdoc(cls) or '')}"
+    given = ", ".join(parameters[:1])
+    use = (
+        f'On the command line\n-------------------\nabex simulate --policy "{cls.__name__}({given})"'
+        if policy
+        else ""
+    )
+    return f"{text}\n\n{use}".rstrip()

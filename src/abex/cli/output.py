@@ -7,21 +7,36 @@ from pathlib import Path
 from typing import Any
 
 from abex.errors import UserError
+from abex.extras import installed
+from abex.tables import text_table
 
 
 def console() -> Any:
-    """A rich console on standard output; 160 columns wide where the output is no terminal."""
+    """A rich console on standard output; 160 columns wide where the output is no terminal; plain text without rich."""
     import sys
 
+    if not installed("rich"):
+        return _PlainConsole()
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
+class _PlainConsole:
+    """What stands in for a rich console where the core alone is installed."""
+
+    def print(self, *parts: object) -> None:
+        """Write the parts as they are."""
+        print(*parts)
+
+
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()
 ) -> Any:
-    """A rich table; the columns numbered in ``right`` are aligned to the right."""
+    """A rich table, or its text; the columns numbered in ``right`` are aligned to the right."""
+    if not installed("rich"):
+        left = [column for column in range(len(columns)) if column not in right]
+        return f"{title}\n{text_table(columns, [[str(cell) for cell in row] for row in rows], left)}\n"
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -32,6 +47,21 @@ def table(
     for row in rows:
         result.add_row(*(Text(str(cell)) for cell in row))
     return result
+
+
+def duration(seconds: float) -> str:
+    """About how long, in the unit a person would take.
+
+    >>> duration(0.2), duration(42.0), duration(600.0), duration(40_000.0)
+    ('under a second', 'about 42 s', 'about 10 minutes', 'about 11.1 hours')
+    """
+    if seconds < 1.0:
+        return "under a second"
+    if seconds < 100.0:
+        return f"about {seconds:.0f} s"
+    return (
+        f"about {seconds / 60.0:.0f} minutes" if seconds < 7200.0 else f"about {seconds / 3600.0:.1f} hours"
+    )
 
 
 def can_be_written(out: str) -> None:

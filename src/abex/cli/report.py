@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
-from abex.cli.workplace import open_store, store_option
+from abex.cli.experiment_options import open_store, store_option
+from abex.cli.help import examples
 
 EVERY = 5  # seconds between two looks while watching
 
 
-@click.command(
-    epilog="Example:  abex report --open", context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command(epilog=examples("abex report --open"))
 @click.option(
     "--out", default=None, help="The file to write; report.html in the results folder unless given."
 )

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
+from abex.cli.experiment_options import can_write, draw_figures, open_store, work_options
+from abex.cli.help import examples
+from abex.cli.output import duration
 from abex.cli.run import run_one, say_together, say_verdicts, show_plan
-from abex.cli.stopping import promptly
-from abex.cli.workplace import can_write, draw_figures, open_store, work_options
+from abex.cli.signals import promptly
 from abex.errors import UserError
 
 
-@click.command(
-    epilog="Example:  abex reproduce --quick", context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command(epilog=examples("abex reproduce --quick", "abex reproduce --only facebook --workers 4"))
 @click.option("--quick", is_flag=True, help="Small scale, built-in data, no download: a minute.")
 @click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
 @click.option("--only", multiple=True, help="Experiments whose name contains this; repeat for more.")
@@ -55,11 +55,11 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 continue
             outcome = run_one(experiment, store, **work)
             say_verdicts(outcome, work["quiet"], work["as_json"])
-            draw_figures(outcome, folder)
+            draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
             outcomes.append(outcome)
         if dry_run and not work["as_json"]:
             click.echo(
-                f"in all about {seconds / 60:.0f} minutes of CPU time (cells that panels share are counted in each)"
+                f"in all {duration(seconds)} of CPU time once compiled (cells that panels share are counted in each)"
             )
         if not dry_run:
             say_together(outcomes, work["quiet"], work["as_json"])
@@ -69,6 +69,11 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 click.echo(
                     f"report: {Path(folder) / 'report.html'} ({size / 1e6:.1f} MB), figures: {Path(folder) / 'figures'}"
                 )
+    if len(skipped) == len(builders):
+        raise UserError(
+            f"nothing was run: the data of {'all ' * (len(skipped) > 1)}{len(skipped)} experiments are missing, "
+            "as said above; `abex data` shows what there is"
+        )
     if skipped:
         click.echo(
             f"abex: {len(skipped)} of {len(builders)} experiments were left out for want of data", err=True

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-import io
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from abex.cli.workplace import STORE, open_store, store_option
+from abex.cli.experiment_options import STORE, open_store, store_option
+from abex.cli.help import examples
 from abex.errors import UserError
+from abex.extras import needed
 from abex.results import Store, salvage_in_place
-
-CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(
-    epilog="Example:  abex results export results.parquet",
-    context_settings=CONTEXT,
+    epilog=examples("abex results", "abex results export results.parquet"),
     invoke_without_command=True,
 )
 @store_option
 @click.pass_context
 def command(context: click.Context, folder: str) -> None:
-    """List, export, check and prune stored results."""
+    """List, export, prune and salvage stored results."""
     context.obj = folder
     if context.invoked_subcommand is None:
         context.invoke(show)
 
 
-@command.command("list", context_settings=CONTEXT)
+@command.command("list", short_help="The stored cells by problem and policy.")
 @click.pass_obj
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
     from abex.cli.output import console, table
-    from abex.sweeps.cells import name_of
+    from abex.sweeps.cells import length_of, name_of
 
     with open_store(folder, must_exist=True) as store:
         groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
         for cell, measured in store.measured():
-            groups[_where(cell), str(cell.get("policy", "")), str(_length(cell))].append(
+            groups[_where(cell), str(cell.get("policy", "")), str(length_of(cell))].append(
                 measured.get("seconds", 0.0)
             )
         rows = [(*group, str(len(times)), f"{sum(times):.1f}") for group, times in sorted(groups.items())]
@@ -62,37 +60,32 @@ def show(folder: str) -> None:
             click.echo(f"damaged: the experiment {name}; the next run of it writes it again", err=True)
 
 
-@command.command(context_settings=CONTEXT, epilog="Example:  abex results export results.csv")
+@command.command(
+    short_help="Write all numbers to a .csv or .parquet file.",
+    epilog=examples("abex results export results.csv"),
+)
 @click.argument("path")
 @click.pass_obj
 def export(folder: str, path: str) -> None:
     """Write all numbers to PATH (.csv or .parquet): one row for each cell and checkpoint."""
-    from abex.files import write_atomically
+    from abex.files import table_bytes, write_atomically
 
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise UserError(f"cannot export to {path!r}: its name must end in .csv or .parquet")
     with open_store(folder, must_exist=True) as store:
         frame = as_frame(store)
-    buffer = io.BytesIO()
-    if kind == ".csv":
-        frame.to_csv(buffer, index=False)
-    else:
-        try:
-            frame.to_parquet(buffer, index=False)
-        except ImportError as error:
-            raise UserError(
-                "Parquet needs pyarrow: pip install 'abex[parquet]', or export to .csv"
-            ) from error
-    write_atomically(path, buffer.getvalue())
+    write_atomically(path, table_bytes(frame, kind))
     click.echo(f"{len(frame):,} rows in {path}")
 
 
 def as_frame(store: Store) -> Any:
     """All cells as one pandas frame; arrays are columns, curves of different kinds leave gaps."""
-    import pandas
+    with needed():
+        import pandas
 
-    from abex.sweeps.cells import rows_of
+    from abex.sweeps.bandit_cells import rows_of
+    from abex.sweeps.cells import length_of
 
     frames = []
     for key, cell, payload in store:
@@ -103,14 +96,14 @@ def as_frame(store: Store) -> Any:
             columns = {name: array for name, array in run.arrays.items() if array.shape == (rows,)}
             about = {
                 "key": key, "kind": cell.get("kind"), "problem": _where(cell), "policy": cell.get("policy"),
-                "length": _length(cell), "seed": cell.get("seed"), "replication": replication,
+                "length": length_of(cell), "seed": cell.get("seed"), "replication": replication,
                 "cpu_seconds": run.measured.get("seconds"),
             }  # fmt: skip
             frames.append(pandas.DataFrame({**about, **columns, **run.numbers}, index=range(rows)))
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
-@command.command(context_settings=CONTEXT, epilog="Example:  abex results prune --unused --yes")
+@command.command(epilog=examples("abex results prune --unused", "abex results prune --unused --yes"))
 @click.option("--unused", is_flag=True, help="Cells that no stored experiment uses.")
 @click.option("--stale", is_flag=True, help="Cells computed by other sources of abex than these.")
 @click.option("--damaged", is_flag=True, help="Entries that do not fit their checksum.")
@@ -141,7 +134,7 @@ def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str
         click.echo(f"removed {removed} cells, {len(store)} are left")
 
 
-@command.command("salvage", context_settings=CONTEXT)
+@command.command("salvage", short_help="Copy what a damaged store still holds into a new one.")
 @click.pass_obj
 def rescue(folder: str) -> None:
     """Copy what a damaged store still holds into a new one and take that into use; a sound one is left as it is.
@@ -167,8 +160,8 @@ def _stale(store: Store) -> set[str]:
 
 
 def _used(store: Store, definitions: dict[str, Any]) -> set[str]:
-    from abex.experiments.base import Experiment
-    from abex.experiments.running import line_cells, tuning_cells
+    from abex.experiments.execution import line_cells, tuning_cells
+    from abex.experiments.experiment import Experiment
     from abex.results import key_of
 
     experiments = [Experiment.from_json(plain) for plain in definitions.values()]
@@ -185,7 +178,3 @@ def _where(cell: dict[str, Any]) -> str:
         return f"{problem['data']}, {problem.get('part', 'test')}"
     names = [str((problem.get(part) or {}).get("name", "")) for part in ("environment", "graph")]
     return " on ".join(name for name in names if name)
-
-
-def _length(cell: dict[str, Any]) -> int:
-    return int(cell.get("horizon") or cell.get("iterations") or 0)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from abex.cli.stopping import promptly
-from abex.cli.workplace import Teller, draw_figures, open_store, work_options
+from abex.cli.experiment_options import draw_figures, open_store, work_options
+from abex.cli.help import examples
+from abex.cli.progress_reporter import ProgressReporter
+from abex.cli.signals import promptly
+
+if TYPE_CHECKING:
+    from abex.experiments.tasks import Task
 
 
 @click.command(
-    epilog="Examples:  abex run facebook-comparison    abex run mine.toml --dry-run",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples("abex run facebook-comparison", "abex run mine.toml --dry-run"),
 )
 @click.argument("what", metavar="NAME|FILE.toml")
 @click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
@@ -30,7 +34,7 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
             return
         outcome = run_one(experiment, store, **work)
         say_verdicts(outcome, work["quiet"], work["as_json"])
-        paths = draw_figures(outcome, folder)
+        paths = draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
         if paths and not (work["quiet"] or work["as_json"]):
             click.echo(
                 f"figures: {paths[0].with_suffix('')}.*, {paths[-1].with_suffix('')}.*; `abex report` makes the page"
@@ -55,20 +59,20 @@ def run_one(
 ) -> Any:
     """Run an experiment with the options of the command line; returns its outcome."""
     from abex.experiments import collect, run_experiment
-    from abex.sweeps.sweep import complain, executor_of
+    from abex.sweeps.sweep import executor_of, raise_on_failure
 
-    teller = Teller(experiment.id, quiet, as_json)
-    states = run_experiment(experiment, store, executor_of(executor, workers, cluster), teller)
-    teller.finish(states)
-    for state in states:
-        complain(state)
+    reporter = ProgressReporter(experiment.id, quiet, as_json)
+    statuses = run_experiment(experiment, store, executor_of(executor, workers, cluster), reporter)
+    reporter.finish(statuses)
+    for status in statuses:
+        raise_on_failure(status)
     return collect(experiment, store)
 
 
 def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
     """What a run would do; returns about how many seconds of CPU time it takes."""
-    from abex.cli.output import console, table
-    from abex.experiments.running import plan
+    from abex.cli.output import console, duration, table
+    from abex.experiments.execution import plan
 
     rows = plan(experiment, store)
     seconds = math.fsum(row[4] for row in rows)
@@ -79,23 +83,24 @@ def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
     shown = [(label, text, str(cells), str(missing), f"{s:.1f}") for label, text, cells, missing, s in rows]
     title = f"{experiment.id}: {experiment.title}, length {experiment.length:,}"
     console().print(table(title, ("line", "policy", "cells", "missing", "about CPU s"), shown, (2, 3, 4)))
-    click.echo(f"{sum(row[3] for row in rows)} cells to compute, about {seconds:.0f} s of CPU time")
+    click.echo(
+        f"{sum(row[3] for row in rows)} cells to compute, {duration(seconds)} of CPU time once compiled"
+    )
     return seconds
 
 
 def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
     """The final losses and the verdicts."""
     from abex.cli.output import console, table
-    from abex.experiments.outcomes import spread_of
     from abex.experiments.verdicts import judge
 
     if quiet:
         return
     verdicts = judge(outcome)
-    kind = outcome.experiment.kind
+    task = outcome.experiment.task
     if as_json:
         for drawn in outcome.lines:
-            click.echo(json.dumps(line_event(outcome.experiment.id, drawn, kind)))
+            click.echo(json.dumps(line_event(outcome.experiment.id, drawn, task)))
         for verdict in verdicts:
             event = {
                 "experiment": outcome.experiment.id,
@@ -107,7 +112,7 @@ def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
         return
     rows, spread = [], {}
     for drawn in outcome.lines:
-        found, spread = drawn.estimate(), spread_of(drawn, kind)
+        found, spread = drawn.estimate(), task.spread(drawn)
         low, high = found.interval()
         interval = f"{low:.2f} .. {high:.2f}" if math.isfinite(low) else "too few runs"
         numbers = (f"{found.mean:.2f}", interval, *spread.values(), f"{len(drawn.replications):,}")
@@ -121,20 +126,20 @@ def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
 
 def say_together(outcomes: list[Any], quiet: bool, as_json: bool) -> None:
     """How many claims stand once the verdicts are corrected across all of them."""
-    from abex.experiments.verdicts import FAILS, HOLDS, OPEN, judge_all
+    from abex.experiments.verdicts import PLURAL, judge_all
 
     verdicts = [verdict for found in judge_all(outcomes) for verdict in found]
     if quiet or not verdicts:
         return
-    counts = {answer: sum(v.overall == answer for v in verdicts) for answer in (HOLDS, FAILS, OPEN)}
+    counts = {answer: sum(v.overall == answer for v in verdicts) for answer in PLURAL}
     if as_json:
         click.echo(json.dumps({"claims": len(verdicts), "correction": "Holm", **counts}))
         return
-    shown = ", ".join(f"{count} {answer}" for answer, count in counts.items())
+    shown = ", ".join(f"{count} {PLURAL[answer]}" for answer, count in counts.items())
     click.echo(f"{len(verdicts)} claims, corrected across all of them (Holm): {shown}")
 
 
-def line_event(experiment: str, drawn: Any, kind: str) -> dict[str, Any]:
+def line_event(experiment: str, drawn: Any, task: Task) -> dict[str, Any]:
     """What a line of an experiment came to, as plain values."""
     found = drawn.estimate()
     low, high = (float(bound) if math.isfinite(bound) else None for bound in found.interval())
@@ -152,4 +157,4 @@ def line_event(experiment: str, drawn: Any, kind: str) -> dict[str, Any]:
         "played": drawn.played,
         **numbers,
     }
-    return {**event, "runs": len(drawn.replications)} | ({"locked": drawn.locked} if kind == "bandit" else {})
+    return {**event, "runs": len(drawn.replications)} | task.numbers(drawn)

@@ -10,24 +10,43 @@ from typing import Any
 import click
 import numpy as np
 
+from abex.cli.help import WholeNumber, examples, whole
 from abex.cli.output import can_be_written, console, table
-from abex.cli.stopping import promptly
-from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm
+from abex.cli.signals import promptly
+from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm, known_environments
 from abex.errors import UserError, real_number, whole_number
+from abex.files import read_text
 from abex.graphs import Graph
-from abex.policies.base import MOST_ARMS
+from abex.parameters import MOST_ARMS
 from abex.randomness import stream
+from abex.simulation.arguments import LONGEST_HORIZON
+from abex.sweeps.cells import load_code
+from abex.values import parse_value
 
-LAWS = {"bernoulli": Bernoulli, "beta": Beta, "gaussian": ClippedGaussian}
-DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
+DISTRIBUTIONS = {"bernoulli": Bernoulli, "beta": Beta, "gaussian": ClippedGaussian}
+DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE(eta=1.0)", "Uniform")
 
 
 @click.command(
-    epilog='Example:  abex simulate --policy "ABE(eta=1)" --policy Thompson --arms 0.75,0.5x9 --horizon 1e5',
-    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "abex simulate --policy Thompson --policy UCB1 --arms 0.75,0.5x9 --horizon 1e5",
+        "abex simulate --arms special --graph edges.txt --policy Thompson --policy ELP",
+        'abex simulate --own mine.py --policy "MyPolicy(scale=2)" --policy Evidence',
+    ),
 )
 @click.option(
     "--policy", "policies", multiple=True, help='A policy, such as "ABE(eta=1)" or TS-N; repeat for more.'
+)
+@click.option(
+    "--own",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="A Python file that defines policies or environments of yours, for --policy and --environment; repeatable.",
+)
+@click.option(
+    "--environment",
+    "world",
+    help='Where to play instead of --arms: "Beta([0.6, 0.4])", or one of your own.',
 )
 @click.option(
     "--arms",
@@ -37,10 +56,10 @@ DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
 )
 @click.option(
     "--rewards",
-    type=click.Choice(list(LAWS)),
+    type=click.Choice(list(DISTRIBUTIONS)),
     default="bernoulli",
     show_default=True,
-    help="Law of the rewards.",
+    help="Distribution of the rewards.",
 )
 @click.option(
     "--graph",
@@ -48,11 +67,30 @@ DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
     help="File of edges (SNAP, .gz): what a pull shows; --arms special hides one better arm in it.",
 )
 @click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
-@click.option("--horizon", default="10000", show_default=True, help="Steps; 1e5 is understood.")
-@click.option("--replications", default="100", show_default=True, help="Independent repetitions.")
-@click.option("--seed", default="0", show_default=True, help="Names all random numbers.")
 @click.option(
-    "--workers", default=None, help="Threads; all cores unless given. The numbers do not depend on it."
+    "--delay",
+    help='How late rewards come: "Geometric(200)", "Fixed(50)", "Uniform(0, 400, never=0.1)", or 50.',
+)
+@click.option(
+    "--batch",
+    type=WholeNumber(1),
+    default=1,
+    show_default=True,
+    help="Rewards are learned after every so many decisions.",
+)
+@click.option(
+    "--horizon", type=WholeNumber(1, LONGEST_HORIZON), default=10_000, show_default=True,
+    help="Steps; 1e5 is understood.",
+)  # fmt: skip
+@click.option(
+    "--replications", type=WholeNumber(1), default=100, show_default=True, help="Independent repetitions."
+)
+@click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="Names all random numbers.")
+@click.option(
+    "--workers",
+    type=WholeNumber(1),
+    default=None,
+    help="Threads; all cores unless given. The numbers do not depend on it.",
 )
 @click.option("--level", default=0.95, show_default=True, help="Confidence of intervals and bands.")
 @click.option(
@@ -64,46 +102,63 @@ DEFAULT = ("ABE(eta=1.0)", "Thompson", "UCB1", "Uniform")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @promptly()
 def command(
-    policies: tuple[str, ...], arms: str, rewards: str, edges: str | None, directed: bool,
-    horizon: str, replications: str, seed: str,
-    workers: str | None, level: float, out: str, quiet: bool,
+    policies: tuple[str, ...], own: tuple[str, ...], world: str | None, arms: str, rewards: str,
+    edges: str | None, directed: bool,
+    delay: str | None, batch: int, horizon: int, replications: int, seed: int,
+    workers: int | None, level: float, out: str, quiet: bool,
 ) -> None:  # fmt: skip
     """Compare policies on arms with the given means: a table, a figure and the numbers.
 
     All policies face the same rewards, so their differences are paired.
     """
     from abex.simulation import simulate
+    from abex.simulation.arguments import as_policies
 
     numbers: dict[str, Any] = {
-        "horizon": _whole("--horizon", horizon),
-        "replications": _whole("--replications", replications),
-        "seed": _whole("--seed", seed),
-        "workers": None if workers is None else _whole("--workers", workers),
+        "horizon": horizon,
+        "replications": replications,
+        "seed": seed,
+        "batch": batch,
+        "workers": workers,
     }
+    for file in own:
+        load_code({Path(file).name: read_text(file, "policies")})
     graph = None if edges is None else Graph.read(edges, directed=directed)
-    if arms == "special":
+    if world is not None:
+        environment: Any = parse_environment(world)
+    elif arms == "special":
         if graph is None:
             raise UserError(
                 "--arms special hides one better arm among the nodes of a graph: pass --graph FILE"
             )
         if rewards != "bernoulli":
             raise UserError(f"--arms special pays 0 or 1: leave --rewards {rewards} out, or name the means")
-        environment: Any = SpecialArm(graph.n_arms)
+        environment = SpecialArm(graph.n_arms)
     else:
-        environment = LAWS[rewards](parse_arms(arms, numbers["seed"] or 0))
+        environment = DISTRIBUTIONS[rewards](parse_arms(arms, seed))
+    chosen = as_policies(policies or DEFAULT)
+    if graph is None and (blind := [policy for policy in chosen if policy.needs_graph]):
+        raise UserError(f"{blind[0]} needs to know the feedback graph: pass --graph FILE")
     target = Path(out)
     can_be_written(out)
     began = time.monotonic()
     curves = simulate(
-        policies or DEFAULT, environment, graph=graph, progress=False if quiet else None, **numbers
+        chosen,
+        environment,
+        graph=graph,
+        delay=delay,
+        progress=False if quiet else None,
+        **numbers,
     )
     rows = summary_rows(curves, level)
-    where = f"{environment.n_arms} {rewards} arms" + ("" if graph is None else f", {graph.n_edges} edges")
-    title = f"{where}, horizon {numbers['horizon']}, {numbers['replications']} replications, {time.monotonic() - began:.1f} s"
+    kind = rewards if world is None else type(environment).__name__
+    where = f"{environment.n_arms} {kind} arms" + ("" if graph is None else f", {graph.n_edges} edges")
+    where += f", delay {delay}" * (delay is not None) + f", batches of {batch}" * (batch > 1)
+    title = f"{where}, horizon {horizon:,}, {replications:,} replications, {time.monotonic() - began:.1f} s"
     console().print(
         table(
             title,
-            ["policy", f"regret ({level:.0%} interval)", "best arm", "ns/step", "remarks"],
+            ["policy", f"regret ({level:.0%} interval)", "optimal pulls", "ns/step", "remarks"],
             rows,
             (1, 2, 3),
         )
@@ -114,6 +169,15 @@ def command(
     click.echo(f"wrote {out}.png, {out}.npz and {out}.csv")
 
 
+def parse_environment(text: str) -> Any:
+    """The environment ``Name(parameter=value, ...)``.
+
+    >>> parse_environment("Bernoulli([0.9, 0.5])").n_arms
+    2
+    """
+    return parse_value(text, "environment", known_environments(installed=True), example="Beta([0.6, 0.4])")
+
+
 def parse_arms(text: str, seed: int) -> Any:
     """Means from ``0.75,0.5x9`` or ``random:K``.
 
@@ -121,10 +185,9 @@ def parse_arms(text: str, seed: int) -> Any:
     [0.75, 0.5, 0.5, 0.5]
     """
     if text.startswith("random:"):
-        count = whole_number(
-            "--arms random:", _whole("--arms random:", text.removeprefix("random:")), least=1, most=MOST_ARMS
+        return stream(seed, "arms").random(
+            whole("--arms random:", text.removeprefix("random:"), 1, MOST_ARMS)
         )
-        return stream(seed, "arms").random(count)
     means: list[float] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(?:x\s*(\d{1,20}))?\s*", part)
@@ -141,14 +204,6 @@ def parse_arms(text: str, seed: int) -> Any:
     return means
 
 
-def _whole(name: str, text: str) -> int:
-    try:
-        value: Any = int(text) if text.lstrip("-").isdecimal() else float(text)
-    except ValueError:
-        raise UserError(f"{name} must be a whole number, got {text!r}") from None
-    return whole_number(name, value, least=0)
-
-
 def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
     """A row for each policy, least regret first."""
     rows: list[tuple[str, ...]] = []
@@ -160,7 +215,9 @@ def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
         remarks = ", ".join(
             f"{key.replace('_', ' ')} {value:g}" for key, value in curves.report(name).items()
         )
-        rows.append((name, interval, f"{float(curves.best_share(name)[-1]):.1%}", f"{speed:.0f}", remarks))
+        rows.append(
+            (name, interval, f"{float(curves.optimal_pull_rate(name)[-1]):.1%}", f"{speed:.0f}", remarks)
+        )
     return rows
 
 
@@ -168,10 +225,14 @@ def write_table(path: Path, curves: Any, level: float) -> None:
     """Mean and interval at every checkpoint as CSV."""
     from abex.files import write_atomically
 
-    lines = ["policy,step,regret,low,high,best_share"]
+    # best_share is what optimal_pull_rate was called; it goes with 0.3
+    lines = ["policy,step,regret,low,high,best_share,optimal_pull_rate"]
     for name in curves.policies:
         low, high = curves.band(name, level)
         quoted = '"' + name.replace('"', '""') + '"'
-        columns = zip(curves.checkpoints, curves.mean(name), low, high, curves.best_share(name), strict=True)
-        lines += [f"{quoted},{step},{m:.10g},{a:.10g},{b:.10g},{s:.6g}" for step, m, a, b, s in columns]
+        rate = curves.optimal_pull_rate(name)
+        columns = zip(curves.checkpoints, curves.mean(name), low, high, rate, strict=True)
+        lines += [
+            f"{quoted},{step},{m:.10g},{a:.10g},{b:.10g},{s:.6g},{s:.6g}" for step, m, a, b, s in columns
+        ]
     write_atomically(path, ("\n".join(lines) + "\n").encode())

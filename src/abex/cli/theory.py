@@ -4,49 +4,58 @@ from __future__ import annotations
 
 import click
 
-from abex.errors import real_number, whole_number
-
-EXAMPLE = """
-\b
-Example:
-  abex theory --c 0.1 --alpha 0.7 --arms 333 --gap 0.25 --horizon 1e6
-  abex theory --c 8 --alpha 0.5 --arms 4 --gap 0.5 --horizon 1e5 --eta 1 --plot bound.svg
-"""
+from abex.cli.help import WholeNumber, examples
+from abex.errors import real_number
 
 
-@click.group(invoke_without_command=True, epilog=EXAMPLE)
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "abex theory --c 0.1 --alpha 0.7 --arms 333 --gap 0.25 --horizon 1e6",
+        "abex theory --c 8 --alpha 0.5 --arms 4 --gap 0.5 --horizon 1e5 --eta 1 --plot bound.svg",
+    ),
+)
 @click.option("--c", type=float, default=0.1, show_default=True, help="Amount of exploration.")
 @click.option("--alpha", type=float, default=0.7, show_default=True, help="Growth of exploration.")
 @click.option("--eta", type=float, default=0.4, show_default=True, help="Scale of the Boltzmann rate.")
-@click.option("--rounding", default="floor", show_default=True, help="floor (the paper's), carry or ceil.")
-@click.option("--arms", type=float, default=333, show_default=True, help="Number of arms.")
+@click.option(
+    "--rounding", type=click.Choice(("floor", "carry", "ceil")), default="floor", show_default=True,
+    help="Of the amount of exploration; floor is the paper's.",
+)  # fmt: skip
+@click.option("--arms", type=WholeNumber(2), default=333, show_default=True, help="Number of arms.")
 @click.option(
     "--gap", type=float, default=0.25, show_default=True, help="Gap between the best arm and all others."
 )
-@click.option("--horizon", type=float, default=1e6, show_default=True, help="Number of steps.")
+@click.option("--horizon", type=WholeNumber(1), default=1_000_000, show_default=True, help="Number of steps.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False),
     help="Draw schedule, bounds and simulated regret (png, svg, pdf).",
 )
-@click.option("--replications", type=int, default=20, show_default=True, help="Simulated runs for --plot.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation for --plot.")
+@click.option(
+    "--replications", type=WholeNumber(1), default=20, show_default=True, help="Simulated runs for --plot."
+)
+@click.option(
+    "--seed", type=WholeNumber(), default=0, show_default=True, help="Seed of the simulation for --plot."
+)
 @click.pass_context
 def command(
-    context: click.Context, c: float, alpha: float, eta: float, rounding: str, arms: float, gap: float,
-    horizon: float, plot: str | None, replications: int, seed: int,
+    context: click.Context, c: float, alpha: float, eta: float, rounding: str, arms: int, gap: float,
+    horizon: int, plot: str | None, replications: int, seed: int,
 ) -> None:  # fmt: skip
     """When ABE explores, how much, and what Theorem 1 says about it, in plain words."""
     if context.invoked_subcommand is not None:
         return
+    from abex.figures import kind_of
     from abex.theory.words import explain
 
-    n_arms, steps = whole_number("arms", arms, least=2), whole_number("horizon", horizon, least=1)
-    real_number("eta", eta, above=0.0)
-    words = explain(n_arms, steps, gap, c, alpha, eta, rounding)
+    real_number("--eta", eta, above=0.0)
+    if plot is not None:
+        kind_of(plot)
+    words = explain(arms, horizon, gap, c, alpha, eta, rounding)
     click.echo(f"ABE(eta={eta:g}, c={c:g}, alpha={alpha:g}, rounding={rounding!r})\n\n{words}")
     if plot is not None:
-        draw(n_arms, steps, gap, c, alpha, eta, rounding, plot, replications, seed)
+        draw(arms, horizon, gap, c, alpha, eta, rounding, plot, replications, seed)
         click.echo(f"\nwrote {plot}")
 
 
@@ -90,56 +99,41 @@ def draw(
     )  # fmt: skip
 
 
-@command.command()
-@click.option("--arms", type=float, required=True, help="Number of arms.")
-@click.option("--horizon", type=float, required=True, help="Number of steps.")
+@command.command(epilog=examples("abex theory recommend --arms 10 --horizon 20000 --gap 0.25"))
+@click.option("--arms", type=WholeNumber(2), required=True, help="Number of arms.")
+@click.option("--horizon", type=WholeNumber(1), required=True, help="Number of steps.")
 @click.option("--gap", type=float, help="Gap between the best arm and the next, if you know it.")
-@click.option("--sweep", type=float, help="Pulls that show every arm once, on a feedback graph.")
+@click.option("--sweep", type=WholeNumber(1), help="Pulls that show every arm once, on a feedback graph.")
 @click.option("--sigma", type=float, default=0.5, show_default=True, help="Standard deviation of a reward.")
-def recommend(arms: float, horizon: float, gap: float | None, sweep: float | None, sigma: float) -> None:
-    r"""Parameters of ABE for a problem, and why.
-
-    \b
-    Example:
-      abex theory recommend --arms 10 --horizon 20000 --gap 0.25
-    """
+def recommend(arms: int, horizon: int, gap: float | None, sweep: int | None, sigma: float) -> None:
+    """Parameters of ABE for a problem, and why."""
     from abex.theory import recommend as advise
 
-    pulls = None if sweep is None else whole_number("sweep", sweep, least=1)
-    click.echo(
-        str(
-            advise(
-                whole_number("arms", arms, least=2),
-                whole_number("horizon", horizon),
-                gap,
-                sweep=pulls,
-                sigma=sigma,
-            )
-        )
-    )
+    click.echo(str(advise(arms, horizon, gap, sweep=sweep, sigma=sigma)))
 
 
-@command.command()
+@command.command(
+    short_help="How good the recommendation is, by simulation.",
+    epilog=examples("abex theory study --arms 5 --gap 0.3 --horizon 5000"),
+)
 @click.option(
-    "--arms", type=int, multiple=True, default=(3, 20, 100), show_default=True, help="Numbers of arms."
+    "--arms",
+    type=WholeNumber(2),
+    multiple=True,
+    default=(3, 20, 100),
+    show_default=True,
+    help="Numbers of arms.",
 )
 @click.option(
     "--gap", type=float, multiple=True, default=(0.1, 0.2, 0.4), show_default=True, help="Smallest gaps."
 )
-@click.option("--horizon", type=float, default=20_000, show_default=True, help="Number of steps.")
-@click.option("--replications", type=int, default=40, show_default=True, help="Runs of each choice.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Names every random number.")
-def study(
-    arms: tuple[int, ...], gap: tuple[float, ...], horizon: float, replications: int, seed: int
-) -> None:
-    r"""How far the recommendation is from the best fixed choice in hindsight, and from the paper's parameters.
-
-    \b
-    Example:
-      abex theory study --arms 5 --gap 0.3 --horizon 5000
-    """
+@click.option("--horizon", type=WholeNumber(1), default=20_000, show_default=True, help="Number of steps.")
+@click.option(
+    "--replications", type=WholeNumber(1), default=40, show_default=True, help="Runs of each choice."
+)
+@click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="Names all random numbers.")
+def study(arms: tuple[int, ...], gap: tuple[float, ...], horizon: int, replications: int, seed: int) -> None:
+    """How far the recommendation is from the best fixed choice in hindsight, and from the paper's parameters."""
     from abex.cli.theory_study import run_study, table
 
-    whole_number("replications", replications, least=1)
-    result = run_study(arms, gap, whole_number("horizon", horizon, least=1), replications, seed)
-    click.echo(table(result))
+    click.echo(table(run_study(arms, gap, horizon, replications, seed)))

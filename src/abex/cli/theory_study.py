@@ -31,7 +31,7 @@ CONTENDERS = (
 )
 
 
-class Instance(NamedTuple):
+class BernoulliInstance(NamedTuple):
     """A Bernoulli bandit: its shape, number of arms, smallest gap and means."""
 
     shape: str
@@ -43,7 +43,7 @@ class Instance(NamedTuple):
 class Study(NamedTuple):
     """Mean regret of the best choice in hindsight and of each contender, per instance."""
 
-    instances: list[Instance]
+    instances: list[BernoulliInstance]
     hindsight: list[tuple[str, float]]
     regret: NDArray[np.float64]  # (instances, contenders)
     single: str  # the one fixed choice with the least mean log regret
@@ -51,13 +51,15 @@ class Study(NamedTuple):
     replications: int
 
 
-def instances(arms: Iterable[int], gaps: Iterable[float]) -> Iterator[Instance]:
+def instances(arms: Iterable[int], gaps: Iterable[float]) -> Iterator[BernoulliInstance]:
     """One good arm among equals, and a ladder of arms: the best is a gap above the next, the others spread below."""
     for n_arms, gap in itertools.product(arms, gaps):
         top = 0.5 + gap / 2.0
-        yield Instance("one good arm", n_arms, gap, (top, *[top - gap] * (n_arms - 1)))
+        yield BernoulliInstance("one good arm", n_arms, gap, (top, *[top - gap] * (n_arms - 1)))
         lowest = min(0.1, top - gap)
-        yield Instance("ladder", n_arms, gap, (top, *np.linspace(top - gap, lowest, n_arms - 1).tolist()))
+        yield BernoulliInstance(
+            "ladder", n_arms, gap, (top, *np.linspace(top - gap, lowest, n_arms - 1).tolist())
+        )
 
 
 def run_study(

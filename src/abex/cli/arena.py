@@ -1,0 +1,134 @@
+"""`abex arena`: every policy, or one's own, on the instances of a grid, and the scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from abex.cli.experiment_options import open_store, work_options
+from abex.cli.help import WholeNumber, examples
+from abex.cli.progress_reporter import ProgressReporter
+from abex.cli.signals import promptly
+
+
+@click.command(
+    epilog=examples(
+        "abex arena --only Thompson --only Evidence", "abex arena --grid train --policy mine.py:MyPolicy"
+    ),
+)
+@click.option(
+    "--grid",
+    type=click.Choice(("train", "test")),
+    default="test",
+    show_default=True,
+    help="Where to play: choose parameters on train, look at test once.",
+)
+@click.option(
+    "--group",
+    default=None,
+    help="Only one group of instances: stochastic, graphs, late, changing, adversarial, boosting.",
+)
+@click.option(
+    "--policy", "own", multiple=True, help="A policy of yours, module:Policy or file.py:Policy; repeatable."
+)
+@click.option(
+    "--only",
+    multiple=True,
+    help="Of the library only these policies (uniform choice always plays); repeatable.",
+)
+@click.option(
+    "--replications", default=None, type=WholeNumber(1), help="At most so many of each; 200 unless given."
+)
+@click.option(
+    "--markdown",
+    default=None,
+    help="Write all tables into this file too: docs/which_policy_tables.md is made so.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be played; compute nothing.")
+@work_options
+@promptly()
+def command(
+    grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
+    markdown: str | None, dry_run: bool,
+    folder: str, workers: int | None, executor: str, cluster: str | None, quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Play policies against each other on many instances, score them, and draw the page of all scores."""
+    from abex.arena import study
+    from abex.arena.guide import answers, guide_text
+    from abex.arena.markdown_tables import write_tables
+    from abex.arena.page import write_page
+    from abex.arena.scores import score_all
+    from abex.sweeps.sweep import executor_of, raise_on_failure
+
+    most = study.REPLICATIONS if replications is None else replications
+    entries = [*chosen(only), *(study.own_entry(text) for text in own)]
+    instances, missing = study.playable(study.instances_of(grid, group))
+    name = f"{study.NAME}-{grid}"
+    if missing and not quiet:
+        click.echo(f"abex: without data, not played: {', '.join(missing)}; see `abex data`", err=True)
+    if dry_run:
+        plan(entries, instances, grid, most)
+        return
+    with open_store(folder) as store:
+        reporter = ProgressReporter(name, quiet, as_json)
+        computing = executor_of(executor, workers, cluster)
+        status = study.run(
+            entries, instances, grid, store, computing, lambda state: reporter("running", state), most
+        )
+        reporter.finish([status])
+        raise_on_failure(status)
+        results = study.collect(entries, instances, grid, store, most)
+    scores = score_all(results, instances)
+    paths = write_page(Path(folder), name, results, instances)
+    if markdown is not None:
+        write_tables(Path(markdown), results, entries, instances)
+    guide = guide_text(answers(results, entries, instances))
+    if as_json:
+        for score in scores:
+            click.echo(json.dumps(dataclasses.asdict(score)))
+    elif not quiet:
+        show(f"{name}: {len(instances)} instances", scores)
+        click.echo(guide)
+        click.echo(f"page: {paths[0]}; numbers: {paths[1]}")
+
+
+def chosen(only: tuple[str, ...]) -> list[Any]:
+    """The policies of the library that a person asked for, uniform choice among them."""
+    from abex.arena.study import Entry, library
+    from abex.policies.base import parse_policy
+
+    if not only:
+        return library()
+    policies = [parse_policy(text) for text in dict.fromkeys(("Uniform", *only))]
+    return [Entry(policy) for policy in policies]
+
+
+def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None:
+    """How many cells and runs there are."""
+    from abex.arena import study
+
+    pairs = [(e, i) for e in entries for i in instances if study.can_play(e.policy, i)]
+    runs = sum(study.replications_for(e.policy, i, most) for e, i in pairs)
+    steps = sum(study.replications_for(e.policy, i, most) * i.horizon for e, i in pairs)
+    click.echo(
+        f"{grid}: {len(entries)} policies, {len(instances)} instances, {len(pairs)} pairs, {runs:,} runs, {steps:,} steps"
+    )
+
+
+def show(title: str, scores: list[Any]) -> None:
+    """The table of scores."""
+    from abex.arena.scores import SCORE_COLUMNS
+    from abex.cli.output import console, table
+
+    rows = [
+        (
+            s.policy, f"{s.geometric:.2f}", f"{s.geometric_interval[0]:.2f} .. {s.geometric_interval[1]:.2f}", f"{s.mean:.2f}",
+            f"{s.quantile:.1f}", f"{s.worst:.1f}", s.worst_instance, f"{s.linear_runs} of {s.runs}",
+        )
+        for s in scores
+    ]  # fmt: skip
+    console().print(table(title, SCORE_COLUMNS, rows, (1, 2, 3, 4, 5)))

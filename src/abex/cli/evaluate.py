@@ -1,0 +1,176 @@
+"""`abex evaluate`: what other policies would have earned, from the log of one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from abex.cli.help import WholeNumber, examples, whole
+from abex.cli.output import can_be_written, console, table
+from abex.cli.signals import promptly
+from abex.errors import UserError, nearest, real_number
+
+COLUMNS = (
+    *("policy", "estimator", "value", "low", "high", "bernstein_low", "bernstein_high"),
+    *("effective", "largest_weight", "remark"),
+)
+
+
+@click.command(
+    epilog=examples(
+        'abex evaluate clicks.csv --policy Uniform --policy "Thompson" --out clicks',
+        'abex evaluate clicks.parquet --policy \'{"red": 0.5, "blue": 0.5}\' --estimator SNIPS',
+        "abex evaluate bts-men.csv.gz --arms 34 --policy Uniform",
+    ),
+)
+@click.argument("log")
+@click.option(
+    "--policy", "policies", multiple=True,
+    help='A policy, such as "Thompson", or a distribution, {"red": 0.5, "blue": 0.5}; repeat for more. [default: Uniform]',
+)  # fmt: skip
+@click.option(
+    "--estimator", "estimators", multiple=True,
+    help="replay, IPS, SNIPS, direct, doubly robust or graph-IPS; repeat for more. All unless given.",
+)  # fmt: skip
+@click.option(
+    "--arms", help="How many arms there are, called 0, 1, ..., where not all of them are in the log."
+)
+@click.option("--rewards", help="The range of rewards, such as 0,5; 0,1 unless given.")
+@click.option(
+    "--player", help="Name of a player, where LOG is the URL of its store, such as sqlite:///shop.db."
+)
+@click.option(
+    "--learn", default=0.5, show_default=True, help="The part of the log from which a policy learns first."
+)
+@click.option(
+    "--replay", "learning", is_flag=True, help="Also let each policy learn along the log, by rejection."
+)
+@click.option("--graph", "edges", help="File of edges, for policies that must know the feedback graph.")
+@click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
+@click.option("--level", default=0.95, show_default=True, help="Confidence of the intervals.")
+@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Names the random numbers.")
+@click.option("--out", default=None, help="Name of the files to write: figure (.png) and table (.csv).")
+@promptly()
+def command(
+    log: str, policies: tuple[str, ...], estimators: tuple[str, ...], arms: str | None, rewards: str | None,
+    player: str | None, learn: float, learning: bool, edges: str | None, directed: bool, level: float, seed: int, out: str | None,
+) -> None:  # fmt: skip
+    """Value policies on LOG, decisions of another policy with their probabilities and rewards: CSV, Parquet or dsjson.
+
+    A policy learns from the first part of the log; what it has learned is valued on the rest. Where the log cannot answer, a
+    sentence says why.
+    """
+    from abex.evaluation import Log, evaluate, replay
+    from abex.evaluation.estimators import ESTIMATORS
+    from abex.graphs import Graph
+
+    for name in estimators:
+        if name not in ESTIMATORS:
+            raise UserError(f"unknown estimator {name!r}{nearest(name, ESTIMATORS)}")
+    real_number("--level", level, above=0.0, most=1.0 - 1e-6)
+    real_number("--learn", learn, least=0.0, most=1.0)
+    if out is not None:
+        can_be_written(out)
+    chosen = [_policy(text) for text in policies or ("Uniform",)]
+    span = None if rewards is None else _pair(rewards)
+    names = None if arms is None else range(whole("--arms", arms, 1, 10**6))
+    graph = None if edges is None else Graph.read(edges, directed=directed)
+    read = Log.read(log, arms=names) if player is None else _journal(log, player)
+    rows: list[list[Any]] = []
+    for policy in chosen:
+        found = evaluate(
+            read,
+            policy,
+            estimators=estimators or None,
+            learn=learn,
+            rewards=span,
+            graph=graph,
+            level=level,
+            seed=seed,
+        )
+        shown = found.policy if isinstance(policy, str) else json.dumps(policy)
+        for one in found.verdicts:
+            numbers = [one.value, *one.bootstrap, *one.bernstein, one.effective, one.largest_weight]
+            rows.append([shown, one.estimator, *numbers, one.reason])
+        if learning and isinstance(policy, str):
+            lived = replay(read, policy, seed=seed, level=level, graph=graph)
+            remark = lived.reason or f"while it learns, over its first {lived.steps:,} steps"
+            nan = float("nan")
+            value = [lived.value, *lived.interval, nan, nan, float(lived.steps), 1.0, remark]
+            rows.append([shown, "replay, learning", *value])
+    title = (
+        f"{len(read):,} decisions on {read.n_arms} arms, {level:.0%} intervals by BCa bootstrap and Bernstein"
+    )
+    headings = [
+        "policy",
+        "estimator",
+        "value",
+        "interval",
+        "Bernstein",
+        "effective size",
+        "largest weight",
+        "remark",
+    ]
+    console().print(table(title, headings, [_cells(row) for row in rows], (2, 3, 4, 5, 6)))
+    if out is not None:
+        _write(rows, read, out, level)
+
+
+def _policy(text: str) -> Any:
+    """A policy's text, or the distribution of a JSON object."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        raise UserError(
+            f"cannot read the distribution {text!r}: write " + '{"red": 0.5, "blue": 0.5}'
+        ) from None
+
+
+def _journal(url: str, name: str) -> Any:
+    """The log of a shared player."""
+    from abex.evaluation import Log
+    from abex.players import Player
+
+    with Player.open(url, name) as player:
+        return Log.from_player(player)
+
+
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"--rewards must be two numbers such as 0,5, got {text!r}") from None
+    return low, high
+
+
+def _cells(row: list[Any]) -> list[str]:
+    """A line of the table as people read it."""
+    policy, estimator, value, low, high, bernstein_low, bernstein_high, effective, largest, remark = row
+    numbers = ["cannot tell", "", ""]
+    if value == value:
+        wide = "" if bernstein_low != bernstein_low else f"{bernstein_low:.4g} to {bernstein_high:.4g}"
+        numbers = [f"{value:.4g}", f"{low:.4g} to {high:.4g}", wide]
+    return [policy, estimator, *numbers, f"{effective:,.0f}", f"{largest:.3g}", remark]
+
+
+def _write(rows: list[list[Any]], log: Any, out: str, level: float) -> None:
+    from abex.figures import policy_values
+    from abex.files import write_atomically
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(["" if cell != cell else cell for cell in row] for row in rows)
+    target = Path(out)
+    write_atomically(target.with_name(f"{target.name}.csv"), text.getvalue().encode())
+    logged = float(log.reward.mean())
+    lines = [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+    policy_values(lines, logged, level=level, path=target.with_name(f"{target.name}.png"))
+    click.echo(f"wrote {out}.png and {out}.csv")

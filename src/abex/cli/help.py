@@ -1,0 +1,52 @@
+"""What the help texts and options of all commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from abex.errors import UserError, whole_number
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to copy, one a line, never broken or joined.
+
+    >>> examples("abex list", "abex list ABE").splitlines()[1:]
+    ['Examples:', '  abex list', '  abex list ABE']
+    """
+    title = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
+
+
+def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """A whole number as a person writes it.
+
+    >>> whole("--horizon", "1e5")
+    100000
+    """
+    if isinstance(value, str):
+        try:
+            value = int(value) if value.strip().lstrip("-").isdecimal() else float(value)
+        except ValueError:
+            raise UserError(f"{name} must be a whole number, got {value!r}") from None
+    return whole_number(name, value, least=least, most=most)
+
+
+if TYPE_CHECKING:
+    Integers = click.ParamType[int]
+else:
+    Integers = click.ParamType
+
+
+class WholeNumber(Integers):
+    """A whole number, also written as 1e5; what is none is one sentence that names the option."""
+
+    name = "integer"
+
+    def __init__(self, least: int = 0, most: int | None = None) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number, within its bounds."""
+        return whole(param.opts[0] if param is not None else "the number", value, self.least, self.most)

@@ -1,0 +1,243 @@
+"""`abex player`: shared players from the command line; what an application does by `Player.open`."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from abex.cli.help import examples
+from abex.errors import UserError, real_number, shown
+
+STORE = "sqlite:///players.db"
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@click.group(
+    epilog=examples(
+        'abex player create banner --arm red --arm green --store "sqlite:///shop.db"',
+        "abex player decide banner",
+        "abex player reward banner ID 1",
+        "abex player summary banner",
+    )
+)
+def command() -> None:
+    """Players that many processes share: create, decide, reward, look."""
+
+
+store_option = click.option(
+    "--store",
+    "url",
+    default=STORE,
+    show_default=True,
+    envvar="ABEX_STORE",
+    help="Where players are kept: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE ($ABEX_STORE).",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
+
+
+@command.command(
+    short_help="Make a player.",
+    epilog=examples("abex player create banner --arms 12 --expire 30m --rewards 0 5"),
+)
+@click.argument("name")
+@click.option(
+    "--policy",
+    default="Evidence",
+    show_default=True,
+    help="Such as Thompson or UCB1; `abex list policies` has all.",
+)
+@click.option("--arm", "labels", multiple=True, help="The name of an arm; once for each.")
+@click.option("--arms", "n_arms", type=int, help="The number of arms, which are then called 0, 1, ...")
+@click.option("--horizon", type=float, help="Number of decisions, for policies that are tuned to it.")
+@click.option(
+    "--rewards", type=float, nargs=2, default=(0.0, 1.0), show_default=True, help="The range of rewards."
+)
+@click.option("--expire", help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d.")
+@click.option(
+    "--unrewarded", type=float, default=0.0, show_default=True, help="What an expired decision counts."
+)
+@click.option(
+    "--no-propensities", is_flag=True, help="Leave the probabilities of decisions out of the journal."
+)
+@store_option
+def create(
+    name: str, url: str, policy: str, labels: tuple[str, ...], n_arms: int | None, **terms: Any
+) -> None:
+    """Make the player NAME; nothing happens if it is there and the same."""
+    from abex import Player
+
+    player = Player.open(
+        url,
+        name,
+        policy,
+        n_arms,
+        arms=list(labels) or None,
+        horizon=terms["horizon"],
+        rewards=terms["rewards"],
+        expire=None if terms["expire"] is None else span("--expire", terms["expire"]),
+        unrewarded=terms["unrewarded"],
+        propensities=False if terms["no_propensities"] else None,
+    )
+    with player:
+        click.echo(
+            f"player {name!r}: {player.policy} with {player.n_arms} arms, {player.seq()} events so far"
+        )
+
+
+@command.command(
+    short_help="What to try next: id, arm and probability.",
+    epilog=examples("abex player decide banner", "abex player decide banner --count 3 --json"),
+)
+@click.argument("name")
+@click.option("--count", "-k", type=int, default=1, show_default=True, help="Different arms to try at once.")
+@json_option
+@store_option
+def decide(name: str, url: str, count: int, as_json: bool) -> None:
+    """What NAME would try next: id, arm and probability of each decision, on disk when they are printed."""
+    with _opened(url, name) as player:
+        decisions = [player.decide()] if count == 1 else player.decide_many(count)
+        player.flush()
+        found = [{"id": one.id, "arm": one.arm, "probability": one.settle()} for one in decisions]
+    if as_json:
+        click.echo(json.dumps(found if count > 1 else found[0]))
+        return
+    for one in found:
+        chance = "" if one["probability"] is None else f"  {one['probability']:.4g}"
+        click.echo(f"{one['id']}  {one['arm']}{chance}")
+
+
+@command.command(
+    short_help="Report the reward of a decision.",
+    epilog=examples(
+        "abex player reward banner 0190a7c8-5d2f-7000-8000-01f2d3c4b5a6 1",
+        "abex player reward banner red 0.5 --also green 1",
+    ),
+)
+@click.argument("name")
+@click.argument("decision")
+@click.argument("reward", type=float)
+@click.option("--also", multiple=True, nargs=2, help="A side observation: an arm and what it paid.")
+@store_option
+def reward(name: str, url: str, decision: str, reward: float, also: tuple[tuple[str, str], ...]) -> None:
+    """Report the REWARD of a DECISION (its id, or the arm that was tried) of the player NAME."""
+    with _opened(url, name) as player:
+        side = {_arm(player, arm): real_number("--also", _float(paid)) for arm, paid in also}
+        new = player.update(_arm(player, decision), reward, side or None)
+    click.echo(
+        "learned" if new else "nothing new: that decision has had its reward, has expired or is forgotten"
+    )
+
+
+@command.command(
+    short_help="The arms: pulls, means, probabilities.",
+    epilog=examples("abex player summary banner", "abex player summary banner --json"),
+)
+@click.argument("name", required=False)
+@json_option
+@store_option
+def summary(name: str | None, url: str, as_json: bool) -> None:
+    """The arms of NAME: pulls, means with intervals, probabilities; without a NAME, the players of the store."""
+    if name is None:
+        from abex.players.journal import journal_at
+
+        journal = journal_at(url)
+        journal.connect(create=False)
+        names = journal.names()
+        journal.close()
+        click.echo(
+            json.dumps(names) if as_json else "\n".join(names) or f"there are no players in {journal.shown}"
+        )
+        return
+    from abex.cli.output import console, table
+    from abex.players.summary import HEADINGS
+
+    with _opened(url, name) as player:
+        player.refresh()
+        found = player.summary()
+    if as_json:
+        click.echo(found.frame().to_json(orient="records"))
+        return
+    console().print(table(found.caption, HEADINGS, found.cells(), range(1, len(HEADINGS))))
+    if found.footer():
+        click.echo(found.footer())
+
+
+@command.command(
+    short_help="Every decision with its probability and reward.",
+    epilog=examples("abex player log banner > log.csv", "abex player log banner --out log.parquet"),
+)
+@click.argument("name")
+@click.option("--out", help="A .csv or .parquet file; CSV to the terminal unless given.")
+@store_option
+def log(name: str, url: str, out: str | None) -> None:
+    """Every decision of NAME with its probability and reward: what off-policy evaluation needs."""
+    from abex.files import write_atomically
+
+    kind = ".csv" if out is None else Path(out).suffix.lower()
+    if kind not in (".csv", ".parquet"):
+        raise UserError(f"cannot write the log to {out!r}: its name must end in .csv or .parquet")
+    with _opened(url, name) as player:
+        frame = player.log()
+    buffer = io.BytesIO()
+    if kind == ".parquet":
+        frame["arm"] = frame["arm"].map(str)
+        frame.to_parquet(buffer, index=False)
+    else:
+        frame.to_csv(buffer, index=False)
+    if out is None:
+        click.echo(buffer.getvalue().decode(), nl=False)
+    else:
+        write_atomically(out, buffer.getvalue())
+        click.echo(f"{len(frame):,} decisions in {out}")
+
+
+@command.command(
+    short_help="Delete the events that a snapshot covers.",
+    epilog=examples("abex player compact banner --keep 30d"),
+)
+@click.argument("name")
+@click.option("--keep", help="Keep events of this time up to now, for the log: 12h, 30d.")
+@store_option
+def compact(name: str, url: str, keep: str | None) -> None:
+    """Take a snapshot of NAME and delete the events that it covers. What is deleted is missing from `log`."""
+    with _opened(url, name) as player:
+        count = player.compact(None if keep is None else span("--keep", keep))
+        click.echo(f"deleted {count:,} events; the state is that of event {player.seq():,}")
+
+
+def _opened(url: str, name: str) -> Any:
+    from abex import Player
+
+    return Player.open(url, name)
+
+
+def _arm(player: Any, text: str) -> Any:
+    """An arm as it was typed: numbers are typed as words too."""
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 19
+    return int(text) if is_number and text not in player.arms else text
+
+
+def _float(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def span(name: str, text: str) -> timedelta:
+    """A time such as 30s or 2h.
+
+    >>> span("--keep", "90m")
+    datetime.timedelta(seconds=5400)
+    """
+    unit = next((one for one in ("ms", "s", "m", "h", "d") if text.endswith(one)), None)
+    number = _float(text.removesuffix(unit)) if unit else text
+    if unit is None or not isinstance(number, float) or not 0.0 < number < 1e9:
+        raise UserError(f"{name} must be a time such as 30s, 15m, 2h or 7d, got {shown(text)}")
+    return timedelta(seconds=number * UNITS[unit])

@@ -1,0 +1,111 @@
+"""`abex serve`: players of a store behind HTTP."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from abex.cli.help import WholeNumber, examples
+from abex.cli.player import STORE
+from abex.cli.signals import Terminated
+from abex.extras import needed
+
+
+@click.command(
+    epilog=examples(
+        'abex serve --store "sqlite:///shop.db"',
+        "abex serve --new-key decide >> keys.txt",
+        "abex serve --host 0.0.0.0 --keys keys.txt --workers 4 --store postgresql://abex@db/shop",
+    )
+)
+@click.option(
+    "--store",
+    default=STORE,
+    show_default=True,
+    envvar="ABEX_STORE",
+    help="Where players are kept: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE ($ABEX_STORE).",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; beyond this machine only with --keys.",
+)
+@click.option(
+    "--port", type=WholeNumber(0, 65_535), default=8080, show_default=True, help="0 takes a free one."
+)
+@click.option(
+    "--workers", type=WholeNumber(1, 1_000), default=1, show_default=True, help="Processes that answer."
+)
+@click.option(
+    "--keys", "keys_file", help="A file of API keys: a role and a hash a line, as --new-key prints them."
+)
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="A proxy in front decides who may ask; its X-Forwarded headers are believed.",
+)
+@click.option(
+    "--max-body", type=WholeNumber(1), default=1 << 20, show_default=True, help="Bytes of a request."
+)
+@click.option(
+    "--max-batch",
+    type=WholeNumber(1),
+    default=1_000,
+    show_default=True,
+    help="Decisions or rewards in a request.",
+)
+@click.option(
+    "--max-open",
+    type=WholeNumber(1),
+    default=100_000,
+    show_default=True,
+    help="Decisions of a player that wait.",
+)
+@click.option(
+    "--max-arms", type=WholeNumber(1), default=1_000_000, show_default=True, help="Arms of a player."
+)
+@click.option(
+    "--max-players", type=WholeNumber(1), default=1_000, show_default=True, help="Players of the store."
+)
+@click.option(
+    "--max-log",
+    type=WholeNumber(1),
+    default=200_000,
+    show_default=True,
+    help="Decisions of a log, the latest.",
+)
+@click.option(
+    "--rate",
+    type=float,
+    default=10_000.0,
+    show_default=True,
+    help="Requests a second of a client to a worker; 0: no limit.",
+)
+@click.option("--access-log", is_flag=True, help="Log every request, not only those that fail.")
+@click.option(
+    "--new-key", "role", help="Print a new API key for a role (decide, reward, read, admin), and end."
+)
+def command(keys_file: str | None, role: str | None, **given: Any) -> None:
+    """Serve the players of a store: decide, reward and watch by HTTP; /openapi.json describes it."""
+    if role is not None:
+        from abex.service.keys import new_key
+
+        key, line = new_key(role)
+        click.echo(f"the key, shown once: {key}", err=True)
+        click.echo(line)
+        return
+    with needed("serve"):
+        from abex.service.keys import Keyring, read_keys
+        from abex.service.launching import listening_socket, serve
+        from abex.service.settings import Settings
+    settings = Settings(keys=read_keys(keys_file) if keys_file else Keyring(), **given)
+    listening = listening_socket(settings)
+    host, port = listening.getsockname()[:2]
+    click.echo(
+        f"abex serves {settings.store.partition('@')[2] or settings.store} at http://{host}:{port}", err=True
+    )
+    with suppress(Terminated, KeyboardInterrupt):  # the server has answered what was under way
+        serve(settings, listening)

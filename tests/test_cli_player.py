@@ -1,0 +1,105 @@
+"""`abex player`: create, decide, reward, summary, log, compact."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from abex.cli import main
+
+
+def run(capsys, *arguments):
+    """What a command prints; it must end well."""
+    assert main(["player", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    """The sentence with which a command is refused."""
+    with pytest.raises(SystemExit) as stop:
+        main(["player", *arguments])
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("ABEX_STORE", f"sqlite:///{tmp_path}/shop.db?synchronous=normal")
+    return tmp_path
+
+
+def test_a_player_from_the_command_line(store, capsys):
+    out = run(
+        capsys,
+        "create",
+        "banner",
+        "--policy",
+        "Exp3(gamma=0.2)",
+        "--arm",
+        "red",
+        "--arm",
+        "12",
+        "--rewards",
+        "0",
+        "5",
+    )
+    assert out == "player 'banner': Exp3(gamma=0.2) with 2 arms, 0 events so far\n"
+    decision = json.loads(run(capsys, "decide", "banner", "--json"))
+    assert decision["arm"] in ("red", "12")
+    assert decision["probability"] == 0.5
+    assert run(capsys, "reward", "banner", decision["id"], "5") == "learned\n"
+    assert run(capsys, "reward", "banner", decision["id"], "5").startswith("nothing new")
+    other = "red" if decision["arm"] == "12" else "12"
+    assert run(capsys, "reward", "banner", other, "2.5", "--also", decision["arm"], "1") == "learned\n"
+    assert len(run(capsys, "decide", "banner", "--count", "2").splitlines()) == 2
+    rows = {row["arm"]: row for row in json.loads(run(capsys, "summary", "banner", "--json"))}
+    assert rows[other]["mean"] == 2.5
+    assert rows[decision["arm"]]["mean"] == 3.0
+    text = run(capsys, "summary", "banner")
+    assert "3 decisions, 1 rewarded, 2 waiting" in text
+    assert run(capsys, "summary") == "banner\n"
+    log = run(capsys, "log", "banner").splitlines()
+    assert len(log) == 4
+    assert log[1].startswith(f"{decision['id']},{decision['arm']},0.5,5.0,")
+    run(capsys, "log", "banner", "--out", str(store / "log.parquet"))
+    assert pd.read_parquet(store / "log.parquet")["decision"][0] == decision["id"]
+    assert run(capsys, "compact", "banner", "--keep", "1h").startswith("deleted 0 events")
+    assert run(capsys, "compact", "banner").startswith("deleted 6 events; the state is that of event 6")
+    assert run(capsys, "log", "banner").count("\n") == 1
+
+
+def test_numbered_arms_are_typed_as_numbers(store, capsys):
+    run(capsys, "create", "x", "--policy", "UCB1", "--arms", "3", "--expire", "2h")
+    assert run(capsys, "reward", "x", "2", "1", "--also", "0", "0") == "learned\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("decide", "nobody"), "there is no player 'nobody'"),
+        (("create", "x", "--policy", "Nope", "--arms", "2"), "unknown policy 'Nope'"),
+        (("create", "x", "--policy", "UCB1"), "a player needs arms"),
+        (
+            ("create", "y", "--policy", "UCB1", "--arms", "2", "--expire", "soon"),
+            "--expire must be a time such as 30s",
+        ),
+        (("reward", "there", "red", "7"), "reward must be"),
+        (("reward", "there", "blue", "1"), "there is no arm 'blue'"),
+        (("reward", "there", "red", "1", "--also", "green", "x"), "--also must be a finite number"),
+        (("log", "there", "--out", "log.txt"), "must end in .csv or .parquet"),
+        (("compact", "there", "--keep", "-1d"), "--keep must be a time such as 30s"),
+        (("summary", "there", "--store", "shop.db"), "a store must be an address"),
+        (("decide", "there", "--count", "9"), "k must be at most 2"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(store, capsys, arguments, message):
+    run(capsys, "create", "there", "--policy", "Exp3(gamma=0.1)", "--arm", "red", "--arm", "green")
+    assert message in refused(capsys, *arguments)
+
+
+def test_a_store_that_is_not_there(tmp_path, capsys):
+    url = f"sqlite:///{tmp_path}/nothing.db"
+    assert "there is no such file" in refused(capsys, "summary", "--store", url)
+    assert "there is no such file" in refused(capsys, "decide", "x", "--store", url)
+    assert list(tmp_path.iterdir()) == []
