@@ -10,8 +10,6 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-OLDEST_NUMBA = 0.61.0
-
 .PHONY: run test oldest fuzz mutants lint docs clean
 
 run: $(VENV)/.installed
@@ -20,13 +18,16 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-# the boundary to the compiler on the oldest Numba that may be installed; `make test` runs it on the newest
-oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_kernels_cache.py tests/test_kernels_interfaces.py tests/test_kernels_records.py
+# what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
+OLDEST_TESTS = kernels kernels_cache kernels_interfaces kernels_linking kernels_records curves graph_quantities intervals player_terms datasets_own showing
 
-$(VENV)-oldest/.installed: pyproject.toml
+oldest: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS:%=tests/test_%.py)
+
+$(VENV)-oldest/.installed: pyproject.toml .ci/oldest.py
 	$(PYTHON) -m venv $(VENV)-oldest
-	$(VENV)-oldest/bin/python -m pip install --quiet 'numba==$(OLDEST_NUMBA)' 'numpy==2.0.*' pytest -e .
+	$(PYTHON) .ci/oldest.py report store >$(VENV)-oldest/requirements.txt
+	$(VENV)-oldest/bin/python -m pip install --quiet -r $(VENV)-oldest/requirements.txt pytest hypothesis ipykernel mpmath nbclient polars -e .
 	touch $@
 
 fuzz: $(VENV)/.installed-test
@@ -48,7 +49,7 @@ docs: $(VENV)/.installed-docs
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "abex needs Python 3.11 or later: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m pip install --quiet -e '.[report]'
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed

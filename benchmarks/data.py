@@ -46,8 +46,8 @@ def main() -> None:
     from abex import Bernoulli, RatingTable, simulate
     from abex.datasets import SocialMF, load
     from abex.datasets.completion import binarise
-    from abex.datasets.fitting import active, fit, observed_from, refit
-    from abex.datasets.socialmf import compiled_descent, new_search, weights_of
+    from abex.datasets.factorisation import active, fit, observed_from, refit
+    from abex.datasets.socialmf import compiled_descent, new_descent, penalties_of
     from abex.errors import UserError
 
     print(f"{'data set':<20}{'first load':>12}{'second load':>13}{'ratio':>8}")
@@ -80,12 +80,12 @@ def main() -> None:
         f"  {'all stages; peak memory of this process':<50}{sum(s for _, s in stages):>8.2f} s  {peak:.0f} MB"
     )
 
-    observed, weights = observed_from(kept, np.ones(kept.ratings.size, dtype=bool)), weights_of(model)
+    observed, weights = observed_from(kept, np.ones(kept.ratings.size, dtype=bool)), penalties_of(model)
     rows = np.repeat(np.arange(kept.n_users), np.diff(observed.rating_start))
     degree = np.maximum(np.diff(observed.trust_start), 1)
     shares = np.repeat(1.0 / degree, np.diff(observed.trust_start))
     trust = csr_array((shares, observed.trustees, observed.trust_start), shape=(kept.n_users, kept.n_users))
-    search = new_search(factors.users, factors.items)
+    search = new_descent(factors.users, factors.items)
     descend, ours, theirs = compiled_descent(), [], []
     for epoch in range(1, 12):
         ours.append(cpu(lambda e=epoch: descend(observed, weights, search, e, e, 1e-9))[0])

@@ -37,8 +37,8 @@ from abex import (
     Thompson,
 )  # fmt: skip
 from abex.graphs import erdos_renyi
+from abex.players.running_policy import compiled_kernels
 from abex.policies.base import Setting
-from abex.policies.player import compiled_kernels
 from abex.randomness import stream
 from abex.samplers import crossover
 from abex.samplers.buckets import TAIL
@@ -205,7 +205,7 @@ def size(part):
 
 def long_run(steps, n_arms=1000, draws=400_000):
     """ABE for very many steps: whether masses, lists and means are what a recomputation gives, and the law the softmax."""
-    policy, setting = ABE(eta=0.03, c=1.0, alpha=0.5), Setting(n_arms)
+    policy = ABE(eta=0.03, c=1.0, alpha=0.5)
     environment = Bernoulli(0.5 + 1e-4 * stream(0, "long").random(n_arms))
     state, cost = play_replication(policy, environment, None, as_checkpoints(2, steps), 1, 0)[-1:-3:-1]
     print(f"ABE, {n_arms} arms, {steps:.0e} steps: {cost:.1f} ns a step")
@@ -216,12 +216,13 @@ def long_run(steps, n_arms=1000, draws=400_000):
     recomputed = np.array_equal(mass, buckets.mass) and mass.sum() == buckets.grid.total
     print(f"arms of a bucket: {'as counted' if np.array_equal(arms, buckets.arms) else 'WRONG'}; masses: "
           f"{'as recomputed' if recomputed else 'WRONG'}")  # fmt: skip
-    sums = state.pulls * state.means
-    print(f"pulls {state.pulls.min():.3g} to {state.pulls.max():.3g}, together {state.pulls.sum():.0f}; a sum of rewards is "
+    sums = state.observations * state.means
+    seen = state.observations
+    print(f"observations {seen.min():.3g} to {seen.max():.3g}, together {seen.sum():.0f}; a sum of rewards is "
           f"{np.abs(sums - sums.round()).max():.1e} from a whole number at most")  # fmt: skip
     law, rng = np.zeros(n_arms), stream(1, "long")
     policy.probabilities(state, steps + 1, law)
-    select = compiled_kernels(policy.kernels(setting)).select
+    select = compiled_kernels(policy.kernels()).select
     drawn = np.bincount([select(state, steps + 1, rng) for _ in range(draws)], minlength=n_arms)
     likely = law * draws > 10
     test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())

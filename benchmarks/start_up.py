@@ -1,44 +1,96 @@
-"""CPU seconds to import abex, and to simulate a policy in a new process with an empty and with a warm kernel cache.
+"""CPU seconds of a first call: to import abex, and to simulate in a new process with an empty and with a warm kernel cache.
 
-With ten arms ABE draws from levels, which is more code to compile than the loop over two arms.
+    python benchmarks/start_up.py [--policies ABE Thompson ...] [--arms 10] [--rounds 3] [--against /path/to/another/src]
 
-python benchmarks/start_up.py
+For each policy: *cold*, the first `simulate` of a process with an empty cache, all imports included; *another*, the
+same in a process that has compiled and simulated another policy already; *warm*,
+with what was compiled kept on disk, beyond importing Numba. Modules are there as bytecode, as after installing them. Processes
+are run in turn, the smallest of several rounds is shown: a machine that does other work makes CPU time longer, never
+shorter. ``--against`` measures other sources of abex, such as a worktree of an older commit, in turn with these.
 """
 
 from __future__ import annotations
 
-import itertools
+import argparse
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
+from pathlib import Path
 
-SIMULATE = (
-    "from abex import {policy}, Bernoulli, simulate;"
-    "simulate({policy}(), Bernoulli([0.4] * {losing} + [0.6]), horizon=1000, replications=2)"
-)
+OURS = str(Path(__file__).resolve().parents[1] / "src")
+BYTECODE = tempfile.TemporaryDirectory()  # as after installing, modules are read as bytecode
+FIRST = "FollowTheLeader"
+SIMULATE = "simulate({policy!r}, Bernoulli([0.4] * {losing} + [0.6]), horizon=1000, replications=2);"
+POLICIES = (
+    "Uniform", "EpsilonGreedy", "UCB1", "UCBV", "KLUCB", "MOSS", "Thompson", "Boltzmann(eta=1.0)", "ABE(eta=1.0)",
+    "BoltzmannGumbel", "Exp3", "Exp3IX", "Exp3P", "Exp3PlusPlus", "TsallisINF",
+)  # fmt: skip
 
 
-def cpu(code: str, cache: str) -> float:
+def cpu(code: str, cache: str, sources: str) -> float:
+    """CPU seconds of a process that runs this code."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "ABEX_CACHE": cache})
+    environment = {
+        **os.environ,
+        "ABEX_CACHE": cache,
+        "PYTHONPATH": sources,
+        "PYTHONPYCACHEPREFIX": BYTECODE.name,
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def start_up(policy: str, arms: int, sources: str) -> tuple[float, float, float]:
+    """Cold, another and warm, in CPU seconds of whole processes."""
+    imports = "from abex import Bernoulli, simulate;"
+    code, first = (SIMULATE.format(policy=name, losing=arms - 1) for name in (policy, FIRST))
+    with ExitStack() as stack:
+        cold, one, two = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3))
+        return (
+            cpu(imports + code, cold, sources),
+            cpu(imports + first + code, two, sources) - cpu(imports + first, one, sources),
+            cpu(imports + code, cold, sources),
+        )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--policies", nargs="+", default=list(POLICIES))
+    parser.add_argument("--arms", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--against", help="the src folder of other sources of abex")
+    options = parser.parse_args()
+    places = {"here": OURS} | ({"there": options.against} if options.against else {})
     with tempfile.TemporaryDirectory() as folder:
-        bare = statistics.median(cpu("import numpy", folder) for _ in range(5))
-        ours = statistics.median(cpu("import abex", folder) for _ in range(5))
-        print(f"import numpy {bare:.2f} s, import abex {ours - bare:.2f} s beyond it")
-        for policy, arms in itertools.product(("UCB1", "ABE", "Thompson"), (2, 10)):
-            code = SIMULATE.format(policy=policy, losing=arms - 1)
-            own = os.path.join(folder, f"{policy}-{arms}")
-            cold = cpu(code, own)
-            warm = statistics.median(cpu(code, own) for _ in range(3))
-            print(f"{policy}, {arms} arms: cold {cold:.2f} s, warm {warm:.2f} s")
+        rounds = range(options.rounds)
+        for sources in places.values():
+            cpu(
+                "import numba; from abex import Bernoulli, simulate;"
+                + SIMULATE.format(policy=FIRST, losing=1),
+                folder,
+                sources,
+            )
+        numpy, numba = (
+            min(cpu(f"import {name}", folder, OURS) for _ in rounds) for name in ("numpy", "numba")
+        )
+        print(f"import numpy {numpy:.2f} s, import numba {numba:.2f} s")
+        for name, sources in places.items():
+            abex = min(cpu("import abex", folder, sources) for _ in rounds)
+            print(f"import abex {abex - numpy:.2f} s beyond numpy ({name})")
+    print(f"{'policy':20}{'arms':>6}{'':>8}{'cold':>8}{'another':>9}{'warm beyond numba':>19}")
+    for policy in options.policies:
+        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in places}
+        for _ in rounds:
+            for name, sources in places.items():
+                found[name].append(start_up(policy, options.arms, sources))
+        for name, figures in found.items():
+            cold, another, warm = (min(column) for column in zip(*figures, strict=True))
+            print(f"{policy:20}{options.arms:>6}{name:>8}{cold:>8.2f}{another:>9.2f}{warm - numba:>19.2f}")
 
 
 if __name__ == "__main__":

@@ -5,24 +5,22 @@ Importing it imports NumPy and nothing heavier: the compiler, matplotlib and sci
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abex import environments, policies
 from abex.environments import *  # noqa: F403
 from abex.errors import UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, FeedbackGraph, Graph, GraphSequence
 from abex.kernels import kernel
+from abex.lazy import lazy_names
+from abex.players import Decision, Player
 from abex.policies import *  # noqa: F403
-from abex.policies.player import Decision, Player
 
 if TYPE_CHECKING:
     from abex.curves import Curves
     from abex.simulation import simulate
 
 __version__ = "0.1.0"
-
-_LAZY = {"simulate": "abex.simulation", "Curves": "abex.curves"}
 
 __all__ = [
     "Curves",
@@ -41,11 +39,7 @@ __all__ = [
     *policies.__all__,
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'abex' has no attribute {name!r}")
+__getattr__ = lazy_names("abex", {"simulate": "simulation", "Curves": "curves"})
 
 
 def __dir__() -> list[str]:

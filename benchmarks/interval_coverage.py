@@ -4,7 +4,7 @@ Each stratum of a line is resampled with replacement to its own size; the mean o
 line, how often the interval of the mean and that of the difference to the first line cover it, beside what 20 plain
 runs would have done.
 
-    python benchmarks/coverage.py RESULTS-FOLDER facebook-comparison-v2 --panels 1000
+    python benchmarks/interval_coverage.py RESULTS-FOLDER facebook-comparison-v2 --panels 1000
 """
 
 from __future__ import annotations

@@ -1,0 +1,39 @@
+"""Tables of words for a terminal and for a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+
+def text_table(headings: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Columns side by side; those numbered in ``left`` begin at the left, the others end at the right.
+
+    >>> print(text_table(["policy", "regret"], [("UCB1", "12.5"), ("Uniform", "103.0")]))
+    policy   regret
+    UCB1       12.5
+    Uniform   103.0
+    """
+    cells = [[str(cell) for cell in row] for row in (headings, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column in left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
+    """The same as HTML; nothing that stands in a cell is taken for markup.
+
+    >>> html_table(["a"], [("<b>",)], "one & two")
+    '<table><caption>one &amp; two</caption><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,200 @@
+"""The core runs with NumPy alone; what is missing is one sentence with the command to type."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from abex.extras import EXTRA_OF, MissingExtraError, how_to_install, installed, needed
+from abex.graphs import erdos_renyi
+from abex.graphs.exact import fractional_domination
+from abex.graphs.simplex import small_fractional_domination
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DISTRIBUTION = {
+    "sklearn": "scikit-learn",
+    "dask": "distributed",
+    "prometheus_client": "prometheus-client",
+}  # where it is not called as it is imported
+
+
+def run_without(packages, code, *, check=True):
+    """What Python says when these packages are not installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.without_extras", ",".join(packages), code],
+        cwd=ROOT, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def brought_by(extra):
+    """The distributions of an extra and of those it is made of."""
+    found = set()
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        if own := re.fullmatch(r"abex\[([\w,]+)\]", requirement):
+            for inner in own[1].split(","):
+                found |= brought_by(inner)
+        else:
+            found.add(re.match(r"[\w-]+", requirement)[0])
+    return found
+
+
+def test_every_package_comes_with_the_extra_that_its_sentence_names():
+    for package, extra in EXTRA_OF.items():
+        assert DISTRIBUTION.get(package, package) in brought_by(extra), package
+        assert DISTRIBUTION.get(package, package) in brought_by("all")
+
+
+def test_the_core_is_numpy_and_two_small_packages():
+    assert [re.match(r"\w+", one)[0] for one in PROJECT["dependencies"]] == ["numpy", "click", "platformdirs"]
+
+
+def test_everything_that_is_imported_is_declared():
+    known = {*EXTRA_OF, "numpy", "click", "platformdirs", "abex", *sys.stdlib_module_names, "__future__"}
+    undeclared = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        tries = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Try)]
+        optional = {id(inner) for one in tries for inner in ast.walk(one)}  # what is tried, not needed
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            if id(node) not in optional:
+                undeclared |= {name.split(".")[0] for name in names} - known
+    assert undeclared <= {"IPython"}  # which shows objects where it runs anyway
+
+
+def test_every_lower_and_upper_bound_is_written():
+    for requirement in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["simulate"]]:
+        assert re.search(r">=[\d.]+,<[\d.]+$", requirement), requirement
+
+
+# every policy decides, learns, tells its probabilities and is saved; many arms too
+PLAY = """
+from abex import Graph, Player
+from abex.policies import known_policies
+import sys, tempfile, pathlib
+graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (1, 4)], 5)
+file = pathlib.Path(tempfile.mkdtemp()) / "player.json"
+played = 0
+for name, cls in known_policies().items():
+    for policy in cls.examples():
+        player = Player(policy, 5, graph=graph, horizon=1000, seed=1)
+        for i in range(8):
+            decision = player.decide()
+            assert 0.0 <= decision.probability <= 1.0
+            player.update(decision, float(i % 3 == 0))
+        str(player.summary())
+        player.save(file)
+        assert Player.load(file).decide().arm == player.decide().arm
+        played += 1
+many = Player(n_arms=6_000, seed=1)
+many.update(many.decide(), 1.0)
+assert played > 60, played
+assert not {"numba", "scipy", "matplotlib", "pandas"} & set(sys.modules)
+"""
+
+
+def test_every_policy_plays_with_numpy_alone():
+    run_without(EXTRA_OF, PLAY)
+
+
+NEEDS = {
+    "numba": "from abex import *\nsimulate(UCB1(), Bernoulli([0.5, 0.6]), horizon=10)",
+    "scipy": "from abex.intervals import Estimate\nEstimate(2.0, 0.5, 9.0).interval()",
+    "matplotlib": "from abex.figures import canvas\ncanvas()",
+    "sklearn": "from abex.boosting import AdaBoostMHClassifier",
+    "pandas": "from abex import Player\nPlayer(n_arms=2).summary().frame()",
+    "pyarrow": "from abex.datasets.table_files import _parquet\n_parquet('x.parquet')",
+    "ncompress": "from abex.datasets.unpack import uncompress\nuncompress(b'')",
+    "networkx": "from abex import Graph\nGraph.from_edges([(0, 1)], 2).to_networkx()",
+    "pydantic": "from abex.experiments.toml_file import read_experiment",
+    "joblib": "from abex.sweeps.executors import in_processes\nlist(in_processes(1)([]))",
+    "distributed": "from abex.sweeps.cluster import _connect\n_connect('tcp://nowhere:1')",
+    "sqlalchemy": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
+    "psycopg": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
+}
+
+
+@pytest.mark.parametrize("package", NEEDS)
+def test_a_missing_package_is_one_sentence_with_the_command(package):
+    code = f"""
+from abex.extras import MissingExtraError
+try:
+    exec({NEEDS[package]!r})
+except MissingExtraError as error:
+    print(error)
+"""
+    said = run_without([package], code).stdout.strip()
+    assert re.fullmatch(rf"this needs {package}, which is not installed: pip install 'abex\[\w+\]'", said)
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("numba", ["simulate", "--horizon", "10", "--out", "/tmp/x"]),
+        ("pydantic", ["reproduce", "--quick"]),
+        ("sklearn", ["boost", "train", "digits"]),
+        ("distributed", ["run", "facebook-varying-quick", "--cluster", "tcp://nowhere:1"]),
+    ],
+)
+def test_the_command_line_says_it_in_a_line_and_exits_with_2(package, arguments, tmp_path):
+    code = f"import os; os.chdir({str(tmp_path)!r})\nfrom abex.cli import main\nmain({arguments!r})"
+    done = run_without([package], code, check=False)
+    assert done.returncode == 2
+    last = done.stderr.strip().splitlines()[-1]
+    assert re.fullmatch(
+        rf"abex: this needs {package}, which is not installed: pip install 'abex\[\w+\]'", last
+    )
+
+
+def test_the_command_runs_without_any_extra(tmp_path):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    code = f"""
+from abex.cli import main
+main(["list", "policies"])
+main(["player", "create", "banner", "--store", {url!r}, "--arm", "red", "--arm", "green"])
+main(["player", "decide", "banner", "--store", {url!r}])
+main(["player", "summary", "banner", "--store", {url!r}])
+"""
+    said = run_without(EXTRA_OF, code).stdout
+    assert "Thompson" in said
+    assert "green" in said
+
+
+def test_other_import_errors_stay_what_they_are():
+    with pytest.raises(ModuleNotFoundError), needed():
+        import no_such_package_anywhere  # noqa: F401
+    with pytest.raises(ModuleNotFoundError) as caught, needed():
+        import numba.no_such_part  # noqa: F401
+    assert not isinstance(caught.value, MissingExtraError)
+    assert installed("numpy")
+    assert not installed("no_such_package_anywhere")
+    assert how_to_install("scipy", "boosting").endswith("pip install 'abex[boosting]'")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_small_simplex_solves_what_highs_solves(directed):
+    for seed in range(4):
+        graph = erdos_renyi(25, 0.12, seed=seed, directed=directed)
+        ours, theirs = small_fractional_domination(graph), fractional_domination(graph)
+        assert ours.upper == pytest.approx(theirs.upper, rel=1e-9)
+        assert ours.lower == pytest.approx(ours.upper, rel=1e-9)
+        assert (graph.to_scipy().T @ ours.weights >= 1.0 - 1e-12).all()
+        assert np.all(ours.weights >= 0.0)
+
+
+def test_importing_abex_imports_numpy_and_nothing_heavier():
+    code = "import sys, abex; print(sorted({name.split('.')[0] for name in sys.modules} & set(%r)))" % [
+        *EXTRA_OF,
+        "click",
+        "platformdirs",
+    ]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
