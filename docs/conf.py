@@ -1,13 +1,41 @@
-"""Sphinx configuration."""
+"""Sphinx configuration: Markdown by MyST, executed notebooks, docstrings by numpydoc, formulas without a network."""
+
+import sys
+from pathlib import Path
 
 import abex
 
+sys.path.insert(0, str(Path(__file__).parent))  # public_names
+
+from public_names import write_reference
+
 project = "abex"
 author = "The abex developers"
-release = abex.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc"]
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+release = version = abex.__version__
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # brings MathJax along: pages show formulas without a network
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "changing_worlds_table.md", "which_policy_tables.md"]
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"  # a notebook runs again when it has changed
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
-html_theme = "alabaster"
-exclude_patterns = ["_build"]
+autosummary_generate = True
+suppress_warnings = ["ref.ref"]  # labels of scikit-learn's pages in what we inherit from it
+write_reference(Path(__file__).parent / "api")
+
+html_theme = "pydata_sphinx_theme"
+html_title = "abex"
+html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 6}
+html_show_sourcelink = False
