@@ -55,11 +55,17 @@ def originals():
         (AdaBoostMHClassifier(base="product", n_terms=3, **SMALL), Y),
         (AdaBoostMHClassifier(base="stump", policy=None, **SMALL), Y.astype(str)),
         (AdaBoostMHClassifier(base="tree", n_leaves=3, **SMALL), several),
+        (
+            AdaBoostMHClassifier(
+                base="tree", n_leaves=5, categorical_features=[0, 2], class_weight={0: 2.0}, **SMALL
+            ),
+            Y,
+        ),
     ]
     with tempfile.TemporaryDirectory() as folder:
         for k, (maker, labels) in enumerate(makers):
             path = Path(folder) / f"{k}.abex"
-            maker.fit(X, labels).save(path)
+            maker.fit(X.round() if maker.class_weight else X, labels).save(path)
             with zipfile.ZipFile(path) as archive:
                 yield {name: archive.read(name) for name in archive.namelist()}
 
@@ -113,6 +119,9 @@ def forge(members, rng):
             inner = str(rng.choice(list(header[key])))
             header[key][inner] = ODD[rng.integers(len(ODD))]
             key = f"{key}.{inner}"
+        elif what == 7 and key == "categories":
+            inner = str(rng.choice(["column", "values", "codes"]))
+            header[key][rng.integers(2)][inner] = ODD[rng.integers(len(ODD))]
         elif rng.random() < 0.1:
             del header[key]
         else:
@@ -138,6 +147,8 @@ def use(path):
         model.staged_score(rows, answers)
         model.feature_importances_  # noqa: B018
         model.export_text()
+        model.to_c()
+        assert np.isfinite(model.shap_values(rows, rows).values).all()
     str(model.policy_report())
     repr(model)
     again = path.with_suffix(".again")

@@ -69,9 +69,11 @@ def test_a_terminal_shows_a_bar_with_rate_and_time_left(tmp_path):
     assert "16 cells, 16 computed now" in plain
 
 
-def test_a_log_has_one_line_an_experiment_and_no_control_characters(tmp_path):
+def test_a_log_has_two_lines_an_experiment_and_no_control_characters(tmp_path):
     out, seen = run(tmp_path)
-    assert seen.count("\n") == 1
+    first, last = seen.splitlines()
+    assert "16 of 16 cells to compute, " in first
+    assert "16 computed now" in last
     assert "\x1b" not in out + seen
     assert run(tmp_path, "--quiet") == ("", "")
 

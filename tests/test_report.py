@@ -6,17 +6,15 @@ import dataclasses
 import html
 import json
 import re
-import shutil
 
 import pytest
 
 from abex.experiments import Claim, Experiment, collect, run_experiment
-from abex.experiments.base import line
+from abex.experiments.experiment import line
 from abex.report import write_report
-from abex.report.page import make_page
+from abex.report.page import figure_data, make_page
 from abex.results import Store
 
-pytest.importorskip("vl_convert", reason="vl-convert is not installed")
 NAMES = ["UCB1", "Uniform", "Thompson", *(f"Boltzmann(eta={eta})" for eta in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2))]
 LARGEST = 6_000_000
 
@@ -40,18 +38,18 @@ def path(tmp_path_factory):
     return folder / "report.html"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: the page is not opened"
-    )
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium on this machine: the page is not opened (Debian: apt-get install chromium)")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield running
-        running.close()
+def test_the_report_links_to_the_page_of_the_arena_beside_the_store(tmp_path):
+    with Store(tmp_path / "cells.sqlite") as store:
+        write_report(store, tmp_path / "report.html")
+        assert "arena-v" not in (tmp_path / "report.html").read_text(encoding="utf-8").split("<script>")[0]
+        (tmp_path / "arena-v1-test.html").write_text("<p>all policies</p>", encoding="utf-8")
+        (tmp_path / "a place").mkdir()
+        for path, address in (
+            ("report.html", "arena-v1-test.html"),
+            ("a place/r.html", "../arena-v1-test.html"),
+        ):
+            write_report(store, tmp_path / path)
+            assert f'<a href="{address}">' in (tmp_path / path).read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -96,6 +94,29 @@ def test_no_label_ends_a_script_or_takes_the_place_of_a_part(path, monkeypatch):
     assert text.count("<script") == path.read_text().count("<script")
     assert text.count(html.escape(hostile)) >= 2
     assert len(text) < LARGEST
+
+
+def test_lines_say_what_a_figure_hides_and_few_runs_have_no_interval(tmp_path):
+    lines = (
+        line("UCB1", "UCB1"),
+        line("again", "UCB1"),
+        line("brief", "Uniform", length=50),
+        line("alone", "Uniform", seeds=1),
+    )
+    claim = Claim("UCB1 beats chance", "better", "UCB1", ("alone",), margin=2.5)
+    several = dataclasses.replace(experiment("several"), lines=lines, claims=(claim,), seeds=5, length=100)
+    with Store(tmp_path / "cells.sqlite") as store:
+        run_experiment(several, store)
+        outcome = collect(several, store)
+    titles = [outcome.title_of(drawn) for drawn in outcome.lines]
+    assert titles == ["UCB1", "again (the same as UCB1)", "brief (to 50)", "alone"]
+    data = figure_data(outcome)
+    assert [one["title"] for one in data["lines"]] == titles
+    assert data["axes"]["step"] == "step"
+    for row in data["rows"]:
+        assert ("low" in row) == (row["line"] != "alone")
+    overview = make_page([outcome]).partition('id="overview"')[2].partition("</section>")[0]
+    assert "rule: better, margin 2.5" in overview
 
 
 def test_every_experiment_and_its_verdict_are_there(page):
@@ -173,10 +194,15 @@ def test_on_a_phone_no_verdict_is_cut_off(browser, path):
     context = browser.new_context(viewport={"width": 390, "height": 800}, offline=True)
     page = context.new_page()
     page.goto(path.as_uri())
-    answers = page.locator("table.verdicts td:last-child").all()
+    answers = page.locator("table td").all()  # of every table: no column is out of sight
     assert answers
+    named = page.evaluate(
+        "getComputedStyle(document.querySelector('#one-v1 table.lines td:nth-child(3)'), '::before').content"
+    )
+    assert named.startswith('"regret')
     assert all(
-        box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in (one.bounding_box() for one in answers)
+        box["x"] >= 0 and box["x"] + box["width"] <= 390
+        for box in (one.bounding_box() for one in answers if one.is_visible())
     )
     context.close()
 

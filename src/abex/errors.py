@@ -5,11 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import os
 import re
+import traceback
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
+_HERE = os.path.dirname(os.path.abspath(__file__))
 QUOTES = "\"'"
 MOST_LISTED = 110  # characters of a message up to the end of its list of choices
 
@@ -26,6 +30,13 @@ class UserError(ValueError):
     def __init__(self, sentence: object = "") -> None:
         text = "".join(mark if mark.isprintable() else " " for mark in str(sentence))
         super().__init__(ENDLESS.sub(lambda run: f"{run[0][:40]}...{run[0][-40:]}", text))
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the sentence and the line of one's own code, not the way through ours."""
+        frames = traceback.extract_tb(self.__traceback__)
+        mine = list(takewhile(lambda frame: not frame.filename.startswith(_HERE), frames))
+        place = [f"line {mine[-1].lineno}: {mine[-1].line}"] if mine else []
+        return [*place, f"{type(self).__name__}: {self}"]
 
 
 def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import math
 import os
 import stat
@@ -50,6 +51,19 @@ def _replace(target: Path, content: bytes) -> None:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def table_bytes(frame: Any, kind: str) -> bytes:
+    """A data frame as the content of a file whose name ends in ``kind``, ".csv" or ".parquet"."""
+    buffer = io.BytesIO()
+    if kind == ".csv":
+        frame.to_csv(buffer, index=False)
+    else:
+        try:
+            frame.to_parquet(buffer, index=False)
+        except ImportError as error:
+            raise UserError("Parquet needs pyarrow: pip install 'abex[parquet]', or write .csv") from error
+    return buffer.getvalue()
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:

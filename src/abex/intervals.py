@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, real_number
+from abex.extras import needed
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
@@ -33,7 +34,8 @@ class Estimate(NamedTuple):
         >>> round(float(low), 2), round(float(high), 2)
         (0.87, 3.13)
         """
-        from scipy.special import stdtrit
+        with needed():
+            from scipy.special import stdtrit
 
         real_number("level", level, above=0.0, most=1.0 - 1e-12)
         margin = stdtrit(self.freedom, 0.5 + level / 2.0) * self.error
@@ -45,7 +47,8 @@ class Estimate(NamedTuple):
         >>> round(Estimate(-1.0, 0.5, 9.0).p_below(), 4)
         0.0766
         """
-        from scipy.special import stdtr
+        with needed():
+            from scipy.special import stdtr
 
         if not np.isfinite(self.error):
             return 1.0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.extras import needed
 from abex.reading import CHUNK, check_size, reading
 
 HEADER = 128
@@ -127,7 +128,8 @@ def _numbers(element: Element, order: str, where: str) -> NDArray[Any]:
 
 def _sparse(parts: list[NDArray[Any]], shape: tuple[int, ...], where: str) -> Any:
     """Rows, ends of columns and values, which must fit each other."""
-    from scipy.sparse import csc_matrix
+    with needed():
+        from scipy.sparse import csc_matrix
 
     if len(parts) != 3 or len(shape) != 2:
         raise UserError(f"{where} is damaged: a sparse matrix with a part missing")

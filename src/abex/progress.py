@@ -1,10 +1,11 @@
-"""A progress bar with rate and time left, shown on a terminal when the work takes longer than a second.
+"""A progress bar with rate and time left, shown on a terminal or in a notebook when the work takes longer than a second.
 
 Where one would be shown, a line says what is being compiled meanwhile.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -13,7 +14,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
+from abex.extras import installed
 from abex.kernels import on_compiling
+from abex.notebooks import NotebookBar, in_notebook
 
 PATIENCE = 1.0  # seconds before a bar appears
 
@@ -28,20 +31,23 @@ class Progress:
     total : float
         Units of work in all.
     show : bool or None
-        None: only on a terminal. False: never. True: also where the output is no terminal.
+        None: only on a terminal and in a notebook. False: never. True: also where the output is neither.
     unit : str or None
         What is counted beside the work (`report`), for the rate; none is shown unless given.
     """
 
     def __init__(self, what: str, total: float, show: bool | None = None, *, unit: str | None = None) -> None:
         self.what, self.total, self.done = what, float(total), 0.0
-        self._wanted = sys.stderr.isatty() if show is None else show
+        self._in_notebook = in_notebook() and show is not False
+        terminal = sys.stderr.isatty() if show is None else show
+        self._wanted = self._in_notebook or (terminal and installed("rich"))
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._unit, self._count = unit, 0
         self._listening = ExitStack()
         self._bar: Any = None
         self._task: Any = None
+        self._page: NotebookBar | None = None
 
     def advance(self, units: float = 1.0) -> None:
         """Count ``units`` of work as done."""
@@ -64,18 +70,34 @@ class Progress:
         True
         """
         elapsed = time.monotonic() - self._began
-        rate = f"{self._count / elapsed:.2g} {self._unit}/s" if elapsed > 0 else ""
-        if not self.done:
+        rate = f"{self._count / elapsed:.2g} {self._unit}/s" if elapsed > 0 and self._unit else ""
+        if not self.done or self.total == math.inf:
             return rate
         left = elapsed * max(0.0, self.total - self.done) / self.done
-        return f"{rate}, {timedelta(seconds=round(left))} left"
+        return f"{rate}{', ' if rate else ''}{timedelta(seconds=round(left))} left"
+
+    def show(self) -> None:
+        """Open the bar now, where there is a terminal and work to do, whatever time has passed."""
+        with self._lock:
+            if self._page is not None:
+                self._draw(now=True)
+            elif self._wanted and self._bar is None and self.done < self.total:
+                self._open()
 
     def _show(self) -> None:
-        if self._bar is not None:
+        if self._page is not None:
+            if time.monotonic() - self._began > PATIENCE:
+                self._draw()
+        elif self._bar is not None:
             more = {} if self._unit is None else {"total": self.total, "told": self.told()}
             self._bar.update(self._task, completed=self.done, **more)
         elif self._wanted and time.monotonic() - self._began > PATIENCE and self.done < self.total:
             self._open()
+
+    def _draw(self, *, now: bool = False) -> None:
+        """In a notebook."""
+        assert self._page is not None
+        self._page.draw(self.what, self.done, self.total, self.told(), now=now)
 
     def _open(self) -> None:
         from rich.console import Console
@@ -99,13 +121,16 @@ class Progress:
     def _say_compiling(self, what: str, kept: bool) -> None:
         line = f"compiling {what} ...{' kept for the next time' if kept else ''}"
         with self._lock:
-            if self._bar is None:
+            if self._page is not None:
+                self._page.say(line)
+            elif self._bar is None:
                 print(line, file=sys.stderr, flush=True)
             else:
                 self._bar.console.print(line, markup=False, highlight=False)
 
     def __enter__(self) -> Progress:
         if self._wanted:
+            self._page = NotebookBar() if self._in_notebook else None
             self._listening.enter_context(on_compiling(self._say_compiling))
         return self
 
@@ -115,3 +140,5 @@ class Progress:
         self._listening.close()
         if self._bar is not None:
             self._bar.stop()
+        if self._page is not None:
+            self._page.close()

@@ -139,6 +139,22 @@ def argmax(values: Any, rng: Any) -> int:
 
 
 @kernel
+def share_among_largest(values: Any, share: float, out: Any) -> None:
+    """Add ``share``, in equal parts, to the arms of the largest value: the distribution of `argmax`."""
+    top = values[0]
+    ties = 0
+    for k in range(out.size):
+        if values[k] > top:
+            top = values[k]
+            ties = 0
+        if values[k] == top:
+            ties += 1
+    for k in range(out.size):
+        if values[k] == top:
+            out[k] += share / ties
+
+
+@kernel
 def below(n: int, rng: Any) -> int:
     """Uniform integer in 0..n-1; ``rng.integers`` costs ten times as much to run and to compile."""
     return int(rng.random() * n)

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import platform
 import re
 import sys
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
-from abex.errors import UserError
-from abex.experiments.base import Experiment
-from abex.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve, spread_of
-from abex.experiments.panels import x_name, xs
-from abex.experiments.verdicts import FAILS, HOLDS, OPEN, RULES_IN_WORDS, Verdict, judge_all, searched
+from abex.experiments.experiment import Experiment
+from abex.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve
+from abex.experiments.panels import xs
+from abex.experiments.verdicts import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    PLURAL,
+    RULES_IN_WORDS,
+    ClaimVerdict,
+    Verdicts,
+    judge_all,
+    searched,
+)
 from abex.figures import COLOURS
 from abex.files import write_atomically
 from abex.intervals import mean_of
 from abex.results import Store
+from abex.web import drawing_script, resource
 
 PLACE = re.compile(r"<!--([a-z]+)-->|/\*([a-z]+)\*/")
 MARKS = {HOLDS: "yes", FAILS: "no", OPEN: "open"}
@@ -36,25 +46,40 @@ def write_report(store: Store, path: str | Path, refresh: int | None = None) -> 
     outcomes = []
     for plain in store.experiments().values():
         outcomes.append(collect(Experiment.from_json(plain), store))
-    content = make_page(outcomes, refresh=refresh).encode()
+    content = make_page(outcomes, refresh=refresh, arenas=arena_pages(store, Path(path))).encode()
     write_atomically(path, content)
     return len(content)
 
 
-def make_page(outcomes: list[Outcome], refresh: int | None = None) -> str:
-    """The page as text. With ``refresh`` it reloads itself every so many seconds."""
+def arena_pages(store: Store, path: Path) -> dict[str, str]:
+    """The pages that `abex arena` has put beside a store: name -> address as seen from the report at ``path``."""
+    found = sorted(Path(store.path).parent.glob("arena-v*.html"))
+    return {
+        page.stem: quote(os.path.relpath(page.resolve(), path.resolve().parent).replace(os.sep, "/"))
+        for page in found
+    }
+
+
+def make_page(
+    outcomes: list[Outcome], refresh: int | None = None, arenas: dict[str, str] | None = None
+) -> str:
+    """The page as text. With ``refresh`` it reloads itself every so many seconds; ``arenas`` are linked by their names."""
     ordered = sorted(outcomes, key=_order)
     judged = list(zip(ordered, judge_all(ordered), strict=True))
     data = {outcome.experiment.id: figure_data(outcome) for outcome, _ in judged}
     parts = {
         "refresh": f'<meta http-equiv="refresh" content="{refresh}">' if refresh else "",
-        "style": _resource("style.css"),
-        "script": _resource("script.js"),
-        "bundle": _bundle(),
+        "style": resource("abex.web", "style.css") + resource("abex.report", "style.css"),
+        "script": resource("abex.web", "charts.js") + resource("abex.report", "script.js"),
+        "bundle": drawing_script(),
         "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
         "summary": _summary(judged),
         "contents": "".join(
             f'<li><a href="#{o.experiment.id}">{_e(o.experiment.title)}</a></li>' for o, _ in judged
+        )
+        + "".join(
+            f'<li><a href="{_e(address)}">Every policy on many problems: {_e(name)}</a></li>'
+            for name, address in (arenas or {}).items()
         ),
         "overview": _overview(judged),
         "sections": "".join(_section(outcome, verdicts) for outcome, verdicts in judged),
@@ -62,7 +87,7 @@ def make_page(outcomes: list[Outcome], refresh: int | None = None) -> str:
         "environment": _environment(),
     }
     # in one pass: what a part says is text, even where it looks like a place of the template
-    return PLACE.sub(lambda place: parts[place[1] or place[2]], _resource("page.html"))
+    return PLACE.sub(lambda place: parts[place[1] or place[2]], resource("abex.report", "page.html"))
 
 
 def _order(outcome: Outcome) -> tuple[bool, str]:
@@ -71,21 +96,6 @@ def _order(outcome: Outcome) -> tuple[bool, str]:
 
 def _e(text: Any) -> str:
     return html.escape(str(text))
-
-
-def _resource(name: str) -> str:
-    return files("abex.report").joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise UserError("the report needs vl-convert: pip install vl-convert-python") from error
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return script.replace("</script", "<\\/script")
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
@@ -100,30 +110,35 @@ def figure_data(outcome: Outcome) -> dict[str, Any]:
         gap = None if first is None else paired_curve(drawn, first)
         across = {x: xs(drawn, x) for x in ("step", "seconds", "evaluations")}
         for i in range(drawn.step.size):
-            row = {"line": drawn.label, "loss": mean[i], **_band("low", "high", mean[i], low[i], high[i])}
+            row = {"line": drawn.label, "loss": mean[i], **_band("low", "high", low[i], high[i])}
             row |= {x: values[i] for x, values in across.items()}
             if gap is not None:
-                row |= {"gap": gap[0][i], **_band("gap_low", "gap_high", gap[0][i], gap[1][i], gap[2][i])}
+                row |= {"gap": gap[0][i], **_band("gap_low", "gap_high", gap[1][i], gap[2][i])}
             rows.append({name: _short(value) for name, value in row.items()})
     return {
-        "kind": outcome.experiment.kind,
+        "falls": outcome.experiment.task.falls,
         "wide": any(
             drawn.line.plateau for drawn in outcome.lines
         ),  # full search takes far longer than all others
         "loss": outcome.loss_name,
         "first": first.label if first else "",
-        "axes": {x: x_name(outcome, x) for x in ("step", "seconds", "evaluations")},
+        "axes": outcome.experiment.task.axes,
         "lines": [
-            {"label": drawn.label, "colour": COLOURS[i % len(COLOURS)], "dash": i // len(COLOURS)}
+            {
+                "label": drawn.label,
+                "title": outcome.title_of(drawn),
+                "colour": COLOURS[i % len(COLOURS)],
+                "dash": i // len(COLOURS),
+            }
             for i, drawn in enumerate(outcome.lines)
         ],
         "rows": rows,
     }
 
 
-def _band(low_name: str, high_name: str, mean: float, low: float, high: float) -> dict[str, float]:
-    """The bounds of a band; where too few runs have none, it has no width."""
-    return {low_name: low, high_name: high} if np.isfinite(low) else {low_name: mean, high_name: mean}
+def _band(low_name: str, high_name: str, low: float, high: float) -> dict[str, float]:
+    """The bounds of a band; too few runs have none."""
+    return {low_name: low, high_name: high} if np.isfinite(low) else {}
 
 
 def _short(value: Any) -> Any:
@@ -134,12 +149,11 @@ def _short(value: Any) -> Any:
 # -- words -----------------------------------------------------------------------------------------------------
 
 
-def _summary(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
+def _summary(judged: list[tuple[Outcome, Verdicts]]) -> str:
     verdicts = [verdict for _, found in judged for verdict in found]
-    plural = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told"}
 
     def counts(answers: list[str]) -> str:
-        return ", ".join(f"<b>{answers.count(answer)}</b> {words}" for answer, words in plural.items())
+        return ", ".join(f"<b>{answers.count(answer)}</b> {words}" for answer, words in PLURAL.items())
 
     alone, together = counts([v.answer for v in verdicts]), counts([v.overall for v in verdicts])
     missing = sum(outcome.missing for outcome, _ in judged)
@@ -150,41 +164,57 @@ def _summary(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
     )
 
 
-def _overview(judged: list[tuple[Outcome, list[Verdict]]]) -> str:
+def _overview(judged: list[tuple[Outcome, Verdicts]]) -> str:
     rows = [
         f'<tr><td><a href="#{outcome.experiment.id}">{_e(outcome.experiment.title)}</a></td>'
         f"<td>{_e(verdict.claim.text)}</td><td>{_e(verdict.measured)}</td>"
-        f'<td class="{MARKS[verdict.answer]}">{verdict.answer}</td>{_together(verdict)}</tr>'
+        f"{_alone(verdict)}{_together(verdict)}</tr>"
         for outcome, verdicts in judged
         for verdict in verdicts
     ]
     return _table(("experiment", "claim", "measured", "by itself", "with all others"), rows, "verdicts")
 
 
-def _together(verdict: Verdict) -> str:
+def _alone(verdict: ClaimVerdict) -> str:
+    """The cell of a table with the answer of a claim by itself, and the rule and margin that gave it."""
+    margin = f", margin {verdict.claim.margin:g}" if verdict.claim.margin else ""
+    rule = f"<small>rule: {_e(verdict.rule)}{margin}</small>"
+    return f'<td class="{MARKS[verdict.answer]}">{verdict.answer}{rule}</td>'
+
+
+def _together(verdict: ClaimVerdict) -> str:
     """The cell of a table with the answer that is corrected across all claims."""
-    p = "exact" if verdict.overall_p is None else f"p {verdict.overall_p:.2g}"
-    return f'<td class="{MARKS[verdict.overall]}">{verdict.overall}<small>{p}</small></td>'
+    if verdict.overall_p is not None:
+        p = f"<small>p {verdict.overall_p:.2g}</small>"
+    else:
+        p = "" if verdict.overall == OPEN else "<small>exact</small>"
+    return f'<td class="{MARKS[verdict.overall]}">{verdict.overall}{p}</td>'
 
 
 def _table(columns: tuple[str, ...], rows: list[str], kind: str = "lines") -> str:
     head = "".join(f'<th scope="col"><button type="button">{_e(column)}</button></th>' for column in columns)
-    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    body = (
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(_named_cells(row, columns) for row in rows)}</tbody>"
+    )
     return f'<div class="wide"><table class="sortable {kind}">{body}</table></div>'
 
 
-def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
+def _named_cells(row: str, columns: tuple[str, ...]) -> str:
+    """A row whose cells carry the names of their columns, for narrow screens, where each stands in a line of its own."""
+    names = iter(columns)
+    return re.sub(r"<td", lambda _: f'<td data-column="{_e(next(names))}"', row)
+
+
+def _section(outcome: Outcome, verdicts: Verdicts) -> str:
     experiment = outcome.experiment
     claims = [
         f"<tr><td>{_e(v.claim.text)}<small>{_e(v.claim.where)}</small></td><td>{_e(v.measured)}</td>"
-        f'<td class="{MARKS[v.answer]}">{v.answer}<small>rule: {_e(v.rule)}'
-        f"{f', margin {v.claim.margin:g}' if v.claim.margin else ''}</small></td>{_together(v)}</tr>"
+        f"{_alone(v)}{_together(v)}</tr>"
         for v in verdicts
     ]
     extra = _extra(outcome)
     lines = [
-        _line_row(d, experiment.kind, [column[i] for column in extra.values()])
-        for i, d in enumerate(outcome.lines)
+        _line_row(d, outcome, [column[i] for column in extra.values()]) for i, d in enumerate(outcome.lines)
     ]
     seeds = f"seed {experiment.seed}, {experiment.seeds:,} replications unless the table says otherwise"
     if experiment.strata:
@@ -201,7 +231,7 @@ def _section(outcome: Outcome, verdicts: list[Verdict]) -> str:
     unfinished = f' <b class="open">{outcome.missing} cells are missing.</b>' if outcome.missing else ""
     deviations = "".join(f"<li>{_e(text)}</li>" for text in experiment.deviations)
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
-    spread = {name: "" for d in outcome.lines[:1] for name in spread_of(d, experiment.kind)}
+    spread = {name: "" for d in outcome.lines[:1] for name in experiment.task.spread(d)}
     columns = ("line", "policy drawn", loss, "95 % interval", *spread, *extra, *LAST_COLUMNS)
     heads = ("claim", "measured", "by itself", "with all others")
     verdict_table = _table(heads, claims, "verdicts") if claims else ""
@@ -258,7 +288,7 @@ def _times(row: tuple[float, Any, float, float]) -> str:
 def _extra(outcome: Outcome) -> dict[str, list[str]]:
     """Columns by name: losses at the steps that claims ask about, and in boosting the CPU time to errors worth reaching."""
     steps = sorted({claim.at for claim in outcome.experiment.claims if claim.at is not None})
-    levels = goals(outcome)[1] if outcome.experiment.kind == "boosting" else ()
+    levels = goals(outcome)[1] if outcome.experiment.task.falls else ()
     columns = {
         f"at {step:,}": [_number(mean_of(d.loss_at(step), d.strata).mean, "") for d in outcome.lines]
         for step in steps
@@ -273,16 +303,16 @@ def _number(value: Any, otherwise: str) -> str:
     return f"{float(value):.3g}" if np.isfinite(value) else otherwise
 
 
-def _line_row(drawn: Drawn, kind: str, extra: list[str]) -> str:
+def _line_row(drawn: Drawn, outcome: Outcome, extra: list[str]) -> str:
     found = drawn.estimate()
     low, high = found.interval()
     slots = drawn.numbers.get("exploration_slots")
     cells = (
-        drawn.label,
+        outcome.title_of(drawn),
         drawn.policy if drawn.played in ("", drawn.policy) else f"{drawn.policy}, here {drawn.played}",
         f"{found.mean:.2f}",
         f"{low:.2f} to {high:.2f}" if np.isfinite(low) else "too few runs",
-        *spread_of(drawn, kind).values(),
+        *outcome.experiment.task.spread(drawn).values(),
         *extra,
         "" if slots is None and drawn.played in ("", drawn.policy) else f"{np.mean(slots or [0.0]):.0f}",
         f"{drawn.seconds[:, -1].mean():.2g}",

@@ -1,26 +1,12 @@
 "use strict";
 const everything = JSON.parse(document.getElementById("data").textContent);
-const root = document.documentElement;
-const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
 const drawn = new Map();
 
-// -- theme ---------------------------------------------------------------------------------------------------
-function setTheme(theme) {
-  root.dataset.theme = theme;
+onTheme(() => {
   for (const figure of drawn.values()) if (figure.visible) draw(figure);
-}
-root.dataset.theme = window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-document.getElementById("theme").addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
+});
 
 // -- figures -------------------------------------------------------------------------------------------------
-function colour(name) {
-  return getComputedStyle(root).getPropertyValue(name).trim();
-}
-
-function colourOf(line) {  // black cannot be seen on a dark page
-  return line.colour === "#000000" ? colour("--ink") : line.colour;
-}
-
 function specOf(figure) {
   const { data, state } = figure;
   const gap = state.y === "gap";
@@ -30,16 +16,17 @@ function specOf(figure) {
   const rows = data.rows.filter((row) => shown.includes(row.line) && row[mean] !== undefined
     && (!logX || row[state.x] > 0) && (!logY || row[mean] > 0));
   const floor = logY ? Math.min(...rows.map((row) => row[mean])) / 2 : 0;
-  const points = logY ? rows.map((row) => ({ ...row, [low]: Math.max(row[low], floor) })) : rows;
+  const points = rows.map((row) => ({ ...row, [low]: logY && low in row ? Math.max(row[low], floor) : row[low],
+    interval: low in row ? `${digits(row[low])} to ${digits(row[high])}` : "too few runs" }));
   const scale = {
     domain: data.lines.map((line) => line.label),
-    range: data.lines.map(colourOf),
+    range: data.lines.map((line) => visible(line.colour)),
   };
   const x = { field: state.x, type: "quantitative", title: data.axes[state.x],
     scale: logX ? { type: "log", nice: false } : { type: "linear", zero: false, nice: false } };
   const yTitle = gap ? `paired difference to ${data.first}` : data.loss;
   const yScale = logY ? { type: "log", nice: false } : { type: "linear", zero: false };
-  if (!logY && !gap && data.kind === "boosting" && points.length) {  // the first iterations would hide the end
+  if (!logY && !gap && data.falls && points.length) {  // the first iterations would hide the end
     const ends = shown.map((label) => points.filter((row) => row.line === label).at(-1)).filter(Boolean).map((row) => row.loss);
     const middle = ends.sort((a, b) => a - b)[Math.floor(ends.length / 2)];
     yScale.domain = [0.85 * Math.min(...ends), 2 * middle];
@@ -49,13 +36,12 @@ function specOf(figure) {
   const dash = { field: "line", type: "nominal", legend: null,
     scale: { domain: scale.domain, range: data.lines.map((line) => DASHES[line.dash % DASHES.length]) } };
   const tooltip = [{ field: "line", title: "line" }, { field: state.x, title: data.axes[state.x], format: ",.5~g" },
-    { field: mean, title: "mean", format: ",.4~g" }, { field: low, title: "from", format: ",.4~g" },
-    { field: high, title: "to", format: ",.4~g" }];
-  const ink = colour("--ink"), grid = colour("--line");
+    { field: mean, title: "mean", format: ",.4~g" }, { field: "interval", title: "95 % interval" }];
   return {
-    width: "container", height: 360, background: null, data: { values: points },
+    height: 360, data: { values: points },
     layer: [
-      { mark: { type: "area", opacity: 0.18, clip: true }, encoding: { x, y: encode(low), y2: { field: high }, color: stroke } },
+      { transform: [{ filter: `isValid(datum["${low}"])` }], mark: { type: "area", opacity: 0.18, clip: true },
+        encoding: { x, y: encode(low), y2: { field: high }, color: stroke } },
       { mark: { type: "line", clip: true, strokeWidth: 2 }, params: [{ name: "zoom", select: "interval", bind: "scales" }],
         encoding: { x, y: encode(mean), color: stroke, strokeDash: dash } },
       { mark: { type: "point", size: 60, filled: true, clip: true },
@@ -63,21 +49,12 @@ function specOf(figure) {
         encoding: { x, y: encode(mean), color: stroke, tooltip,
           opacity: { condition: { param: "near", empty: false, value: 1 }, value: 0 } } },
     ],
-    config: { font: "system-ui, sans-serif", view: { stroke: null },
-      axis: { labelColor: ink, titleColor: ink, gridColor: grid, domainColor: grid, tickColor: grid, gridOpacity: 0.5,
-        labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal" } },
   };
 }
 
-async function draw(figure) {
+function draw(figure) {
   figure.visible = true;
-  const number = (figure.number = (figure.number || 0) + 1);
-  const holder = document.createElement("div");
-  holder.style.width = "100%";
-  figure.plot.replaceChildren(holder);
-  const result = await window.vegaEmbed(holder, specOf(figure), { actions: false, renderer: "svg" });
-  if (figure.number !== number) result.finalize();
-  else { figure.view = result.view; figure.plot.dataset.drawn = String(number); }
+  return embed(figure, specOf(figure));
 }
 
 function control(figure, kind, label, apply) {
@@ -118,12 +95,12 @@ function controls(figure) {
   legend.setAttribute("role", "group");
   legend.setAttribute("aria-label", "Lines shown");
   for (const line of data.lines) {
-    const button = control(figure, "line", line.label, () => {
+    const button = control(figure, "line", line.title, () => {
       if (state.hidden.has(line.label)) state.hidden.delete(line.label); else state.hidden.add(line.label);
       button.setAttribute("aria-pressed", !state.hidden.has(line.label));
     });
     button.className = "";
-    button.style.setProperty("--colour", line.colour === "#000000" ? "var(--ink)" : line.colour);
+    legendMark(button, line.colour);
     button.setAttribute("aria-pressed", "true");
     legend.append(button);
   }
@@ -142,11 +119,14 @@ const seen = new IntersectionObserver((entries) => {
 
 for (const element of document.querySelectorAll("[data-figure]")) {
   const data = everything[element.dataset.figure];
-  const boosting = data.kind === "boosting";
   const figure = { data, plot: element.querySelector(".plot"), bar: element.querySelector(".controls"), visible: false,
-    state: { hidden: new Set(), x: boosting ? "seconds" : "step", y: "loss", logX: !boosting || data.wide, logY: !boosting } };
+    state: { hidden: new Set(), x: "step", y: "loss", logX: !data.falls || data.wide, logY: !data.falls } };
   drawn.set(element.dataset.figure, figure);
-  if (!data.lines.length) { figure.plot.textContent = "Nothing of this experiment has been computed yet."; continue; }
+  if (!data.lines.length) {
+    figure.plot.textContent = "Nothing of this experiment has been computed yet.";
+    figure.plot.style.minHeight = "0";
+    continue;
+  }
   controls(figure);
   seen.observe(element);
 }
@@ -156,26 +136,3 @@ function drawRest() {  // one after the other while nothing else is to do, so th
 }
 const idle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
 window.addEventListener("load", () => idle(drawRest));
-
-// -- tables --------------------------------------------------------------------------------------------------
-function valueOf(row, column) {
-  const text = row.cells[column].textContent.trim();
-  const number = parseFloat(text.replace(/,/g, ""));
-  return Number.isNaN(number) || /^[A-Za-z]/.test(text) ? text.toLowerCase() : number;
-}
-
-for (const table of document.querySelectorAll("table.sortable")) {
-  table.querySelectorAll("th").forEach((head, column) => {
-    head.querySelector("button").addEventListener("click", () => {
-      const down = head.getAttribute("aria-sort") === "ascending";
-      table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const rows = [...table.tBodies[0].rows].sort((a, b) => {
-        const [p, q] = [valueOf(a, column), valueOf(b, column)];
-        const order = typeof p === typeof q ? (p < q ? -1 : p > q ? 1 : 0) : typeof p === "number" ? -1 : 1;
-        return down ? -order : order;
-      });
-      table.tBodies[0].append(...rows);
-    });
-  });
-}
