@@ -7,12 +7,14 @@ A label's share of the votes is :math:`q_l = (1 + f_l / A) / 2`, :math:`A` the s
 for classes, :math:`q_l^{\tau A} / (q_l^{\tau A} + (1 - q_l)^{\tau A})` for each label of a multi-label problem. As long as
 scores are small beside :math:`A` that is :math:`e^{\tau f_l}`, temperature scaling (Guo et al. 2017, Section 4.2); near
 unanimity shares tell more than scores do. The temperature :math:`\tau` is that with the smallest logarithmic
-loss on rows set aside.
+loss on rows set aside, within reason.
 
-However right a model is on :math:`n` rows, they prove no more than :math:`n` rows can: the shares, the targets of the fit
-(Platt 1999) and the probabilities are those of :math:`n` rows and one more, spread evenly over what is possible. No probability
-of :math:`L` classes is below
-:math:`1 / (L (n + 1))`.
+However right a model is on :math:`n` rows, they prove no more than :math:`n` rows can: shares and probabilities are those of
+:math:`n` rows and one more, spread evenly over what is possible. No probability of :math:`L` classes is below
+:math:`1 / (L (n + 1))`. What the fit makes small is the loss of these very probabilities. Where all rows are right it would be
+small for every large power, so :math:`\ln \tau A` has a normal prior of variance 1 around the power that makes the surest answer as
+sure as :math:`n` rows can; for unanimous votes that is 1, and shares are probabilities. Smoothed targets (Platt 1999) in the place of
+the prior hold sure answers back: on tables with a loss below 0.1 theirs was a quarter larger.
 
 Rows set aside are, for committees of trees, those *out of the bag*: every row is scored by the fifth of the committees that has
 not seen it (Breiman 1996). Without committees they come from fits to four fifths of the rows.
@@ -36,6 +38,8 @@ from abex.extras import needed
 from abex.randomness import stream
 
 GROWTH = 0.8  # measured on pendigits, USPS, letter: how far the trend of the last doubling goes on
+TREND_ROWS = 200  # that many tell half as much about a trend as all there could be
+FARTHEST = 7  # e-folds from the middle of the prior to the farthest power looked at
 LEAST_ROWS = 10  # fewer are not set aside for a temperature
 ENOUGH_ROWS = (
     1000  # with fewer in a fifth of the rows, further fifths are set aside, each from a fit of its own
@@ -88,39 +92,46 @@ def probabilities(
 
 
 def fit_power(margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel: bool) -> tuple[float, float]:
-    """The power of the votes with the smallest logarithmic loss on rows with these scores over their largest; that loss."""
+    """The power of the votes with the smallest logarithmic loss on rows with these scores over their largest; that loss.
+
+    The loss of a row counts the prior of the power as one of the rows.
+    """
     with needed("boosting"):
         from scipy.optimize import minimize_scalar
-        from scipy.special import log_expit, log_softmax
 
     rows, labels = signs.shape
+    there = signs > 0
     votes = log_votes(margins, 1.0, rows)
-    target = blended((signs > 0).astype(np.float64), rows, 2 if multilabel else labels)
     odds = votes - log_votes(-margins, 1.0, rows)
+    surest = float(np.abs(odds).max()) or 1.0
+    middle = np.log(np.log(2.0 * rows + 1.0) / surest)
+    if multilabel:  # what speaks against what is true, a sum over the last axis
+        against, choices = np.where(there, -odds, odds)[:, :, None], 2
+    else:
+        against, choices = (votes - votes[there][:, None])[~there].reshape(rows, labels - 1), labels
 
     def loss(log_power: float) -> float:
-        power = np.exp(log_power)
-        if multilabel:
-            there, absent = log_expit(power * odds), log_expit(-power * odds)
-            return -float((target * there + (1.0 - target) * absent).mean())
-        return -float((target * log_softmax(power * votes, axis=1)).sum(axis=1).mean())
+        with np.errstate(over="ignore"):
+            chance = 1.0 / (1.0 + np.exp(np.exp(log_power) * against).sum(axis=-1))
+        surprise = -np.log(blended(chance, rows, choices)).sum()
+        return float(surprise + 0.5 * (log_power - middle) ** 2) / rows
 
-    spread = float(np.abs(odds).max()) or 1.0
-    bounds = (np.log(1e-3 / spread), np.log(1e4 / spread))
-    found = minimize_scalar(loss, bounds=bounds, method="bounded")
+    near = middle + min(range(-FARTHEST, FARTHEST + 1), key=lambda step: loss(middle + step))
+    found = minimize_scalar(loss, bounds=(near - 1.0, near + 1.0), method="bounded")
     return float(np.exp(found.x)), float(found.fun)
 
 
-def carried_power(at_full: float, at_half: float, doublings: float) -> float:
-    """The power for a larger model from those of a smaller one, whole and half as long.
+def carried_power(at_full: float, at_half: float, doublings: float, rows: int) -> float:
+    """The power for a larger model from those of a smaller one, whole and half as long, by so many rows.
 
-    Powers grow slowly with the size; the growth over the last doubling is carried on for the missing ones.
+    Powers grow slowly with the size; the growth over the last doubling is carried on for the missing ones, the less far the
+    fewer rows tell of it.
 
-    >>> carried_power(8.0, 4.0, 0.0), round(carried_power(8.0, 4.0, 1.0), 3)
-    (8.0, 13.929)
+    >>> carried_power(8.0, 4.0, 0.0, 200), round(carried_power(8.0, 4.0, 1.0, 200), 3)
+    (8.0, 10.556)
     """
     growth = float(np.clip(at_full / at_half, 0.5, 2.0))
-    return float(at_full * growth ** (GROWTH * doublings))
+    return float(at_full * growth ** (GROWTH * doublings * rows / (rows + TREND_ROWS)))
 
 
 def fifths_of(rows: int) -> int:
@@ -226,7 +237,7 @@ def power_out_of_bag(
         for score, total in zip(scores, totals, strict=True)
     )
     doublings = np.log2(model.coefficient.sum() / totals[0].mean())
-    return carried_power(at_full, at_half, doublings), chosen.size
+    return carried_power(at_full, at_half, doublings, chosen.size), chosen.size
 
 
 def power_by_fifths(
@@ -261,5 +272,5 @@ def power_by_fifths(
             found.append(part.scores(unseen.X, mapper) / (part.coefficient.sum() or 1.0))
     known = np.concatenate(signs)
     at_full, at_half = (fit_power(np.concatenate(margins[k]), known, multilabel)[0] for k in (size, half))
-    power = carried_power(at_full, at_half, np.log2(model.size / size))
-    return power, known.shape[0]
+    rows = known.shape[0]
+    return carried_power(at_full, at_half, np.log2(model.size / size), rows), rows

@@ -30,7 +30,7 @@ from abex.boosting.parameters import FORMER, checked_parameters, committee_for, 
 from abex.boosting.pilot import arms_worth_searching
 from abex.boosting.policy_report import PolicyReport, policy_report
 from abex.boosting.portable import PortableClassifier
-from abex.boosting.stopping import hold_out, refits, run, stopping_rules
+from abex.boosting.stopping import hold_out, judges_of, refits, run, stopping_rules
 from abex.boosting.warm_start import PolicyProgress, begin, check_unchanged, policy_continues
 from abex.deprecation import warn_of
 from abex.errors import UserError, whole_number
@@ -270,7 +270,8 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
                 )
                 parameters = parameters._replace(per_search=number)
             fit = begin(self, data.rows(train), parameters, size, groups, old, seed, mapper)
-            ending = run(fit, rules, data.rows(held), old, past, multilabel, began, show)
+            judges = judges_of(data, held, rules, parameters, old)
+            ending = run(fit, rules, judges, old, past, multilabel, began, show)
             found = fit.model().first(ending.size)
             model = stopped = found if old is None else old.followed_by(found)
             if refits(self) and not ending.called_off:
