@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_classification, make_multilabel_classification
 
-from abex.boosting import AdaBoostMHClassifier, calibration
+from abex.boosting import AdaBoostMHClassifier, calibration, stopping
 from abex.boosting.committees import Committees, committee_begins
 from abex.errors import UserError
 
@@ -115,8 +115,36 @@ def test_rows_out_of_the_bag_calibrate():
     seen = [[committees.sample(k, 200)[i] == 0 for k in range(1, 20)] for i in np.flatnonzero(known)]
     sums = np.array([model.part(8 * k, 8 * k + 8).coefficient.sum() for k in range(1, 20)])
     doublings = np.log2(total / (np.array(seen) @ sums).mean())
-    expected = calibration.carried_power(whole, half, doublings) / total
+    expected = calibration.carried_power(whole, half, doublings, int(known.sum())) / total
     assert fitted.inverse_temperature_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_rows_out_of_the_bag_judge_with_few_held_out(monkeypatch):
+    """The oracle scores each row of the fit by the trees of the committees that have not seen it."""
+    rows, classes = X[:200], Y[:200]
+    judged, last = stopping.Judges.judged, []
+    monkeypatch.setattr(stopping.Judges, "judged", lambda *a: last.append(a[0]) or judged(*a))
+    stopped = classifier(n_estimators=84, n_leaves=6, early_stopping=True, warm_start=True)
+    stopped.set_params(n_iter_no_change=90).fit(rows, classes)
+    found, model = last[-1], stopped.model_
+    held = stopping.hold_out(stopped, seed_of(stopped), 200)
+    inside = np.setdiff1d(np.arange(200), held)
+    begins = committee_begins(model.edge, 8)
+    owner = np.searchsorted(begins, np.arange(model.size), "right") - 1
+    committees = Committees(8, True, seed_of(stopped))
+    assert found.held == 20
+    assert found.totals.size == 200
+    assert model.size == 84
+    seen = np.array([committees.sample(int(k), 180) > 0 for k in owner])
+    coefficient = model.coefficient
+    np.testing.assert_allclose(found.totals[:20], coefficient.sum())
+    np.testing.assert_allclose(found.totals[20:], (~seen * coefficient[:, None]).sum(axis=0))
+    for place, row in list(enumerate(inside))[::30]:
+        votes = [model.part(t, t + 1).scores(rows[row : row + 1])[0] for t in np.flatnonzero(~seen[:, place])]
+        np.testing.assert_allclose(found.scores[20 + place], sum(votes), atol=1e-9)
+    for other in ({"n_iter_no_change": 30}, {"base": "stump"}, {"validation_fraction": 0.3}):
+        classifier(**{"n_estimators": 20, "early_stopping": True, **other}).fit(rows, classes)
+        assert last[-1].totals.size == last[-1].held
 
 
 def test_weights_given_stay_in_every_committee():

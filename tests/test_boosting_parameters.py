@@ -115,13 +115,32 @@ def check_validation_fraction(monkeypatch):
 
 def check_n_iter_no_change(monkeypatch):
     """The fit ends as soon as the best window is so many iterations ago: not sooner, not later."""
-    for patience in (10, 30):
+    judged, seen = stopping.Judges.judged, []
+    monkeypatch.setattr(stopping.Judges, "judged", lambda *a: seen.append(judged(*a)) or seen[-1])
+    for patience, enough in ((10, 1000), (30, 1000), (30, 40)):
+        monkeypatch.setattr(stopping, "ENOUGH_ROWS", enough)
+        seen.clear()
         stopped = fitted(early_stopping=True, n_iter_no_change=patience, base="tree", n_estimators=500)
-        errors = stopped.validation_errors_
+        errors, losses = np.transpose(seen)
+        np.testing.assert_array_equal(stopped.validation_errors_, errors)
         assert 5 * errors.size == stopped.n_iter_ + patience
         looks = -(-patience // 10)  # those of the last half of the patience, five iterations apart
-        means = [errors[max(0, k + 1 - looks) : k + 1].mean() for k in range(errors.size)]
-        assert means[stopped.n_iter_ // 5 - 1] == pytest.approx(min(means))
+        means = [
+            tuple(part[max(0, k + 1 - looks) : k + 1].mean() for part in (errors, losses))
+            for k in range(errors.size)
+        ]
+        many = enough <= 40  # validation rows: their error counts first, and of any fit
+        allowed = range(errors.size) if many else range(patience // 5 - 1, errors.size)
+        best = min(allowed, key=lambda k: means[k] if many else means[k][1])
+        assert stopped.n_iter_ == 5 * (best + 1)
+
+
+def test_few_rows_do_not_judge_short_fits():
+    """Twelve rows right by chance had kept five trees."""
+    rows, classes = X[:120], Y[:120] % 2
+    short = classifier(base="tree", n_estimators=80, early_stopping=True).fit(rows, classes)
+    assert short.n_iter_ == 80  # fewer than the patience
+    assert classifier(base="tree", n_estimators=200, early_stopping=True).fit(rows, classes).n_iter_ >= 100
 
 
 def test_early_stopping_fits_all_rows_again():
@@ -285,10 +304,46 @@ def test_weights_beyond_all_sums_are_refused():
 
 def test_growth_is_carried_on():
     """Half as long a fit says what the power was, and how fast it grew; the rest is carried on."""
-    assert calibration.carried_power(6.0, 5.0, 1.0) == pytest.approx(6.0 * 1.2**0.8)
-    assert calibration.carried_power(6.0, 5.0, 2.0) == pytest.approx(6.0 * 1.2**1.6)
-    assert calibration.carried_power(6.0, 5.0, 0.0) == 6.0
-    assert calibration.carried_power(6.0, 0.1, 1.0) == pytest.approx(6.0 * 2.0**0.8)
+    many = 10**9
+    assert calibration.carried_power(6.0, 5.0, 1.0, many) == pytest.approx(6.0 * 1.2**0.8)
+    assert calibration.carried_power(6.0, 5.0, 2.0, many) == pytest.approx(6.0 * 1.2**1.6)
+    assert calibration.carried_power(6.0, 5.0, 0.0, many) == 6.0
+    assert calibration.carried_power(6.0, 0.1, 1.0, many) == pytest.approx(6.0 * 2.0**0.8)
+    assert calibration.carried_power(6.0, 5.0, 1.0, 200) == pytest.approx(6.0 * 1.2**0.4)
+    assert calibration.carried_power(6.0, 5.0, 1.0, 50) == pytest.approx(6.0 * 1.2**0.16)
+
+
+@pytest.mark.parametrize("multilabel", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_the_power_is_fitted_to_the_probabilities_given(scale, multilabel):
+    """The oracle tries a thousand powers: loss of `probabilities`, and how far the power is from the middle of the prior."""
+    rng = np.random.default_rng(3)
+    classes = rng.integers(3, size=60)
+    signs = np.where(classes[:, None] == np.arange(3), 1, -1).astype(np.int8)
+    margins = np.clip(scale * (0.7 * signs + 0.8 * rng.normal(size=signs.shape)), -scale, scale)
+    power, loss = calibration.fit_power(margins, signs, multilabel)
+    share = (60 * 0.5 * (1 + scale) + 0.5) / 61  # of the surest label
+    middle = np.log(121) / np.log(share / (1 - share))
+
+    def objective(trial):
+        how = calibration.Calibration(trial, 60)
+        chances = calibration.probabilities(margins, 1.0, how, multilabel)
+        right = np.where(signs > 0, chances, 1 - chances) if multilabel else chances[signs > 0]
+        return (-np.log(right).sum() + np.log(trial / middle) ** 2 / 2) / 60
+
+    tried = np.geomspace(0.01, 1000, 1000)
+    assert power == pytest.approx(min(tried, key=objective), rel=0.02)
+    assert loss == pytest.approx(min(map(objective, tried)), abs=1e-4)
+
+
+def test_sure_answers_are_as_sure_as_their_rows():
+    """A thousand rows that are all right, all votes unanimous: one more is wrong at most."""
+    signs = np.where(np.arange(1000)[:, None] % 3 == np.arange(3), 1, -1).astype(np.int8)
+    power, _ = calibration.fit_power(signs.astype(float), signs, False)
+    chances = calibration.probabilities(
+        np.array([[1.0, -1.0, -1.0]]), 1.0, calibration.Calibration(power, 1000), False
+    )
+    assert 1 - 1.5 / 1001 < chances[0, 0] < 1 - 0.5 / 1001
 
 
 def test_a_calibrated_model_uses_the_growth(monkeypatch):
@@ -300,7 +355,7 @@ def test_a_calibrated_model_uses_the_growth(monkeypatch):
     monkeypatch.setattr(calibration, "carried_power", lambda *a: asked.append(a) or carried(*a))
     fitted(calibrate=True, n_estimators=200)
     fitted(calibrate=True, n_estimators=30)
-    assert [doublings for _, _, doublings in asked] == [1.0, 0.0]
+    assert [doublings for _, _, doublings, _ in asked] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -339,21 +394,33 @@ def test_a_thousand_validation_rows_serve_as_they_are():
     assert enough.fit(digits, classes).calibration_rows_ == round(0.7 * len(classes))
 
 
-@pytest.mark.parametrize("early", [False, True])
-@pytest.mark.parametrize("name", ["wine", "breast_cancer"])
-def test_the_logarithmic_loss_is_below_that_of_a_random_forest(name, early):
-    """`benchmarks/boosting_probabilities.py` has more data sets, folds and classifiers."""
+@pytest.mark.parametrize(
+    ("name", "splits", "beside_forests"), [("wine", 2, 1.0), ("iris", 2, 1.15), ("breast_cancer", 1, 1.0)]
+)
+def test_the_logarithmic_loss_is_below_that_of_others(name, splits, beside_forests):
+    """With early stopping and without. `benchmarks/boosting_probabilities.py` has digits too, and more splits.
+
+    On iris no true class has the probability 0 in a random forest, which never holds back; we always do, and that costs 0.009
+    there. So would it cost forests.
+    """
     from sklearn import datasets, ensemble
     from sklearn.model_selection import StratifiedKFold, cross_val_score
 
     data, classes = getattr(datasets, f"load_{name}")(return_X_y=True)
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    ours = AdaBoostMHClassifier(1000 if early else 200, early_stopping=early, random_state=0)
-    theirs = ensemble.RandomForestClassifier(random_state=0)
-    loss = [
-        -cross_val_score(c, data, classes, cv=folds, scoring="neg_log_loss").mean() for c in (ours, theirs)
-    ]
-    assert loss[0] <= loss[1]
+
+    def loss(who):
+        found = [
+            -cross_val_score(who, data, classes, cv=folds, scoring="neg_log_loss").mean()
+            for folds in (StratifiedKFold(5, shuffle=True, random_state=seed) for seed in range(splits))
+        ]
+        return np.mean(found)
+
+    forest = loss(ensemble.RandomForestClassifier(random_state=0))
+    histogram = loss(ensemble.HistGradientBoostingClassifier(random_state=0))
+    for early in (False, True):
+        ours = loss(AdaBoostMHClassifier(early_stopping=early, random_state=0))
+        assert ours <= beside_forests * forest, (early, ours, forest)
+        assert ours <= histogram, (early, ours, histogram)
 
 
 # -- importances ----------------------------------------------------------------------------------------

@@ -77,9 +77,12 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         Follow the C++ package MultiBoost step by step: its smoothing, thresholds in float32, no tie rule,
         constant features as arms. Stumps only.
     early_stopping : bool
-        Stop when the error on ``validation_fraction`` of the rows, or at equal error their logarithmic loss, has not improved for
-        ``n_iter_no_change`` iterations; both are averaged over half as many. As many classifiers as were best are then
-        fitted to all rows, unless with ``warm_start``, or where a callback or ``max_seconds`` has ended the fit.
+        Stop when the logarithmic loss on ``validation_fraction`` of the rows has not improved for ``n_iter_no_change``
+        iterations; it is averaged over half as many, and does not judge fits that are shorter. With fewer than 50 such rows those
+        out of the bag of short committees judge too; with a thousand or more it is the error that counts, for fits of any length,
+        and between equal errors the loss.
+        As many classifiers as were best are then fitted to all rows, unless with ``warm_start``, or where a callback or
+        ``max_seconds`` has ended the fit.
     max_seconds : float or None
         Stop when the fit has lasted so long, the time to calibrate included.
     calibrate : bool
@@ -115,7 +118,7 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
     arms_per_search_, committee_size_ : int, int or None
         How many arms a search looked at, and how large a committee was.
     validation_errors_ : array
-        With early stopping, the error after each hundredth of the iterations.
+        With early stopping, the error on the validation rows after each hundredth of the iterations.
     inverse_temperature_, calibration_rows_ : float, int
         What `predict_proba` multiplies scores by, see `abex.boosting.calibration`, and the number of rows it rests on.
     categories_ : tuple of Category

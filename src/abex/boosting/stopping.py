@@ -22,6 +22,7 @@ from abex.progress import Progress
 from abex.randomness import stream
 
 LOOKS = 100  # a fit looks up so often: callbacks, validation, time, progress
+ALL = slice(None)
 TINY = 1e-300  # in the place of no score at all
 FEWEST_HELD = 50  # rows held out: fewer are joined by those out of the bag
 
@@ -97,24 +98,24 @@ class Judges:
         """Whether so few rows are held out that their error is mostly chance."""
         return self.held < ENOUGH_ROWS
 
-    def hear(self, part: Model, unseen: NDArray[np.bool_]) -> None:
+    def hear(self, part: Model, unseen: NDArray[np.bool_] | slice = ALL) -> None:
         """Add the scores of some weak learners to the rows that these have not seen."""
-        self.scores[unseen] += part.scores(self.rows.X[unseen])
+        self.scores[unseen] += part.scores(self.rows.X if unseen is ALL else self.rows.X[unseen])
         self.totals[unseen] += part.coefficient.sum()
 
     def hear_since(self, fit: Booster, first: int) -> None:
         """Add what the fit has found from weak learner ``first`` on."""
         found = fit.model(first)
-        unseen = np.ones(self.totals.size, bool)
-        if self.held == unseen.size or fit.committees is None:
-            return self.hear(found, unseen)
+        if self.held == self.totals.size or fit.committees is None:
+            self.hear(found)
+            return
         begins = committee_begins(fit.learners.edge[: fit.done], fit.committees.size)
         begins = begins[begins < fit.done]
         ends = [*begins[1:].tolist(), fit.done]
+        unseen = np.ones(self.totals.size, bool)
         for number in np.flatnonzero(np.array(ends) > first).tolist():
             unseen[self.held :] = fit.committees.sample(number, unseen.size - self.held) == 0.0
             self.hear(found.part(max(0, begins[number] - first), ends[number] - first), unseen)
-        return None
 
     def judged(self, multilabel: bool) -> tuple[float, float]:
         """Share of the rows held out (or of their labels) that are wrong, and the logarithmic loss of all as if calibrated."""
@@ -138,14 +139,13 @@ def judges_of(
     and these are within the patience. Nobody knows what earlier fits have seen.
     """
     chosen = held
-    committee = parameters.committee or rules.patience
-    soon = parameters.kind == TREE and FIFTHS * committee <= rules.patience
-    if 0 < held.size < FEWEST_HELD and old is None and soon:
+    bags = parameters.committee if parameters.kind == TREE and old is None else None
+    if 0 < held.size < FEWEST_HELD and bags is not None and FIFTHS * bags <= rules.patience:
         chosen = np.append(held, np.setdiff1d(np.arange(data.weight.size), held))
     rows = data.rows(chosen)
     judges = Judges(rows, held.size, np.zeros(rows.signs.shape), np.zeros(chosen.size))
     if old is not None and held.size:
-        judges.hear(old, np.ones(held.size, bool))
+        judges.hear(old)
     return judges
 
 
