@@ -36,6 +36,14 @@ def test_simulate_prints_a_table_and_writes_figure_and_numbers(tmp_path, capsys,
     assert lines[-1].startswith('"Thompson",500,')
 
 
+def test_a_run_too_short_for_the_clock_has_no_speed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("abex.simulation.replication.time.thread_time_ns", lambda: 0)
+    shortest = ["simulate", "--policy", "UCB1", "--horizon", "10", "--replications", "2"]
+    code, out, _ = run([*shortest, "--out", str(tmp_path / "x")], capsys)
+    assert code == 0
+    assert next(line for line in out.splitlines() if "UCB1" in line).split()[-1] == "-"
+
+
 @pytest.mark.parametrize("rewards", ["beta", "gaussian"])
 def test_other_rewards(tmp_path, capsys, rewards):
     code, out, _ = run(

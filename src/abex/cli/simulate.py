@@ -215,9 +215,8 @@ def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
         remarks = ", ".join(
             f"{key.replace('_', ' ')} {value:g}" for key, value in curves.report(name).items()
         )
-        rows.append(
-            (name, interval, f"{float(curves.optimal_pull_rate(name)[-1]):.1%}", f"{speed:.0f}", remarks)
-        )
+        pace = f"{speed:.0f}" if speed >= 0.5 else "-"  # too short a run for the clock
+        rows.append((name, interval, f"{float(curves.optimal_pull_rate(name)[-1]):.1%}", pace, remarks))
     return rows
 
 
