@@ -329,7 +329,7 @@ def test_the_power_is_fitted_to_the_probabilities_given(scale, multilabel):
         how = calibration.Calibration(trial, 60)
         chances = calibration.probabilities(margins, 1.0, how, multilabel)
         right = np.where(signs > 0, chances, 1 - chances) if multilabel else chances[signs > 0]
-        return (-np.log(right).sum() + np.log(trial / middle) ** 2 / 2) / 60
+        return (-np.log(right).sum() + 2 * trial / middle - 2 * np.log(trial / middle)) / 60
 
     tried = np.geomspace(0.01, 1000, 1000)
     assert power == pytest.approx(min(tried, key=objective), rel=0.02)
@@ -400,7 +400,7 @@ def test_a_thousand_validation_rows_serve_as_they_are():
 def test_the_logarithmic_loss_is_below_that_of_others(name, splits, beside_forests):
     """With early stopping and without. `benchmarks/boosting_probabilities.py` has digits too, and more splits.
 
-    On iris no true class has the probability 0 in a random forest, which never holds back. We always do: that costs us 0.006 there,
+    On iris no true class has the probability 0 in a random forest, which never holds back. We always do: that costs 0.006 there,
     and would cost forests 0.009.
     """
     from sklearn import datasets, ensemble

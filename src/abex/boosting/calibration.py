@@ -12,9 +12,9 @@ loss on rows set aside, within reason.
 However right a model is on :math:`n` rows, they prove no more than :math:`n` rows can: shares and probabilities are those of
 :math:`n` rows and one more, spread evenly over what is possible. No probability of :math:`L` classes is below
 :math:`1 / (L (n + 1))`. What the fit makes small is the loss of these very probabilities. Where all rows are right that is small
-for every large power, so :math:`\ln \tau A` has a normal prior of variance 1 around the power that makes the surest answer
-as sure as :math:`n` rows can; for unanimous votes that is 1, and shares are probabilities. Smoothed targets (Platt 1999) in its
-place hold sure answers back: on tables with a loss below 0.1 theirs was larger by three tenths.
+for every large power, so the power :math:`\tau A` has a gamma prior, of shape 2, whose mean is the power that makes the surest
+answer as sure as :math:`n` rows can; for unanimous votes that is 1, and shares are probabilities. Smoothed targets (Platt 1999)
+in its place hold sure answers back.
 
 Rows set aside are, for committees of trees, those *out of the bag*: every row is scored by the fifth of the committees that has
 not seen it (Breiman 1996). Without committees they come from fits to four fifths of the rows.
@@ -39,6 +39,7 @@ from abex.randomness import stream
 
 GROWTH = 0.8  # measured on pendigits, USPS, letter: how far the trend of the last doubling goes on
 TREND_ROWS = 200  # that many tell half as much about a trend as all there could be
+PRIOR = 2.0  # shape of the gamma distribution of powers
 FARTHEST = 7  # e-folds from the middle of the prior to the farthest power looked at
 LEAST_ROWS = 10  # fewer are not set aside for a temperature
 ENOUGH_ROWS = (
@@ -114,7 +115,8 @@ def fit_power(margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel:
         with np.errstate(over="ignore"):
             chance = 1.0 / (1.0 + np.exp(np.exp(log_power) * against).sum(axis=-1))
         surprise = -np.log(blended(chance, rows, choices)).sum()
-        return float((surprise + 0.5 * (log_power - middle) ** 2) / rows)
+        away = log_power - middle
+        return float((surprise + PRIOR * (np.exp(away) - away)) / rows)
 
     near = middle + min(range(-FARTHEST, FARTHEST + 1), key=lambda step: loss(middle + step))
     found = minimize_scalar(loss, bounds=(near - 1.0, near + 1.0), method="bounded")
