@@ -39,6 +39,7 @@ from abex.samplers.pace import UNPACED, Pace
 from abex.schema import MOST_COUNT, Count, FixedAtStart, Within
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller
+SLOWLY = 0.005  # arms over the length of the memory at which little fades between two observations of an arm
 
 
 class FadingClock(Scalars):
@@ -188,9 +189,9 @@ class Discounted(Forgetting):
     Notes
     -----
     A reward that comes late weighs as much as its decision's step does by then. Cost: that of the policy inside in the
-    beginning of its run, a million arms included: counts are kept relative to each other, and samplers renew one bound a step
-    (`abex.samplers.pace`). IMED, Maillard, Thompson with a prior below 1, and BoltzmannGumbel with a few arms look at every
-    arm at every step.
+    beginning of its run, a million arms included: counts are kept relative to each other, and samplers renew a few bounds a step
+    (`abex.samplers.pace`). IMED, Maillard, Thompson with a prior below 1, and BoltzmannGumbel with a few arms and a short memory
+    look at every arm at every step.
 
     Examples
     --------
@@ -210,7 +211,7 @@ class Discounted(Forgetting):
         """A clock that has not begun."""
         clock = FadingClock(step=0, factor=1.0, root=1.0, total=0.0)
         growth = 1.0 / self.gamma
-        relative = hasattr(inner, "rule") or _is_softmax(inner) or _keeps_pace(inner)
+        relative = hasattr(inner, "rule") or _is_softmax(inner) or self.keeps_pace(inner)
         limit = SELDOM if relative else 1.0
         return Fading(clock, float(self.gamma), growth, math.sqrt(growth), limit, blank_of(inner))
 
@@ -218,11 +219,19 @@ class Discounted(Forgetting):
         """Indices at a level that makes up for large counts; samplers whose bounds hold while counts fade."""
         if hasattr(inner, "rule"):
             return _scanned_index(inner)._replace(rule=FadingRule(inner.rule, memory.clock))
-        if not _keeps_pace(inner):
+        if not self.keeps_pace(inner):
             return scanned(inner, (GumbelExceedance,))
         clock = memory.clock
         pace = Pace(step=clock.step, factor=clock.factor, root=clock.root, renewed=UNPACED, cursor=0)
         return inner._replace(sampler=FADING[type(inner.sampler)](inner, memory.blank, self.gamma, pace))
+
+    def keeps_pace(self, inner: Any) -> bool:
+        """Whether its sampler has one that keeps pace; a few perturbed means that fade fast are found sooner by drawing all."""
+        sampler = getattr(inner, "sampler", None)
+        if isinstance(sampler, GumbelExceedance):
+            n_arms = sampler.logs.size
+            return n_arms > crossover.GUMBEL_FADING or n_arms * (1.0 - self.gamma) < SLOWLY
+        return type(sampler) in FADING
 
     def memory_with_arms(self, memory: Fading, fresh: Fading, keep: NDArray[np.int64]) -> Fading:
         """The clock goes on."""
@@ -247,13 +256,6 @@ def _scanned_index(state: Any) -> Any:
     """KL-UCB is scanned for more arms than without fading."""
     few = isinstance(state.rule, DivergenceRule) and state.means.size <= crossover.DIVERGENCE_FADING
     return state._replace(sampler=IndexScan(np.zeros(state.means.size))) if few else state
-
-
-def _keeps_pace(state: Any) -> bool:
-    """Whether its sampler has one that keeps pace; a few perturbed means are found sooner by drawing all of them."""
-    sampler = getattr(state, "sampler", None)
-    few = isinstance(sampler, GumbelExceedance) and sampler.logs.size <= crossover.GUMBEL_FADING
-    return type(sampler) in FADING and not few
 
 
 def _is_softmax(state: Any) -> bool:

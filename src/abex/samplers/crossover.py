@@ -7,5 +7,5 @@ MOSS = 20
 DIVERGENCE = 5
 DIVERGENCE_FADING = 250  # where counts fade: close matches of a tournament are played again at every step
 GUMBEL = 4
-GUMBEL_FADING = 16
+GUMBEL_FADING = 16  # where they fade fast
 BETA = 12

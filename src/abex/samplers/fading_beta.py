@@ -257,7 +257,7 @@ def renew_envelopes(sampler: FadingBeta, state: Any) -> None:
 @kernel
 def draw_fading(sampler: FadingBeta, state: Any, t: float, rng: Any) -> int:
     """The arm of the largest draw."""
-    keep_renewed(sampler, state, sampler.norm.size)
+    keep_renewed(sampler, state, sampler.norm.size, 1)
     return largest_of_exceeding(sampler, state, PATIENCE, rng)
 
 
