@@ -21,6 +21,7 @@ from abex.policies.thompson import Thompson
 from abex.policies.ucb import UCB1
 from abex.samplers import crossover
 from abex.samplers.beta import BetaExceedance
+from abex.samplers.evidence import MeanTournament, new_fading_tournament
 from abex.samplers.fading_beta import new_fading_beta
 from abex.samplers.fading_gumbel import new_fading_gumbel
 from abex.samplers.gumbel import GumbelExceedance
@@ -249,6 +250,7 @@ class Discounted(Forgetting):
 FADING: dict[type, Any] = {  # what takes the place of a sampler when counts fade
     BetaExceedance: new_fading_beta,
     GumbelExceedance: new_fading_gumbel,
+    MeanTournament: new_fading_tournament,
 }
 
 

@@ -32,12 +32,22 @@ from abex.samplers.gumbel import (
 )
 from abex.samplers.interface import changed, distribution, draw
 from abex.samplers.largest_gumbel import largest_gumbel
-from abex.samplers.pace import UNPACED, Pace, keep_renewed, lasting, move_pace, renew_all, renew_bound, set_pace
+from abex.samplers.pace import (
+    UNPACED,
+    Pace,
+    keep_renewed,
+    lasting,
+    move_pace,
+    renew_all,
+    renew_bound,
+    set_pace,
+)
 from abex.samplers.trials import drop_bounds, make_fit, refile
 from abex.schema import Checked, Rebuilt, Within, agree
 
 RENEWED = 3.0  # bounds a step that arms as many as the memory is long are worth
 MOST_RENEWED = 8
+STALE = -1.0
 
 
 class Load(Scalars):
@@ -71,9 +81,7 @@ class FadingGumbel(NamedTuple):
             logs[leader] = APART
             holds = bool((logs <= self.logs + 1e-9).all()) and self.logs[leader] == APART
         if not (
-            holds
-            and self.pace.cursor < n
-            and sound_bounds(self.buckets, self.logs, seen) is self.buckets
+            holds and self.pace.cursor < n and sound_bounds(self.buckets, self.logs, seen) is self.buckets
         ):
             return fading_gumbel(state, self.shrink, self.each, self.pace)
         threshold = Threshold(level=level, leader=leader, zero=NOWHERE)
@@ -105,10 +113,18 @@ def fading_gumbel(state: Any, shrink: float, each: int, pace: Pace) -> FadingGum
 @set_pace.register(FadingGumbel)
 @kernel
 def widen(sampler: FadingGumbel, step: int, factor: float, root: float) -> None:
-    """The noise is larger now; where all counts were made smaller at last, the next draw looks at all arms."""
+    """The noise is larger now; where all counts were made smaller at last, s_k of every arm has to be worked out again."""
     if factor < sampler.pace.factor:
-        sampler.pace.renewed = UNPACED
+        sampler.steep[0] = STALE
     move_pace(sampler, step, factor, root)
+
+
+@kernel
+def see_steep(sampler: FadingGumbel, state: Any) -> None:
+    """Work out s_k of every arm where it has to be."""
+    if sampler.steep[0] == STALE:
+        for k in range(sampler.steep.size):
+            sampler.steep[k] = math.sqrt(state.observations[k]) / state.scale
 
 
 @steep_of.register(FadingGumbel)
@@ -161,8 +177,6 @@ def renew_log(sampler: FadingGumbel, state: Any, arm: int) -> None:
 @rare_kernel
 def renew_logs(sampler: FadingGumbel, state: Any) -> None:
     """All, at the level that there is."""
-    for k in range(sampler.logs.size):
-        sampler.steep[k] = math.sqrt(state.observations[k]) / state.scale
     if sampler.threshold.level == NOWHERE:
         return
     for k in range(sampler.logs.size):
@@ -176,6 +190,7 @@ def renew_logs(sampler: FadingGumbel, state: Any) -> None:
 @kernel
 def draw_fading(sampler: FadingGumbel, state: Any, t: float, rng: Any) -> int:
     """The largest perturbed mean."""
+    see_steep(sampler, state)
     keep_renewed(sampler, state, sampler.logs.size, sampler.each)
     return largest_of_exceeding(sampler, state, rng)
 
@@ -184,6 +199,7 @@ def draw_fading(sampler: FadingGumbel, state: Any, t: float, rng: Any) -> int:
 @kernel
 def changed_fading(sampler: FadingGumbel, state: Any, arm: int) -> None:
     """How often a perturbed mean exceeds the level has changed."""
+    see_steep(sampler, state)
     sampler.steep[arm] = math.sqrt(state.observations[arm]) / state.scale
     learn_exceedance(sampler, state, arm)
 
