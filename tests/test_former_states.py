@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from abex import BoltzmannGumbel, Discounted, Evidence, Player, UserError
+from abex import UCB1, BoltzmannGumbel, Discounted, Evidence, Player, UserError
 from abex.policies.base import Policy
 from abex.policies.former_fields import present_fields
 from abex.policies.greedy import leader_means
@@ -54,6 +54,7 @@ def test_a_player_of_format_3_goes_on(name, tmp_path):
         ("evidence", Discounted(Evidence(), gamma=0.95), 4),
         ("bge", Discounted(BoltzmannGumbel(), gamma=0.999), 5),
         ("bge_many", Discounted(BoltzmannGumbel(), gamma=0.99), 20),
+        ("ucb", Discounted(UCB1(), gamma=0.97), 70),
     ],
 )
 def test_a_discounted_player_whose_sampler_was_another_goes_on(name, policy, n_arms):

@@ -17,6 +17,7 @@ from abex.samplers.buckets import Buckets
 from abex.samplers.evidence import FadingTournament
 from abex.samplers.fading_gumbel import FadingGumbel
 from abex.samplers.gumbel import GumbelExceedance
+from abex.samplers.indices import IndexScan
 from abex.samplers.tournament import Tournament
 from abex.schema import agree, read_record
 
@@ -86,7 +87,7 @@ def former_state(policy: Policy[Any], saved: Any, fresh: Any, n_arms: int) -> An
 
 
 def sampler_was_otherwise(saved: Any, fresh: Any) -> bool:
-    """Whether the file has something else where few arms have a `BoundedScan` now, or a scan where bounds fade."""
+    """Whether the file has something else where few arms have a `BoundedScan` now, or where counts fade another sampler."""
     if not isinstance(saved, dict):
         return False
     if isinstance(fresh, Forgotten):
@@ -94,6 +95,8 @@ def sampler_was_otherwise(saved: Any, fresh: Any) -> bool:
     sampler, filed = getattr(fresh, "sampler", None), saved.get("sampler")
     if isinstance(sampler, FadingTournament | FadingGumbel) and filed == {}:
         return True
+    if isinstance(sampler, IndexScan):
+        return isinstance(filed, dict) and "order" in filed
     if isinstance(sampler, GumbelExceedance | FadingGumbel) and isinstance(filed, dict):
         sampler, filed = sampler.buckets, filed.get("buckets")
     return isinstance(sampler, BoundedScan) and isinstance(filed, dict) and "reach" not in filed
@@ -106,6 +109,8 @@ def with_new_sampler(policy: Policy[Any], saved: Any, fresh: Any, n_arms: int) -
         bare = read_record(
             saved | {"inner": within}, fresh._replace(inner=fresh.inner._replace(sampler=None)), n_arms
         )
+        if isinstance(fresh.inner.sampler, IndexScan):  # which remembers nothing
+            return bare._replace(inner=bare.inner._replace(sampler=fresh.inner.sampler))
         forgetting: Any = policy
         inner = forgetting.policy.with_sampler(bare.inner)
         return Forgotten(forgetting.adapted(inner, bare.memory), bare.memory)

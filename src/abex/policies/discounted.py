@@ -18,7 +18,7 @@ from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
 from abex.policies.klucb import DivergenceRule
 from abex.policies.statistics import Blank, blank_of, fade, keep_pace, weigh_in
 from abex.policies.thompson import Thompson
-from abex.policies.ucb import UCB1
+from abex.policies.ucb import UCB1, UcbRule
 from abex.samplers import crossover
 from abex.samplers.beta import BetaExceedance
 from abex.samplers.evidence import MeanTournament, new_fading_tournament
@@ -40,7 +40,10 @@ from abex.samplers.pace import UNPACED, Pace
 from abex.schema import MOST_COUNT, Count, FixedAtStart, Within
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller
-SLOWLY = 0.005  # arms over the length of the memory at which little fades between two observations of an arm
+SLOWLY, FAST = (
+    0.005,
+    0.5,
+)  # arms over steps of memory: little, or much, fades between two observations of an arm
 
 
 class FadingClock(Scalars):
@@ -219,12 +222,20 @@ class Discounted(Forgetting):
     def adapted(self, inner: Any, memory: Fading) -> Any:
         """Indices at a level that makes up for large counts; samplers whose bounds hold while counts fade."""
         if hasattr(inner, "rule"):
-            return _scanned_index(inner)._replace(rule=FadingRule(inner.rule, memory.clock))
+            return self.scanned_index(inner)._replace(rule=FadingRule(inner.rule, memory.clock))
         if not self.keeps_pace(inner):
             return scanned(inner, (GumbelExceedance,))
         clock = memory.clock
         pace = Pace(step=clock.step, factor=clock.factor, root=clock.root, renewed=UNPACED, cursor=0)
         return inner._replace(sampler=FADING[type(inner.sampler)](inner, memory.blank, self.gamma, pace))
+
+    def scanned_index(self, inner: Any) -> Any:
+        """Where counts fade, matches are soon played again: KL-UCB, and UCB1 with a short memory, are scanned for more arms."""
+        n_arms, rule = inner.means.size, inner.rule
+        few = isinstance(rule, DivergenceRule) and n_arms <= crossover.DIVERGENCE_FADING
+        fast = isinstance(rule, UcbRule) and n_arms * (1.0 - self.gamma) > FAST
+        few = few or (fast and n_arms <= crossover.UCB_FADING)
+        return inner._replace(sampler=IndexScan(np.zeros(n_arms))) if few else inner
 
     def keeps_pace(self, inner: Any) -> bool:
         """Whether its sampler has one that keeps pace; a few perturbed means that fade fast are found sooner by drawing all."""
@@ -252,12 +263,6 @@ FADING: dict[type, Any] = {  # what takes the place of a sampler when counts fad
     GumbelExceedance: new_fading_gumbel,
     MeanTournament: new_fading_tournament,
 }
-
-
-def _scanned_index(state: Any) -> Any:
-    """KL-UCB is scanned for more arms than without fading."""
-    few = isinstance(state.rule, DivergenceRule) and state.means.size <= crossover.DIVERGENCE_FADING
-    return state._replace(sampler=IndexScan(np.zeros(state.means.size))) if few else state
 
 
 def _is_softmax(state: Any) -> bool:
