@@ -240,7 +240,7 @@ def accepted(sampler: Any, state: Any, arm: int, above: float, slope: float, rng
     """Whether a coin of chance f(x)/g(x) falls, so much above the level (kernel)."""
     threshold = sampler.threshold
     log = (state.successes[arm] - 1.0) * math.log1p(above / threshold.level)
-    log += (state.failures[arm] - 1.0) * math.log1p(-above / threshold.rest) + slope * above
+    log = log + (state.failures[arm] - 1.0) * math.log1p(-above / threshold.rest) + slope * above
     return bool(log >= 0.0 or rng.random() < math.exp(log))
 
 
