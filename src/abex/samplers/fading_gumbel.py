@@ -47,7 +47,6 @@ from abex.schema import Checked, Rebuilt, Within, agree
 
 RENEWED = 3.0  # bounds a step that arms as many as the memory is long are worth
 MOST_RENEWED = 8
-STALE = -1.0
 
 
 class Load(Scalars):
@@ -56,10 +55,17 @@ class Load(Scalars):
     chosen: Annotated[float, Within(0.0)]
 
 
+class Steepness(Scalars):
+    """Whether the s_k are those of the counts."""
+
+    stale: int  # 1 if all have to be worked out again
+
+
 class FadingGumbel(NamedTuple):
     """Bounds on the logarithms of what exceeds the level L on average, filed, and L."""
 
     steep: Annotated[NDArray[np.float64], Rebuilt()]  # (K,), s_k of counts that are too large
+    steepness: Annotated[Steepness, Rebuilt()]
     logs: Annotated[NDArray[np.float64], Checked()]  # (K,)
     buckets: Annotated[Any, Checked()]  # `Buckets`, for few arms a `BoundedScan`
     threshold: Annotated[Threshold, Checked()]
@@ -85,7 +91,8 @@ class FadingGumbel(NamedTuple):
         ):
             return fading_gumbel(state, self.shrink, self.each, self.pace)
         threshold = Threshold(level=level, leader=leader, zero=NOWHERE)
-        return self._replace(steep=np.sqrt(state.observations) / state.scale, threshold=threshold)
+        steep = np.sqrt(state.observations) / state.scale
+        return self._replace(steep=steep, steepness=Steepness(), threshold=threshold)
 
 
 def new_fading_gumbel(state: Any, blank: Any, gamma: float, pace: Pace) -> FadingGumbel:
@@ -100,6 +107,7 @@ def fading_gumbel(state: Any, shrink: float, each: int, pace: Pace) -> FadingGum
     pace.renewed, pace.cursor = UNPACED, 0
     return FadingGumbel(
         steep=np.sqrt(state.observations) / state.scale,
+        steepness=Steepness(),
         logs=np.full(state.observations.size, math.inf),
         buckets=new_bounds(state.observations),
         threshold=Threshold(level=NOWHERE, leader=-1, zero=NOWHERE),
@@ -115,14 +123,15 @@ def fading_gumbel(state: Any, shrink: float, each: int, pace: Pace) -> FadingGum
 def widen(sampler: FadingGumbel, step: int, factor: float, root: float) -> None:
     """The noise is larger now; where all counts were made smaller at last, s_k of every arm has to be worked out again."""
     if factor < sampler.pace.factor:
-        sampler.steep[0] = STALE
+        sampler.steepness.stale = 1
     move_pace(sampler, step, factor, root)
 
 
 @kernel
 def see_steep(sampler: FadingGumbel, state: Any) -> None:
     """Work out s_k of every arm where it has to be."""
-    if sampler.steep[0] == STALE:
+    if sampler.steepness.stale == 1:
+        sampler.steepness.stale = 0
         for k in range(sampler.steep.size):
             sampler.steep[k] = math.sqrt(state.observations[k]) / state.scale
 
