@@ -1,16 +1,25 @@
 """What forgetting costs: nanoseconds of CPU a step beside the plain policy, on one core.
 
-    python -m benchmarks.forgetting                    the tables of docs/changing_worlds.md
+    python -m benchmarks.forgetting                    the tables of docs/changing_worlds.md and docs/late_rewards.md
     python -m benchmarks.forgetting --only Thompson    one policy
 
 Runs are interleaved, medians of ``--rounds`` are shown. A policy that forgets goes on exploring as a plain one does in the
-beginning, and a step that explores takes longer whoever takes it: so beside the plain policy over the whole run stands the plain
-one over its first 1 / (1 - gamma) steps, when it has seen as much as the other one remembers.
+beginning, and a step that explores takes longer whoever takes it. So there are two tables. *Over a run* compares 200,000
+steps of each, whatever they play. *Knowing the same* tells forgetting from playing: at `MOMENTS` moments of a run of the
+discounted policy, a memory of M = 1 / (1 - gamma) steps apart, a plain one is given the counts and means that the discounted
+one has then; both play M / 20 steps to settle (a fresh sampler files its arms) and then M / 5 steps on the clock, in the same
+world. In so short a time the plain one learns little, and its formulas are told that it is step M all the time, as those of the
+discounted one are: both explore alike.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +40,10 @@ from abex import (
     Windowed,
 )
 from abex.delays import Fixed, Geometric
+from abex.kernels import Scalars, by_reference, compiled
+from abex.policies.base import Setting
+from abex.policies.statistics import fade
+from abex.randomness import counter_key, stream
 from abex.simulation import as_checkpoints, play_replication
 
 POLICIES = {
@@ -39,17 +52,20 @@ POLICIES = {
 }  # fmt: skip
 GAMMAS = (1.0 - 1e-9, 0.999, 0.99)
 STEPS = 200_000
+MOMENTS = 500
+ARMS = (10, 100)
+
+
+def arms_of(n_arms: int) -> Bernoulli:
+    """One arm is better than the others."""
+    return Bernoulli([0.75] + [0.5] * (n_arms - 1))
 
 
 def nanoseconds(policy, n_arms: int, steps: int, seed: int, **late) -> float:
     """CPU a step of one replication."""
-    arms = Bernoulli([0.75] + [0.5] * (n_arms - 1))
-    return play_replication(policy, arms, None, as_checkpoints(10, steps), seed, 0, **late).nanoseconds
-
-
-def beginning(policy, n_arms: int, seed: int) -> float:
-    """CPU a step of the first thousand steps: the median of short runs, of which one is too short for a clock."""
-    return float(np.median([nanoseconds(policy, n_arms, 1000, 20 * seed + i) for i in range(20)]))
+    return play_replication(
+        policy, arms_of(n_arms), None, as_checkpoints(10, steps), seed, 0, **late
+    ).nanoseconds
 
 
 def medians(runs, rounds: int) -> list[float]:
@@ -59,27 +75,167 @@ def medians(runs, rounds: int) -> list[float]:
     return [float(x) for x in np.median([[run(seed) for run in runs] for seed in range(rounds)], axis=0)]
 
 
-def discounting(names: list[str], rounds: int) -> None:
-    """Plain and discounted policies of ten and a hundred arms."""
-    print(
-        "| policy | arms | plain | "
-        + " | ".join(f"gamma {gamma:.9g}" for gamma in GAMMAS)
-        + " | plain, first 1000 steps |"
+@cache
+def steps_from_moments(select: Any, update: Any, draw: Any) -> Any:
+    """Compiled: put a state back to each of several moments in turn, and play on from there."""
+
+    def play(
+        state: Any,
+        world: Any,
+        words: Any,
+        moments: Any,
+        begins: Any,
+        stands: bool,
+        steps: int,
+        repeats: int,
+        rng: Any,
+    ) -> None:
+        done = 0
+        for r in range(repeats):
+            moment = r % begins.size
+            for j in range(words.size):
+                words[j] = moments[moment, j]
+            for i in range(steps):
+                t = begins[moment] + (0 if stands else i)
+                done += 1
+                arm = select(state, t, rng)
+                update(state, t, arm, arm, draw(world, done, arm), rng)
+
+    return compiled(select, update, draw)(play)
+
+
+def all_of(record: Any) -> Iterator[Any]:
+    """All that changes in a state: its arrays, and the words of its numbers."""
+    if isinstance(record, tuple):
+        for field in record:
+            yield from all_of(field)
+    elif isinstance(record, Scalars):
+        yield record.ints
+    elif isinstance(record, np.ndarray):
+        yield record
+
+
+def words_of(state: Any) -> Any:
+    """A copy of it as words of eight bytes."""
+    return np.frombuffer(
+        b"".join(array.tobytes() + bytes(-array.nbytes % 8) for array in all_of(state)), np.int64
     )
-    print("|---|---:|---:|" + "---:|" * (len(GAMMAS) + 1))
+
+
+def in_one_piece(state: Any) -> tuple[Any, Any]:
+    """The state with all that changes in it side by side in memory, and that memory as words."""
+    words = words_of(state).copy()
+    at, known = 0, {}  # two parts of a state may share a clock
+
+    def place(array: Any) -> Any:
+        nonlocal at
+        size = -(-array.nbytes // 8)
+        at += size
+        return words[at - size : at].view(np.uint8)[: array.nbytes].view(array.dtype).reshape(array.shape)
+
+    def moved(record: Any) -> Any:
+        if isinstance(record, tuple):
+            fields = [moved(field) for field in record]
+            return type(record)(*fields) if hasattr(record, "_fields") else tuple(fields)
+        if isinstance(record, np.ndarray):
+            return place(record)
+        if isinstance(record, Scalars):
+            twin = copy.copy(record)
+            twin.ints = place(record.ints)
+            twin.floats, twin.address = twin.ints.view(np.float64), twin.ints.ctypes.data
+            return known.setdefault(id(record), twin)
+        return record
+
+    return moved(state), words
+
+
+class Moments:
+    """A discounted policy at several moments of a run, and the plain one that knows the same then."""
+
+    def __init__(self, plain: Any, gamma: float, n_arms: int) -> None:
+        self.plain, self.policy = plain, Discounted(plain, gamma=gamma)
+        self.memory, self.setting = round(1.0 / (1.0 - gamma)), Setting(n_arms)
+        self.arms = arms_of(n_arms)
+        self.world = self.arms.open(counter_key(1, "moments"), STEPS)
+        state, t = self.policy.start(self.setting), 1
+        found = []
+        for moment in range(MOMENTS):
+            steps = self.memory * (20 if moment == 0 else 1)
+            self.play(self.policy, state, t, steps, moment)
+            t += steps
+            found.append((copy.deepcopy(state), self.knowing(state), t))
+        self.discounted = self.settled(self.policy, [(state, t) for state, _, t in found])
+        self.undiscounted = self.settled(plain, [(state, self.memory) for _, state, _ in found])
+
+    def knowing(self, state: Any) -> Any:
+        """The plain policy with the counts and means of a discounted state."""
+        inner, memory = copy.deepcopy(state.inner), state.memory
+        fade(inner, memory.blank, 1.0 / memory.clock.factor)
+        return self.plain.with_arms(inner, self.setting, np.arange(self.setting.n_arms))
+
+    def play(self, policy: Any, state: Any, t: int, steps: int, seed: int) -> None:
+        """These steps."""
+        nowhere = np.zeros(0, np.int64), np.zeros((1, 0), np.int64), np.array([t])
+        records, rng = (by_reference(state), by_reference(self.world)), stream(seed, "moments", str(policy))
+        self.loop(policy)(*records, *nowhere, policy is self.plain, steps, 1, rng)
+
+    def loop(self, policy: Any) -> Any:
+        """`steps_from_moments` of a policy."""
+        return steps_from_moments(*policy.kernels(), self.arms.draw)
+
+    def settled(self, policy: Any, found: list[tuple[Any, int]]) -> Any:
+        """A function of a seed: nanoseconds a step from these moments on."""
+        settling, steps = self.memory // 20, self.memory // 5
+        for moment, (state, t) in enumerate(found):
+            self.play(policy, state, t, settling, moment)
+        moments = np.stack([words_of(state) for state, _ in found])
+        stands = policy is self.plain
+        begins = np.array([t if stands else t + settling for _, t in found])
+        state, words = in_one_piece(found[0][0])
+        records, play, repeats = (
+            (by_reference(state), by_reference(self.world)),
+            self.loop(policy),
+            STEPS // steps,
+        )
+
+        def spent(steps: int, rng: Any) -> int:
+            began = time.thread_time_ns()
+            play(*records, words, moments, begins, stands, steps, repeats, rng)
+            return time.thread_time_ns() - began
+
+        def run(seed: int) -> float:
+            rng = stream(seed, "clocked", str(policy))
+            return (spent(steps, rng) - spent(0, rng)) / (repeats * steps)
+
+        return run
+
+
+def discounting(names: list[str], rounds: int) -> None:
+    """Plain and discounted policies of ten and a hundred arms, over a run."""
+    print("| policy | arms | plain | " + " | ".join(f"gamma {gamma:.9g}" for gamma in GAMMAS) + " |")
+    print("|---|---:|---:|" + "---:|" * len(GAMMAS))
     for name in names:
         plain = POLICIES[name]
-        for n_arms in (10, 100):
+        for n_arms in ARMS:
             runs = [
                 lambda seed, policy=policy, n=n_arms: nanoseconds(policy, n, STEPS, seed)
                 for policy in [plain, *(Discounted(plain, gamma=gamma) for gamma in GAMMAS)]
             ]
-            runs.append(lambda seed, plain=plain, n=n_arms: beginning(plain, n, seed))
-            base, *others, first = medians(runs, rounds)
-            cells = [f"{x:.0f} ({x / base:.2f})" for x in others]
-            print(
-                f"| {name} | {n_arms} | {base:.0f} | " + " | ".join(cells) + f" | {first:.0f} |", flush=True
-            )
+            base, *others = medians(runs, rounds)
+            cells = [f"{x:.0f} ({x / base:.1f})" for x in others]
+            print(f"| {name} | {n_arms} | {base:.0f} | " + " | ".join(cells) + " |", flush=True)
+
+
+def knowing_the_same(names: list[str], rounds: int) -> None:
+    """The same where the plain policy knows what the discounted one knows."""
+    print("\n| policy | arms | " + " | ".join(f"plain | gamma {gamma:.9g}" for gamma in GAMMAS[1:]) + " |")
+    print("|---|---:|" + "---:|---:|" * (len(GAMMAS) - 1))
+    for name in names:
+        for n_arms in ARMS:
+            pairs = [Moments(POLICIES[name], gamma, n_arms) for gamma in GAMMAS[1:]]
+            found = medians([run for pair in pairs for run in (pair.undiscounted, pair.discounted)], rounds)
+            cells = [f"{x:.0f} | {y:.0f} ({y / x:.1f})" for x, y in zip(found[::2], found[1::2], strict=True)]
+            print(f"| {name} | {n_arms} | " + " | ".join(cells) + " |", flush=True)
 
 
 def windows(rounds: int) -> None:
@@ -129,6 +285,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     discounting(given.only, given.rounds)
+    knowing_the_same(given.only, given.rounds)
     if given.only == list(POLICIES):
         windows(given.rounds)
         delays(given.rounds)

@@ -1,5 +1,6 @@
 """Worlds that change: where, by how much, compared with whom; and who noticed it."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from abex import (
     KLUCB,
     UCB1,
     Discounted,
+    Drifting,
     Exp3S,
     Phases,
     Published,
@@ -22,6 +24,7 @@ from abex import (
 )  # fmt: skip
 from abex.environments.paths import PROBLEMS
 from abex.environments.piecewise import piece_at
+from abex.kernels import fast
 from abex.randomness import counter_key
 from abex.simulation.detection import detection
 
@@ -42,19 +45,32 @@ def test_every_step_has_the_means_of_its_piece(problem):
         assert (means[piece_at(world, change)] != means[piece_at(world, change - 1)]).any()
 
 
-def test_the_two_comparisons_differ_by_what_the_best_fixed_arm_loses():
-    for dynamic, fixed in (
-        (Published("besson-1"), Published("besson-1", against="fixed arm")),
-        (RandomWalk([0.4, 0.6], 0.1), RandomWalk([0.4, 0.6], 0.1, against="fixed arm")),
-    ):
-        options = {"horizon": 500, "replications": 3, "seed": 1}
-        first = simulate(UCB1(), dynamic, **options).regret[0, :, -1]
-        second = simulate(UCB1(), fixed, **options).regret[0, :, -1]
-        for replication in range(3):
-            world = dynamic.open(counter_key(1, replication, "environment"), 500)
-            means = np.array([world.means[piece_at(world, t)] for t in range(1, 501)])
-            lost = means.max(axis=1).sum() - means.sum(axis=0).max()
-            assert first[replication] - second[replication] == pytest.approx(lost)
+@pytest.mark.parametrize(
+    ("environment", "horizon"),
+    [
+        (Published("besson-1"), 500),
+        (RandomWalk([0.4, 0.6], 0.1), 500),
+        (Switching([0.2, 0.5, 0.9], period=37), 500),
+        (Switching([0.2, 0.5, 0.9], period=1), 70_000),  # more deals than are looked at together
+        (Drifting([0.4, 0.5, 0.6], swing=0.7, period=300.0), 500),  # clipped at both ends
+        (Drifting([0.5, 0.5], swing=0.2, period=90_000.0), 70_000),
+    ],
+    ids=str,
+)
+def test_the_two_comparisons_differ_by_what_the_best_fixed_arm_loses(environment, horizon):
+    """The fixed arm is the one whose means, asked step by step, have the largest sum."""
+    fixed = dataclasses.replace(environment, against="fixed arm")
+    options = {"horizon": horizon, "replications": 3, "seed": 1}
+    first = simulate(UCB1(), environment, **options).regret[0, :, -1]
+    second = simulate(UCB1(), fixed, **options)
+    gap, best = fast(environment.gap), fast(fixed.best)
+    for replication in range(3):
+        world = environment.open(counter_key(1, replication, "environment"), horizon)
+        rival = fixed.open(counter_key(1, replication, "environment"), horizon)
+        gaps = [[gap(world, t, k) for k in range(environment.n_arms)] for t in range(1, horizon + 1)]
+        lost = np.sum(gaps, axis=0)  # by each arm, against the best of each step
+        assert first[replication] - second.regret[0, replication, -1] == pytest.approx(lost.min())
+        assert all(best(rival, t, int(lost.argmin())) for t in range(1, horizon + 1))
 
 
 def test_a_random_walk_moves_as_told_and_stays_inside():

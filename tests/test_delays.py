@@ -12,13 +12,18 @@ from scipy.stats import chisquare
 import abex.delays as delays
 from abex import (
     ABE,
+    CUSUM,
+    KLUCB,
     UCB1,
     Bernoulli,
     Discounted,
     Evidence,
     Exp3,
     Exp3PlusPlus,
+    Exp3S,
+    PageHinkley,
     Player,
+    Restarting,
     Thompson,
     TsallisINF,
     UserError,
@@ -73,7 +78,8 @@ def driven_by_hand(policy, graph, delay, batch, horizon, seed):
     "policy",
     [
         UCB1(), Thompson(), ABE(eta=1.0, c=1.0, alpha=0.5), Exp3(), Exp3PlusPlus(), TsallisINF(),
-        Discounted(UCB1(), gamma=0.95), Discounted(Evidence(), gamma=0.95), Windowed(Thompson(), width=40),
+        Discounted(UCB1(), gamma=0.95), Discounted(Evidence(), gamma=0.95), Windowed(Thompson(), width=40), Exp3S(),
+        Restarting(KLUCB(), PageHinkley(threshold=2.0)), Restarting(UCB1(), CUSUM(warm_up=10, threshold=2.0), restart="arm"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("graph", [None, star(4)])

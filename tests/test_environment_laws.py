@@ -162,13 +162,13 @@ def test_the_parameters_are_all_here():
         Beta: {"means", "strength"},
         ClippedGaussian: {"means", "deviation"},
         Discrete: {"values", "probabilities"},
-        Drifting: {"means", "swing", "period"},
+        Drifting: {"means", "swing", "period", "against"},
         Phases: {"means", "lengths", "against"},
         rooms.Published: {"problem", "against"},  # their distributions are compared in test_changing.py
         rooms.RandomWalk: {"means", "deviation", "every", "against"},
         RatingTable: {"table", "products"},
         SpecialArm: {"K", "best", "other", "among"},
-        Switching: {"means", "period"},
+        Switching: {"means", "period", "against"},
         Table: {"rewards"},
     }
     for name in rooms.__all__:

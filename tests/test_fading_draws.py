@@ -7,7 +7,7 @@ from abex import Bernoulli, BoltzmannGumbel, Discounted, Player, Thompson
 from abex.kernels import fast
 from abex.policies.base import Setting
 from abex.randomness import stream
-from abex.samplers.fading_beta import FadingBeta, digamma_bound
+from abex.samplers.fading_beta import FadingBeta, digamma_bound, norm_bounds, trigamma_bound
 from abex.samplers.fading_gumbel import FadingGumbel
 from abex.simulation import as_checkpoints, play_replication
 from abex.testing.policy_contract import same_states
@@ -18,6 +18,7 @@ CASES = [
     (Thompson(), FadingBeta, 30, 0.999),
     (BoltzmannGumbel(), FadingGumbel, 18, 0.9),
     (BoltzmannGumbel(), FadingGumbel, 30, 0.995),
+    (BoltzmannGumbel(), FadingGumbel, 8, 0.9995),
 ]
 
 
@@ -68,6 +69,9 @@ def test_bounds_hold_until_they_are_renewed(inside, kind, n_arms, gamma):
                 height = log_norm(a, b) + (a - 1.0) * threshold.log + (b - 1.0) * threshold.log_rest
                 slope = (b - 1.0) / threshold.rest - (a - 1.0) / threshold.level
                 assert height <= sampler.heights[k]
+                if sampler.filed[k] > 0:
+                    low, high = norm_bounds(sampler, k, a, b)
+                    assert low <= log_norm(a, b) <= high
                 assert slope >= sampler.slopes[k] - 1e-9
                 assert (
                     log_envelope(slope, threshold.rest)
@@ -82,19 +86,33 @@ def test_bounds_hold_until_they_are_renewed(inside, kind, n_arms, gamma):
     assert checked > 1000
 
 
-@pytest.mark.parametrize(("inside", "n_arms"), [(Thompson(), 20), (BoltzmannGumbel(), 20)], ids=str)
-def test_compiled_is_interpreted(inside, n_arms):
-    policy, environment = Discounted(inside, gamma=0.98), Bernoulli(np.linspace(0.1, 0.9, n_arms))
+@pytest.mark.parametrize(
+    ("inside", "n_arms", "gamma"),
+    [
+        (Thompson(), 20, 0.98),
+        (BoltzmannGumbel(), 20, 0.98),
+        (BoltzmannGumbel(), 20, 0.9),
+        (BoltzmannGumbel(), 5, 0.9995),
+    ],
+    ids=str,
+)
+def test_compiled_is_interpreted(inside, n_arms, gamma):
+    policy, environment = Discounted(inside, gamma=gamma), Bernoulli(np.linspace(0.1, 0.9, n_arms))
     fast_run = play_replication(policy, environment, None, as_checkpoints(20, 500), 1, 0)
     slow_run = play_replication(policy, environment, None, as_checkpoints(20, 500), 1, 0, interpreted=True)
     assert np.array_equal(fast_run.regret, slow_run.regret)
     assert same_states(fast_run.state, slow_run.state)
 
 
-def test_the_derivative_of_ln_gamma_lies_between_its_bounds():
-    from scipy.special import digamma
+def test_the_derivatives_of_ln_gamma_lie_within_their_bounds():
+    from scipy.special import digamma, polygamma
 
     for x in np.geomspace(1.0, 1e6, 200):
+        assert (
+            polygamma(1, x)
+            <= trigamma_bound(1.0 / x) * (1.0 + 1e-14)
+            <= polygamma(1, x) + 0.04 / x**5 + 1e-14
+        )
         assert digamma_bound(x, False) - 1e-14 <= digamma(x) <= digamma_bound(x, True) + 1e-14
 
 

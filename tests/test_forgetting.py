@@ -181,6 +181,7 @@ def test_a_tournament_finds_what_a_scan_finds(policy, wrap, monkeypatch):
     for few in (5, 10**6):
         monkeypatch.setattr(crossover, type(policy.policy).crossover, few)
         monkeypatch.setattr(crossover, "DIVERGENCE_FADING", few)
+        monkeypatch.setattr(crossover, "UCB_FADING", few)
         rewards, arms = stream(3, "rewards"), []
         setting = Setting(100)
         select, update = policy.kernels()

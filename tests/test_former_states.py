@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from abex import Player, UserError
+from abex import UCB1, BoltzmannGumbel, Discounted, Evidence, Player, UserError
 from abex.policies.base import Policy
 from abex.policies.former_fields import present_fields
 from abex.policies.greedy import leader_means
@@ -46,6 +46,25 @@ def test_a_player_of_format_3_goes_on(name, tmp_path):
             one.update(decision.id, float((step * 7 + decision.arm) % 5 < 2))
             arms.append(decision.arm)
         assert "".join(map(str, arms)) == GOES_ON[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "n_arms"),
+    [
+        ("evidence", Discounted(Evidence(), gamma=0.95), 4),
+        ("bge", Discounted(BoltzmannGumbel(), gamma=0.999), 5),
+        ("bge_many", Discounted(BoltzmannGumbel(), gamma=0.99), 20),
+        ("ucb", Discounted(UCB1(), gamma=0.97), 70),
+    ],
+)
+def test_a_discounted_player_whose_sampler_was_another_goes_on(name, policy, n_arms):
+    loaded, player = Player.load(FILES / f"player_format4_{name}.json"), Player(policy, n_arms, seed=1)
+    for t in range(60):  # as when the file was written
+        player.update(t % n_arms, float(t * 7 % 5 < 2))
+    assert loaded.policy == policy
+    for _ in range(40):  # while time passes
+        np.testing.assert_allclose(loaded.probabilities(), player.probabilities(), rtol=1e-9)
+        loaded.select(), player.select()
 
 
 def test_former_numbers_are_counted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
+from abex.environments.piecewise import AGAINST
 from abex.environments.stochastic import OfMeans
 from abex.errors import UserError, shown
 from abex.kernels import kernel, single_dispatch
-from abex.parameters import HUGE, MOST_STEPS, real, whole
+from abex.parameters import HUGE, MOST_STEPS, choice, real, whole
 from abex.randomness import uniform_at, unit, word_at
 from abex.reading import named, reading
+
+BLOCK = 65_536  # steps whose means are looked at together
 
 
 class TableWorld(NamedTuple):
@@ -59,8 +63,8 @@ class Table(Environment):
             raise UserError(f"a reward table must have rows and arms, got shape {shown(rewards.shape)}")
         if rewards.dtype.kind not in "fiub":
             raise UserError(f"a reward table must hold numbers, got {rewards.dtype}")
-        for start in range(0, len(rewards), 65_536):
-            part = rewards[start : start + 65_536]
+        for start in range(0, len(rewards), BLOCK):
+            part = rewards[start : start + BLOCK]
             wrong = ~((part >= 0) & (part <= 1))
             if wrong.any():
                 row, arm = np.argwhere(wrong)[0]
@@ -83,8 +87,8 @@ class Table(Environment):
     def _best(self) -> tuple[NDArray[np.float64], int]:
         best = np.zeros(len(self.rewards) + 1)
         gained = np.zeros(self.n_arms)
-        for start in range(0, len(self.rewards), 65_536):
-            part = gained + np.cumsum(self.rewards[start : start + 65_536], axis=0, dtype=np.float64)
+        for start in range(0, len(self.rewards), BLOCK):
+            part = gained + np.cumsum(self.rewards[start : start + BLOCK], axis=0, dtype=np.float64)
             best[start + 1 : start + 1 + len(part)] = part.max(axis=1)
             gained = part[-1]
         return best, int(gained.argmax())
@@ -148,8 +152,31 @@ def largest_at(world: Any, t: int) -> float:
     return float(world.top)
 
 
+@kernel
+def goal_at(world: Any, t: int) -> float:
+    """What the arm of the comparison earns at step t: the fixed one if there is one, else the best arm of the step."""
+    return mean_at(world, t, world.rival) if world.rival >= 0 else largest_at(world, t)
+
+
 class Moving(OfMeans):
-    """Bernoulli arms whose means move; the regret counts the mean of the arm that is best at the step."""
+    """Bernoulli arms whose means move, with regret against the best arm of each step or the best fixed one."""
+
+    against: str
+
+    def open(self, key: np.uint64, horizon: int) -> Any:
+        """The world in which the means move, and whom the regret is against."""
+        world = self.moving(key)
+        if self.against == "each step":
+            return world
+        return world._replace(rival=int(self.totals(world, horizon).argmax()))
+
+    @abstractmethod
+    def moving(self, key: np.uint64) -> Any:
+        """A world whose field ``rival`` is -1: the regret is against the best arm of each step."""
+
+    @abstractmethod
+    def totals(self, world: Any, horizon: int) -> NDArray[np.float64]:
+        """The sum of each arm's means up to the horizon."""
 
     @staticmethod
     @kernel
@@ -160,23 +187,24 @@ class Moving(OfMeans):
     @staticmethod
     @kernel
     def gap(world: Any, t: int, arm: int) -> float:
-        """Largest present mean minus that of the arm."""
-        return largest_at(world, t) - mean_at(world, t, arm)
+        """What the arm of the comparison earns more."""
+        return goal_at(world, t) - mean_at(world, t, arm)
 
     @staticmethod
     @kernel
     def best(world: Any, t: int, arm: int) -> bool:
-        """The arm's present mean is the largest."""
-        return mean_at(world, t, arm) >= largest_at(world, t)
+        """The arm earns as much as that of the comparison."""
+        return mean_at(world, t, arm) >= goal_at(world, t)
 
 
 class SwitchWorld(NamedTuple):
-    """The means, how long each order of them lasts, and the key."""
+    """The means, how long each order of them lasts, the key, and the fixed arm that the regret is against, -1 for none."""
 
     key: np.uint64
     means: NDArray[np.float64]
     top: float
     period: int
+    rival: int
 
 
 @mean_at.register(SwitchWorld)
@@ -192,14 +220,15 @@ def switched(world: SwitchWorld, t: int, arm: int) -> float:
 class Switching(Moving):
     """Bernoulli arms whose means are dealt out anew, by a random rotation, after every ``period`` steps.
 
-    The regret counts the mean of the arm that is best at the step (dynamic regret).
-
     Parameters
     ----------
     means : sequence of float
         The means to deal out.
     period : int
         Steps between two deals.
+    against : {"each step", "fixed arm"}
+        The regret counts the mean of the best arm of each step (dynamic regret), or that of the arm with the largest sum of means
+        in the replication, which may be negative.
 
     Examples
     --------
@@ -209,11 +238,26 @@ class Switching(Moving):
 
     means: Any
     period: int = whole(1000, least=1, most=MOST_STEPS)
+    against: str = choice("each step", AGAINST)
 
-    def open(self, key: np.uint64, horizon: int) -> SwitchWorld:
+    def moving(self, key: np.uint64) -> SwitchWorld:
         """The means and the key, from which the rotations follow."""
         means = np.asarray(self.means)
-        return SwitchWorld(key, means, float(means.max()), self.period)
+        return SwitchWorld(key, means, float(means.max()), self.period, -1)
+
+    def totals(self, world: SwitchWorld, horizon: int) -> NDArray[np.float64]:
+        """Each rotation for as many steps as it lasts."""
+        lasts = np.zeros(self.n_arms)
+        for first in range(0, -(-horizon // self.period), BLOCK):
+            deals: Any = np.arange(first, min(first + BLOCK, -(-horizon // self.period)))
+            with np.errstate(over="ignore"):  # words wrap around
+                share: Any = unit(word_at(~world.key, deals, 0))
+            shifts = (share * self.n_arms).astype(np.int64)
+            np.add.at(lasts, shifts, np.minimum(self.period, horizon - deals * self.period))
+        totals = np.zeros(self.n_arms)
+        for shift in np.flatnonzero(lasts):
+            totals += lasts[shift] * np.roll(world.means, -shift)
+        return totals
 
     def changes(self, horizon: int) -> list[int]:
         """Where the means are dealt out anew (it may happen that they come as they were)."""
@@ -226,13 +270,14 @@ class Switching(Moving):
 
 
 class DriftWorld(NamedTuple):
-    """Centre, phase and size of each arm's swing, and its speed."""
+    """Centre, phase and size of each arm's swing, its speed, and the fixed arm that the regret is against, -1 for none."""
 
     key: np.uint64
     means: NDArray[np.float64]
     phases: NDArray[np.float64]
     swing: float
     speed: float
+    rival: int
 
 
 @mean_at.register(DriftWorld)
@@ -259,8 +304,7 @@ class Drifting(Moving):
 
     The mean is :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
 
-    The phases :math:`\phi_k` are drawn anew in every replication; the regret counts the mean of the arm that is
-    best at the step (dynamic regret). Cost O(K) per step, for the best mean.
+    The phases :math:`\phi_k` are drawn anew in every replication. Cost O(K) per step, for the best mean.
 
     Parameters
     ----------
@@ -270,6 +314,9 @@ class Drifting(Moving):
         The amplitude A.
     period : float
         The steps P of a full swing.
+    against : {"each step", "fixed arm"}
+        The regret counts the mean of the best arm of each step (dynamic regret), or that of the arm with the largest sum of means
+        in the replication, which may be negative and costs O(1) per step.
 
     Examples
     --------
@@ -280,12 +327,23 @@ class Drifting(Moving):
     means: Any
     swing: float = real(0.2, least=0.0, most=1.0)
     period: float = real(10_000.0, least=1e-6, most=HUGE)
+    against: str = choice("each step", AGAINST)
 
-    def open(self, key: np.uint64, horizon: int) -> DriftWorld:
+    def moving(self, key: np.uint64) -> DriftWorld:
         """The centres with random phases."""
         rng = np.random.Generator(np.random.PCG64(int(key)))
         phases = rng.uniform(0.0, 2.0 * math.pi, self.n_arms)
-        return DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period)
+        return DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period, -1)
+
+    def totals(self, world: DriftWorld, horizon: int) -> NDArray[np.float64]:
+        """Step by step."""
+        totals = np.zeros(self.n_arms)
+        for arm in range(self.n_arms):
+            for first in range(1, horizon + 1, BLOCK):
+                steps = np.arange(first, min(first + BLOCK, horizon + 1))
+                swings = world.swing * np.sin(world.speed * steps + world.phases[arm])
+                totals[arm] += np.clip(world.means[arm] + swings, 0.0, 1.0).sum()
+        return totals
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:

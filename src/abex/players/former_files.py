@@ -11,9 +11,13 @@ from abex.players.decision_ids import is_life, moment_of
 from abex.players.replica import Replica
 from abex.players.tallies import Tallies
 from abex.policies.base import Policy
+from abex.policies.forgetting import Forgotten
 from abex.samplers.bounded_scan import BoundedScan
 from abex.samplers.buckets import Buckets
+from abex.samplers.evidence import FadingTournament
+from abex.samplers.fading_gumbel import FadingGumbel
 from abex.samplers.gumbel import GumbelExceedance
+from abex.samplers.indices import IndexScan
 from abex.samplers.tournament import Tournament
 from abex.schema import agree, read_record
 
@@ -82,16 +86,34 @@ def former_state(policy: Policy[Any], saved: Any, fresh: Any, n_arms: int) -> An
     return with_new_sampler(policy, fields, fresh, n_arms)
 
 
-def scan_was_otherwise(saved: Any, fresh: Any) -> bool:
-    """Whether the file has something else where few arms have a `BoundedScan` now."""
+def sampler_was_otherwise(saved: Any, fresh: Any) -> bool:
+    """Whether the file has something else where few arms have a `BoundedScan` now, or where counts fade another sampler."""
+    if not isinstance(saved, dict):
+        return False
+    if isinstance(fresh, Forgotten):
+        return sampler_was_otherwise(saved.get("inner"), fresh.inner)
     sampler, filed = getattr(fresh, "sampler", None), saved.get("sampler")
-    if isinstance(sampler, GumbelExceedance) and isinstance(filed, dict):
+    if isinstance(sampler, FadingTournament | FadingGumbel) and filed == {}:
+        return True
+    if isinstance(sampler, IndexScan):
+        return isinstance(filed, dict) and "order" in filed
+    if isinstance(sampler, GumbelExceedance | FadingGumbel) and isinstance(filed, dict):
         sampler, filed = sampler.buckets, filed.get("buckets")
     return isinstance(sampler, BoundedScan) and isinstance(filed, dict) and "reach" not in filed
 
 
 def with_new_sampler(policy: Policy[Any], saved: Any, fresh: Any, n_arms: int) -> Any:
     """The state of a file with a sampler made anew, which changes no distribution."""
+    if isinstance(fresh, Forgotten):
+        within = {name: value for name, value in saved["inner"].items() if name != "sampler"}
+        bare = read_record(
+            saved | {"inner": within}, fresh._replace(inner=fresh.inner._replace(sampler=None)), n_arms
+        )
+        if isinstance(fresh.inner.sampler, IndexScan):  # which remembers nothing
+            return bare._replace(inner=bare.inner._replace(sampler=fresh.inner.sampler))
+        forgetting: Any = policy
+        inner = forgetting.policy.with_sampler(bare.inner)
+        return Forgotten(forgetting.adapted(inner, bare.memory), bare.memory)
     fields = {name: value for name, value in saved.items() if name != "sampler"}
     bare = read_record(fields, fresh._replace(sampler=None), n_arms)
     return policy.with_sampler(bare._replace(sampler=fresh.sampler))

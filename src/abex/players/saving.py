@@ -27,7 +27,7 @@ from abex.players.former_files import (
     former_state,
     former_tallies,
     modern,
-    scan_was_otherwise,
+    sampler_was_otherwise,
     with_new_sampler,
 )
 from abex.players.replica import MOST_TOLD, Pending, Replica
@@ -229,7 +229,7 @@ def read_replica(replica: Replica, body: dict[str, Any], version: int = VERSION,
         saved = present_fields(body["state"], fresh)
         if version == 2:
             replica.state = former_state(policy, saved, fresh, n_arms)
-        elif scan_was_otherwise(saved, fresh):
+        elif sampler_was_otherwise(saved, fresh):
             replica.state = with_new_sampler(policy, saved, fresh, n_arms)
         else:
             replica.state = read_record(saved, fresh, n_arms)

@@ -18,9 +18,10 @@ from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
 from abex.policies.klucb import DivergenceRule
 from abex.policies.statistics import Blank, blank_of, fade, keep_pace, weigh_in
 from abex.policies.thompson import Thompson
-from abex.policies.ucb import UCB1
+from abex.policies.ucb import UCB1, UcbRule
 from abex.samplers import crossover
 from abex.samplers.beta import BetaExceedance
+from abex.samplers.evidence import MeanTournament, new_fading_tournament
 from abex.samplers.fading_beta import new_fading_beta
 from abex.samplers.fading_gumbel import new_fading_gumbel
 from abex.samplers.gumbel import GumbelExceedance
@@ -39,6 +40,10 @@ from abex.samplers.pace import UNPACED, Pace
 from abex.schema import MOST_COUNT, Count, FixedAtStart, Within
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller
+SLOWLY, FAST = (
+    0.005,
+    0.5,
+)  # arms over steps of memory: little, or much, fades between two observations of an arm
 
 
 class FadingClock(Scalars):
@@ -188,9 +193,9 @@ class Discounted(Forgetting):
     Notes
     -----
     A reward that comes late weighs as much as its decision's step does by then. Cost: that of the policy inside in the
-    beginning of its run, a million arms included: counts are kept relative to each other, and samplers renew one bound a step
-    (`abex.samplers.pace`). IMED, Maillard, Thompson with a prior below 1, and BoltzmannGumbel with a few arms look at every
-    arm at every step.
+    beginning of its run, a million arms included: counts are kept relative to each other, and samplers renew a few bounds a step
+    (`abex.samplers.pace`). IMED, Maillard, Thompson with a prior below 1, and BoltzmannGumbel with a few arms and a short memory
+    look at every arm at every step.
 
     Examples
     --------
@@ -210,19 +215,35 @@ class Discounted(Forgetting):
         """A clock that has not begun."""
         clock = FadingClock(step=0, factor=1.0, root=1.0, total=0.0)
         growth = 1.0 / self.gamma
-        relative = hasattr(inner, "rule") or _is_softmax(inner) or _keeps_pace(inner)
+        relative = hasattr(inner, "rule") or _is_softmax(inner) or self.keeps_pace(inner)
         limit = SELDOM if relative else 1.0
         return Fading(clock, float(self.gamma), growth, math.sqrt(growth), limit, blank_of(inner))
 
     def adapted(self, inner: Any, memory: Fading) -> Any:
         """Indices at a level that makes up for large counts; samplers whose bounds hold while counts fade."""
         if hasattr(inner, "rule"):
-            return _scanned_index(inner)._replace(rule=FadingRule(inner.rule, memory.clock))
-        if not _keeps_pace(inner):
+            return self.scanned_index(inner)._replace(rule=FadingRule(inner.rule, memory.clock))
+        if not self.keeps_pace(inner):
             return scanned(inner, (GumbelExceedance,))
         clock = memory.clock
         pace = Pace(step=clock.step, factor=clock.factor, root=clock.root, renewed=UNPACED, cursor=0)
         return inner._replace(sampler=FADING[type(inner.sampler)](inner, memory.blank, self.gamma, pace))
+
+    def scanned_index(self, inner: Any) -> Any:
+        """Where counts fade, matches are soon played again: KL-UCB, and UCB1 with a short memory, are scanned for more arms."""
+        n_arms, rule = inner.means.size, inner.rule
+        few = isinstance(rule, DivergenceRule) and n_arms <= crossover.DIVERGENCE_FADING
+        fast = isinstance(rule, UcbRule) and n_arms * (1.0 - self.gamma) > FAST
+        few = few or (fast and n_arms <= crossover.UCB_FADING)
+        return inner._replace(sampler=IndexScan(np.zeros(n_arms))) if few else inner
+
+    def keeps_pace(self, inner: Any) -> bool:
+        """Whether its sampler has one that keeps pace; a few perturbed means that fade fast are found sooner by drawing all."""
+        sampler = getattr(inner, "sampler", None)
+        if isinstance(sampler, GumbelExceedance):
+            n_arms = sampler.logs.size
+            return n_arms > crossover.GUMBEL_FADING or n_arms * (1.0 - self.gamma) < SLOWLY
+        return type(sampler) in FADING
 
     def memory_with_arms(self, memory: Fading, fresh: Fading, keep: NDArray[np.int64]) -> Fading:
         """The clock goes on."""
@@ -240,20 +261,8 @@ class Discounted(Forgetting):
 FADING: dict[type, Any] = {  # what takes the place of a sampler when counts fade
     BetaExceedance: new_fading_beta,
     GumbelExceedance: new_fading_gumbel,
+    MeanTournament: new_fading_tournament,
 }
-
-
-def _scanned_index(state: Any) -> Any:
-    """KL-UCB is scanned for more arms than without fading."""
-    few = isinstance(state.rule, DivergenceRule) and state.means.size <= crossover.DIVERGENCE_FADING
-    return state._replace(sampler=IndexScan(np.zeros(state.means.size))) if few else state
-
-
-def _keeps_pace(state: Any) -> bool:
-    """Whether its sampler has one that keeps pace; a few perturbed means are found sooner by drawing all of them."""
-    sampler = getattr(state, "sampler", None)
-    few = isinstance(sampler, GumbelExceedance) and sampler.logs.size <= crossover.GUMBEL_FADING
-    return type(sampler) in FADING and not few
 
 
 def _is_softmax(state: Any) -> bool:

@@ -236,11 +236,12 @@ def proposal_slope(sampler: Any, state: Any, arm: int) -> float:
 
 
 @single_dispatch
-def log_acceptance(sampler: Any, state: Any, arm: int, above: float, slope: float) -> float:
-    """Logarithm of f(x)/g(x), so much above the level (kernel)."""
+def accepted(sampler: Any, state: Any, arm: int, above: float, slope: float, rng: Any) -> bool:
+    """Whether a coin of chance f(x)/g(x) falls, so much above the level (kernel)."""
     threshold = sampler.threshold
     log = (state.successes[arm] - 1.0) * math.log1p(above / threshold.level)
-    return log + (state.failures[arm] - 1.0) * math.log1p(-above / threshold.rest) + slope * above  # type: ignore[no-any-return]
+    log = log + (state.failures[arm] - 1.0) * math.log1p(-above / threshold.rest) + slope * above
+    return bool(log >= 0.0 or rng.random() < math.exp(log))
 
 
 @kernel
@@ -371,10 +372,8 @@ def largest_of_exceeding(sampler: Any, state: Any, patience: float, rng: Any) ->
             if abs(slope * rest) > 1e-9:
                 above = -math.log1p(above / rest * math.expm1(-slope * rest)) / slope
             value = level + above
-            if value > top and value < 1.0:
-                log = log_acceptance(sampler, state, arm, above, slope)
-                if log >= 0.0 or rng.random() < math.exp(log):
-                    best, top = arm, value
+            if value > top and value < 1.0 and accepted(sampler, state, arm, above, slope, rng):
+                best, top = arm, value
         clock += rng.standard_exponential()
     if top > level:
         return int(best)

@@ -10,6 +10,9 @@ take one of the K arms, all alike, and play it with probability :math:`w_k`, whi
 leads: :math:`O(\log K)`. Most draws of an arm with much evidence against it need no logarithm: with
 :math:`g=\hat\mu^*-\hat\mu_k` and :math:`r=b-\hat\mu_k`, Pinsker's inequality says
 :math:`x_k\ge y=2N_k\big(\frac{gr}{V_k+r^2}\big)^2`, and :math:`w_k\le e^{-y}\le1/(1+y+\frac{y^2}2+\frac{y^3}6)`.
+
+Where counts fade, the weight of the arm that is looked at is worked out from what is left of them (`FadingTournament`): who leads
+depends on means alone, and on counts beside each other.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.divergence import two_moment_divergence
-from abex.kernels import fast, kernel, rare_kernel
+from abex.kernels import fast, kernel, rare_kernel, single_dispatch
 from abex.randomness import below
 from abex.samplers.interface import changed, draw
-from abex.schema import Rebuilt
+from abex.samplers.pace import Pace, move_pace, set_pace
+from abex.schema import Checked, Rebuilt
 
 UPPER_END = 1.0  # of rewards
 MOST_LOG = 700.0  # weights below exp(-700) are 0
@@ -52,6 +56,38 @@ def new_tournament(state: Any) -> MeanTournament:
     return sampler
 
 
+class FadingTournament(NamedTuple):
+    """The same for counts that fade at every step."""
+
+    winners: Annotated[NDArray[np.int32], Rebuilt()]  # (2P,), as above
+    pace: Annotated[Pace, Checked()]  # by how much counts are too large
+
+    def restored(self, state: Any, fresh: Any) -> FadingTournament:
+        """The winners follow from the statistics."""
+        return FadingTournament(new_tournament(state).winners, self.pace)
+
+
+def new_fading_tournament(state: Any, blank: Any, gamma: float, pace: Pace) -> FadingTournament:
+    """The tournament of the means of a state."""
+    return FadingTournament(new_tournament(state).winners, pace)
+
+
+set_pace.register(FadingTournament)(move_pace)  # there is less evidence now
+
+
+@single_dispatch
+def count_of(sampler: Any, state: Any, arm: int) -> float:
+    """How many observations of an arm speak (kernel)."""
+    return state.observations[arm]  # type: ignore[no-any-return]
+
+
+@count_of.register(FadingTournament)
+@kernel
+def faded_count(sampler: FadingTournament, state: Any, arm: int) -> float:
+    """What is left of them."""
+    return state.observations[arm] / sampler.pace.factor  # type: ignore[no-any-return]
+
+
 @kernel
 def leads(state: Any, one: int, other: int) -> bool:
     """Whether an arm comes before another: by its mean, among equals the less observed, then by number; -1 is none."""
@@ -65,7 +101,7 @@ def leads(state: Any, one: int, other: int) -> bool:
 
 
 @rare_kernel
-def play_all(sampler: MeanTournament, state: Any) -> None:
+def play_all(sampler: Any, state: Any) -> None:
     """Every match."""
     winners = sampler.winners
     size = winners.size >> 1
@@ -78,7 +114,7 @@ def play_all(sampler: MeanTournament, state: Any) -> None:
 
 @changed.register(MeanTournament)
 @kernel
-def replay(sampler: MeanTournament, state: Any, arm: int) -> None:
+def replay(sampler: Any, state: Any, arm: int) -> None:
     """The matches of an arm that was observed, or of which nothing is known any more."""
     winners = sampler.winners
     node = (winners.size >> 1) + arm
@@ -92,8 +128,11 @@ def replay(sampler: MeanTournament, state: Any, arm: int) -> None:
         winners[node] = winner
 
 
+changed.register(FadingTournament)(replay)
+
+
 @kernel
-def leading_arm(sampler: MeanTournament) -> int:
+def leading_arm(sampler: Any) -> int:
     """The arm of the largest mean, among equals the least observed; -1 before the first observation."""
     return int(sampler.winners[1])
 
@@ -111,7 +150,9 @@ def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
     if n == 0.0:
         return 1.0
     highest = highest_reward(state, cautious)
-    x = n * two_moment_divergence(state.means[arm], state.squares[arm] / n, state.means[lead], highest)
+    x = count_of(state.sampler, state, arm) * two_moment_divergence(
+        state.means[arm], state.squares[arm] / n, state.means[lead], highest
+    )
     return 0.0 if x > MOST_LOG else math.erfc(math.sqrt(x))
 
 
@@ -124,13 +165,13 @@ def surely_above(state: Any, arm: int, lead: int, cautious: bool, u: float) -> b
     if total <= 0.0:
         return False
     apart = (state.means[lead] - mean) * room / total
-    y = 2.0 * n * apart * apart
+    y = 2.0 * count_of(state.sampler, state, arm) * apart * apart
     return bool(u * (1.0 + y * (1.0 + y * (0.5 + y / 6.0))) > 1.0)
 
 
 @draw.register(MeanTournament)
 @kernel
-def draw_by_evidence(sampler: MeanTournament, state: Any, cautious: bool, rng: Any) -> int:
+def draw_by_evidence(sampler: Any, state: Any, cautious: bool, rng: Any) -> int:
     """An arm, all alike, if its weight lets it, else the leader."""
     arm = below(state.observations.size, rng)
     lead = leading_arm(sampler)
@@ -140,3 +181,6 @@ def draw_by_evidence(sampler: MeanTournament, state: Any, cautious: bool, rng: A
     if surely_above(state, arm, lead, cautious, u) or u >= weight_of(state, arm, lead, cautious):
         return lead
     return arm
+
+
+draw.register(FadingTournament)(draw_by_evidence)

@@ -6,6 +6,8 @@ level L is :math:`(a-1)\ln L+(b-1)\ln(1-L)-\ln B(a,b)`; :math:`\ln B` is convex 
 lies below its tangent at :math:`c=1`, and the slope s of the envelope is linear in c. So the larger end of the tangent
 and the smaller end of s give an envelope :math:`\bar g\ge g\ge f` for all of that time. An arm is called with the mass of
 :math:`\bar g`, its draw x is from :math:`\bar g` and accepted with probability :math:`f(x)/\bar g(x)`, f the density of now.
+Its constant :math:`-\ln B` is mostly not needed: the tangent at the last filing is above it, and below it is
+the tangent less :math:`\frac12(1-c)^2(S^2\psi'(a)+F^2\psi'(b))`; only between the two it is worked out.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from abex.samplers.beta import (
     LOG_HALF,
     MOST_HOT,
     BetaThreshold,
+    accepted,
     chance_bound,
     choose_level,
     largest_of_exceeding,
-    log_acceptance,
     log_envelope,
     log_norm,
     proposal_slope,
@@ -64,6 +66,8 @@ class FadingBeta(NamedTuple):
     logs: Annotated[NDArray[np.float64], Within()]  # (K,), ln lambda_k
     heights: Annotated[NDArray[np.float64], Within()]  # (K,), logarithm of the envelope at L
     slopes: Annotated[NDArray[np.float64], Within()]  # (K,), how fast it falls
+    rises: Annotated[NDArray[np.float64], Scratch()]  # (K,), at most the derivative of `norm` in c
+    filed: Annotated[NDArray[np.int64], Scratch()]  # (K,), the step of `norm` and `rises`, 0 if not known
     called: Annotated[NDArray[np.int64], Scratch()]  # (K,), the last decision that called the arm
     place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where it stands among the hot arms, -1 elsewhere
     hot: Annotated[NDArray[np.int64], ArmNumbers()]  # (MOST_HOT,)
@@ -72,13 +76,14 @@ class FadingBeta(NamedTuple):
     pace: Annotated[Pace, Checked()]
     prior: Annotated[BetaPrior, FixedAtStart()]
     shrink: float  # of counts over K + 1 steps
+    decay: float  # of their logarithm over one
 
     def restored(self, state: Any, fresh: Any) -> FadingBeta:
         """Where the bounds do not hold now, they and the level are made anew: the distribution does not depend on them."""
         seen = state.successes + state.failures > sum(self.prior)
         holds = bounds_hold(self, state) and sound_buckets(self.buckets, self.logs, seen, 0.0) is self.buckets
         if not (holds and self.pace.cursor < seen.size):
-            return fading_beta(state, self.prior, self.shrink, self.pace)
+            return fading_beta(state, self.prior, self.decay, self.pace)
         threshold = self.threshold
         threshold.serial, threshold.zero = 0, NOWHERE  # no arm was called by decision 1
         return self._replace(place=positions(self.hot, threshold.hots, self.place, "hot"))
@@ -121,11 +126,11 @@ def bounds_hold(sampler: FadingBeta, state: Any) -> bool:
 
 def new_fading_beta(state: Any, prior: tuple[float, float], gamma: float, pace: Pace) -> FadingBeta:
     """No level yet; counts fade by gamma a step."""
-    return fading_beta(state, BetaPrior(*prior), gamma ** (state.successes.size + 1), pace)
+    return fading_beta(state, BetaPrior(*prior), math.log(gamma), pace)
 
 
-def fading_beta(state: Any, prior: BetaPrior, shrink: float, pace: Pace) -> FadingBeta:
-    """No level yet; counts fade by ``shrink`` while all bounds are renewed."""
+def fading_beta(state: Any, prior: BetaPrior, decay: float, pace: Pace) -> FadingBeta:
+    """No level yet; the logarithm of counts falls by ``decay`` a step."""
     n = state.successes.size
     seen = state.successes + state.failures > sum(prior)
     pace.renewed, pace.cursor = UNPACED, 0
@@ -134,6 +139,8 @@ def fading_beta(state: Any, prior: BetaPrior, shrink: float, pace: Pace) -> Fadi
         logs=np.zeros(n),
         heights=np.zeros(n),
         slopes=np.zeros(n),
+        rises=np.zeros(n),
+        filed=np.zeros(n, np.int64),
         called=np.zeros(n, np.int64),
         place=np.full(n, -1, np.int32),
         hot=np.zeros(MOST_HOT, np.int64),
@@ -141,7 +148,8 @@ def fading_beta(state: Any, prior: BetaPrior, shrink: float, pace: Pace) -> Fadi
         threshold=BetaThreshold(level=NOWHERE, zero=NOWHERE),
         pace=pace,
         prior=prior,
-        shrink=shrink,
+        shrink=math.exp(decay * (n + 1)),
+        decay=decay,
     )
 
 
@@ -177,13 +185,16 @@ def lasting_bound(sampler: FadingBeta, state: Any, arm: int) -> float:
     height += (a - 1.0) * threshold.log + (b - 1.0) * threshold.log_rest
     slope = (b - 1.0) / threshold.rest - (a - 1.0) / threshold.level
     faded = (1.0 - sampler.shrink) * (won + lost)
+    sampler.filed[arm] = sampler.pace.step
+    sampler.rises[arm] = 0.0
     if faded > 0.0:
-        # at least the derivative of the height in c
+        # at most the derivative of the norm in c, and of the height
         rise = (
             (won + lost) * digamma_bound(a + b, False)
             - won * digamma_bound(a, True)
             - lost * digamma_bound(b, True)
         )
+        sampler.rises[arm] = rise
         rise += won * threshold.log + lost * threshold.log_rest
         height += max(0.0, -rise * (1.0 - sampler.shrink))
         later = slope - (1.0 - sampler.shrink) * (lost / threshold.rest - won / threshold.level)
@@ -201,15 +212,42 @@ def lasting_slope(sampler: FadingBeta, state: Any, arm: int) -> float:
     return float(sampler.slopes[arm])
 
 
-@log_acceptance.register(FadingBeta)
+@accepted.register(FadingBeta)
 @kernel
-def faded_acceptance(sampler: FadingBeta, state: Any, arm: int, above: float, slope: float) -> float:
-    """Logarithm of the density of now over the envelope."""
+def accepted_faded(sampler: FadingBeta, state: Any, arm: int, above: float, slope: float, rng: Any) -> bool:
+    """A coin of chance the density of now over the envelope."""
     threshold = sampler.threshold
     a, b = shapes_of(sampler, state, arm)
     log = (a - 1.0) * (threshold.log + math.log1p(above / threshold.level))
     log += (b - 1.0) * (threshold.log_rest + math.log1p(-above / threshold.rest))
-    return float(log_norm(a, b) + log + slope * above - sampler.heights[arm])
+    log += slope * above - sampler.heights[arm]
+    coin = math.log(1.0 - rng.random()) - log  # it falls where this is below the norm of now
+    if sampler.filed[arm] > 0:
+        low, high = norm_bounds(sampler, arm, a, b)
+        if coin < low or coin >= high:
+            return bool(coin < low)
+    return bool(coin < log_norm(a, b))
+
+
+@kernel
+def norm_bounds(sampler: FadingBeta, arm: int, a: float, b: float) -> tuple[float, float]:
+    """Between which numbers `log_norm` of the present parameters lies."""
+    left = math.exp(sampler.decay * (sampler.pace.step - sampler.filed[arm]))  # c
+    gone = 1.0 - left
+    won, lost = (a - sampler.prior.successes) / left, (b - sampler.prior.failures) / left
+    high = sampler.norm[arm] - gone * sampler.rises[arm] + ROUNDING * (1000.0 + won + lost)
+    x, y, z = 1.0 / a, 1.0 / b, 1.0 / (a + b)
+    # how far the derivative is above `rises` at most, and how fast it grows
+    wide = won * x * x * x * x + lost * y * y * y * y + (won + lost) * z * z * z * z
+    bend = won * won * trigamma_bound(x) + lost * lost * trigamma_bound(y)
+    low = high - gone * (wide / 120.0 + 0.5 * gone * bend) - 2.0 * ROUNDING * (1000.0 + won + lost)
+    return low, high
+
+
+@kernel
+def trigamma_bound(inverse: float) -> float:
+    """At least the second derivative of ln Gamma at 1 / inverse, by 1/(30 x^5) at most."""
+    return inverse * (1.0 + inverse * (0.5 + inverse / 6.0))
 
 
 @renew_bound.register(FadingBeta)
@@ -257,7 +295,7 @@ def renew_envelopes(sampler: FadingBeta, state: Any) -> None:
 @kernel
 def draw_fading(sampler: FadingBeta, state: Any, t: float, rng: Any) -> int:
     """The arm of the largest draw."""
-    keep_renewed(sampler, state, sampler.norm.size)
+    keep_renewed(sampler, state, sampler.norm.size, 1)
     return largest_of_exceeding(sampler, state, PATIENCE, rng)
 
 

@@ -1,9 +1,9 @@
 r"""How a sampler keeps pace with counts that fade at every step, looking at few arms a step.
 
 All counts shrink by :math:`\gamma` a step, so what a sampler has filed of an arm holds for a moment only. It files *bounds* that
-hold for the next :math:`K+1` steps, and renews those of one arm a step, in turn: no bound is ever older than it may be, and the
-draws, which accept an arm with the quotient of what it has now and its bound, are exact. Where K is far beyond the memory
-:math:`1/(1-\gamma)` such bounds are loose, but then nearly nothing is known of nearly all arms, and what there is to be
+hold for the next :math:`\lceil K/r\rceil+1` steps, and renews those of r arms a step, in turn: no bound is ever older than it may
+be, and the draws, which accept an arm with the quotient of what it has now and its bound, are exact. Where K is far beyond the
+memory :math:`1/(1-\gamma)` such bounds are loose, but then nearly nothing is known of nearly all arms, and what there is to be
 known soon fades.
 """
 
@@ -36,7 +36,7 @@ def set_pace(sampler: Any, step: int, factor: float, root: float) -> None:
 
 @single_dispatch
 def renew_bound(sampler: Any, state: Any, arm: int) -> None:
-    """File a bound that holds from now on for K + 1 steps (kernel)."""
+    """File a bound that holds from now on until all have been renewed (kernel)."""
     raise TypeError
 
 
@@ -44,6 +44,11 @@ def renew_bound(sampler: Any, state: Any, arm: int) -> None:
 def renew_all(sampler: Any, state: Any) -> None:
     """File bounds for all arms (kernel)."""
     raise TypeError
+
+
+def lasting(n_arms: int, each: int) -> int:
+    """For how many steps a bound must hold where so many are renewed at each."""
+    return -(-n_arms // each) + 1
 
 
 @kernel
@@ -56,10 +61,10 @@ def move_pace(sampler: Any, step: int, factor: float, root: float) -> None:
 
 
 @kernel
-def keep_renewed(sampler: Any, state: Any, n_arms: int) -> None:
-    """Renew one bound for each step since the last decision; all, where that was long ago or steps have gone backwards."""
+def keep_renewed(sampler: Any, state: Any, n_arms: int, each: int) -> None:
+    """Renew so many bounds for each step since the last decision; all, where that was long ago or steps have gone backwards."""
     pace = sampler.pace
-    due = pace.step - pace.renewed
+    due = (pace.step - pace.renewed) * each
     if due == 0:
         return
     if pace.renewed == UNPACED or due < 0 or due > n_arms:
