@@ -46,7 +46,22 @@ WRAPPER = "_ZN7cpython"
 NOT_FOR_KERNELS = NOT_FOR_OURS | {"nopython_rewrites"}
 
 
-class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+class Library(JITCodeLibrary):  # type: ignore[misc]
+    """Code of ours."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Clean up what the module defines; Numba has LLVM look at what it only declares, too."""
+        if not hasattr(self._codegen, "_pass_builder"):  # LLVM's former passes, before Numba 0.62
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager()
+                passes.run(function, builder)
+
+
+class KernelLibrary(Library):
     """The code of a kernel, to be linked; there is no machine code of it."""
 
     _shared_module: Any
@@ -92,7 +107,7 @@ def code_of(library: Any) -> Any:
     return library._get_module_for_linking()
 
 
-class ProgramLibrary(JITCodeLibrary):  # type: ignore[misc]
+class ProgramLibrary(Library):
     """The code of a compiled function with that of all kernels it reaches."""
 
     def add_ir_module(self, ir_module: Any) -> None:
