@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from abex.closing import Closing
 from abex.errors import UserError
 from abex.extras import needed
 
@@ -94,6 +95,8 @@ def _choice(found: Any) -> Choice:
 class _Attempts:
     """Counts the attempts of one call; says how long to wait, or raises."""
 
+    answer: httpx.Response  # when it is done
+
     def __init__(self, call: _Call, patience: float) -> None:
         self._call, self._until, self._pause = call, time.monotonic() + patience, FIRST_PAUSE
 
@@ -101,6 +104,7 @@ class _Attempts:
         """None if it is done; else the seconds to wait before the next attempt."""
         if isinstance(answer, httpx.Response):
             if answer.is_success:
+                self.answer = answer
                 return None
             error = ServiceError(_sentence(answer), answer.status_code)
             again = answer.status_code in LATER
@@ -126,12 +130,28 @@ def _sentence(answer: httpx.Response) -> str:
         return f"the service answered {answer.status_code}"
 
 
-def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+class _Connected:
+    """What both clients are made from."""
+
+    _http_client: type[httpx.Client | httpx.AsyncClient]
+    _http: Any
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        patience: float = PATIENCE,
+        timeout: float = 10.0,
+        **options: Any,
+    ) -> None:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        given: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
+        self._patience = patience
+        self._http = self._http_client(**given | options)
 
 
-class Client:
+class Client(_Connected, Closing):
     """A service, from ordinary code; may be shared by threads.
 
     Parameters
@@ -146,31 +166,20 @@ class Client:
         Seconds to wait for one answer.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        patience: float = PATIENCE,
-        timeout: float = 10.0,
-        **options: Any,
-    ) -> None:
-        self._patience = patience
-        self._http = httpx.Client(**_options(url, key, timeout) | options)
+    _http_client = httpx.Client
+    _http: httpx.Client
 
     def _do(self, call: _Call) -> httpx.Response:
         attempts = _Attempts(call, self._patience)
-        while True:
-            answer: httpx.Response | httpx.TransportError
-            try:
-                answer = self._http.request(call.method, call.path, json=call.body, params=call.query)
-            except httpx.TransportError as error:
-                answer = error
-            pause = attempts.judge(answer)
-            if pause is None:
-                assert isinstance(answer, httpx.Response)
-                return answer
+        while (pause := attempts.judge(self._try(call))) is not None:
             time.sleep(pause)
+        return attempts.answer
+
+    def _try(self, call: _Call) -> httpx.Response | httpx.TransportError:
+        try:
+            return self._http.request(call.method, call.path, json=call.body, params=call.query)
+        except httpx.TransportError as error:
+            return error
 
     def create(
         self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any
@@ -256,12 +265,6 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 def _create(name: str, arms: Sequence[Arm] | int, policy: str, terms: Mapping[str, Any]) -> _Call:
     wanted = arms if isinstance(arms, int) else list(arms)
@@ -272,34 +275,23 @@ def _arm(player: str, arm: Arm) -> str:
     return _player(player, f"arms/{quote(str(arm), safe='')}")
 
 
-class AsyncClient:
+class AsyncClient(_Connected):
     """A service, from asyncio: what a web application uses while it answers; see `Client` for the parameters."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        patience: float = PATIENCE,
-        timeout: float = 10.0,
-        **options: Any,
-    ) -> None:
-        self._patience = patience
-        self._http = httpx.AsyncClient(**_options(url, key, timeout) | options)
+    _http_client = httpx.AsyncClient
+    _http: httpx.AsyncClient
 
     async def _do(self, call: _Call) -> httpx.Response:
         attempts = _Attempts(call, self._patience)
-        while True:
-            answer: httpx.Response | httpx.TransportError
-            try:
-                answer = await self._http.request(call.method, call.path, json=call.body, params=call.query)
-            except httpx.TransportError as error:
-                answer = error
-            pause = attempts.judge(answer)
-            if pause is None:
-                assert isinstance(answer, httpx.Response)
-                return answer
+        while (pause := attempts.judge(await self._try(call))) is not None:
             await asyncio.sleep(pause)
+        return attempts.answer
+
+    async def _try(self, call: _Call) -> httpx.Response | httpx.TransportError:
+        try:
+            return await self._http.request(call.method, call.path, json=call.body, params=call.query)
+        except httpx.TransportError as error:
+            return error
 
     async def create(
         self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any

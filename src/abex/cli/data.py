@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from abex.cli.help import WholeNumber, examples
+from abex.cli.help import examples, number_option
 from abex.cli.output import console, table
 from abex.datasets.catalogue import CatalogueEntry
 from abex.datasets.dataset import Ratings
@@ -113,16 +113,8 @@ def show(name: str) -> None:
 @click.option(
     "--columns", help="Which columns are user, item and rating, by name or position: userid,productid,rating"
 )
-@click.option(
-    "--more-than",
-    type=WholeNumber(),
-    default=30,
-    show_default=True,
-    help="Keep users and items with more ratings than this.",
-)
-@click.option(
-    "--seeds", type=WholeNumber(1), default=5, show_default=True, help="Random splits to average over."
-)
+@number_option("--more-than", 30, "Keep users and items with more ratings than this.", least=0)
+@number_option("--seeds", 5, "Random splits to average over.")
 def rmse(ratings: str, trust: Path | None, columns: str | None, more_than: int, seeds: int) -> None:
     """Root mean squared error of means, matrix factorisation and SocialMF on held-out ratings.
 

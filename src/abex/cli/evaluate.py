@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import WholeNumber, examples, whole
+from abex.cli.help import examples, number_option, whole
 from abex.cli.output import can_be_written, console, table
 from abex.cli.signals import promptly
 from abex.errors import UserError, nearest, real_number
@@ -53,7 +53,7 @@ COLUMNS = (
 @click.option("--graph", "edges", help="File of edges, for policies that must know the feedback graph.")
 @click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
 @click.option("--level", default=0.95, show_default=True, help="Confidence of the intervals.")
-@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Names the random numbers.")
+@number_option("--seed", 0, "Names the random numbers.", least=0)
 @click.option("--out", default=None, help="Name of the files to write: figure (.png) and table (.csv).")
 @promptly()
 def command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,3 +51,10 @@ class WholeNumber(Integers):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number, within its bounds."""
         return whole(param.opts[0] if param is not None else "the number", value, self.least, self.most)
+
+
+def number_option(
+    name: str, default: int, text: str, least: int = 1, most: int | None = None
+) -> Callable[[Any], Any]:
+    """An option that is a whole number and shows what it is unless given."""
+    return click.option(name, type=WholeNumber(least, most), default=default, show_default=True, help=text)

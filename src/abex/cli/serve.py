@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import WholeNumber, examples
+from abex.cli.help import examples, number_option
 from abex.cli.player import STORE
 from abex.cli.signals import Terminated
 from abex.extras import needed
@@ -33,12 +33,8 @@ from abex.extras import needed
     show_default=True,
     help="Where to listen; beyond this machine only with --keys.",
 )
-@click.option(
-    "--port", type=WholeNumber(0, 65_535), default=8080, show_default=True, help="0 takes a free one."
-)
-@click.option(
-    "--workers", type=WholeNumber(1, 1_000), default=1, show_default=True, help="Processes that answer."
-)
+@number_option("--port", 8080, "0 takes a free one.", least=0, most=65_535)
+@number_option("--workers", 1, "Processes that answer.", most=1_000)
 @click.option(
     "--keys", "keys_file", help="A file of API keys: a role and a hash a line, as --new-key prints them."
 )
@@ -47,36 +43,12 @@ from abex.extras import needed
     is_flag=True,
     help="A proxy in front decides who may ask; its X-Forwarded headers are believed.",
 )
-@click.option(
-    "--max-body", type=WholeNumber(1), default=1 << 20, show_default=True, help="Bytes of a request."
-)
-@click.option(
-    "--max-batch",
-    type=WholeNumber(1),
-    default=1_000,
-    show_default=True,
-    help="Decisions or rewards in a request.",
-)
-@click.option(
-    "--max-open",
-    type=WholeNumber(1),
-    default=100_000,
-    show_default=True,
-    help="Decisions of a player that wait.",
-)
-@click.option(
-    "--max-arms", type=WholeNumber(1), default=1_000_000, show_default=True, help="Arms of a player."
-)
-@click.option(
-    "--max-players", type=WholeNumber(1), default=1_000, show_default=True, help="Players of the store."
-)
-@click.option(
-    "--max-log",
-    type=WholeNumber(1),
-    default=200_000,
-    show_default=True,
-    help="Decisions of a log, the latest.",
-)
+@number_option("--max-body", 1 << 20, "Bytes of a request.")
+@number_option("--max-batch", 1_000, "Decisions or rewards in a request.")
+@number_option("--max-open", 100_000, "Decisions of a player that wait.")
+@number_option("--max-arms", 1_000_000, "Arms of a player.")
+@number_option("--max-players", 1_000, "Players of the store.")
+@number_option("--max-log", 200_000, "Decisions of a log, the latest.")
 @click.option(
     "--rate",
     type=float,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from abex.cli.help import WholeNumber, examples, whole
+from abex.cli.help import WholeNumber, examples, number_option, whole
 from abex.cli.output import can_be_written, console, table
 from abex.cli.signals import promptly
 from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm, known_environments
@@ -71,21 +71,10 @@ DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE(eta=1.0)", "Uniform")
     "--delay",
     help='How late rewards come: "Geometric(200)", "Fixed(50)", "Uniform(0, 400, never=0.1)", or 50.',
 )
-@click.option(
-    "--batch",
-    type=WholeNumber(1),
-    default=1,
-    show_default=True,
-    help="Rewards are learned after every so many decisions.",
-)
-@click.option(
-    "--horizon", type=WholeNumber(1, LONGEST_HORIZON), default=10_000, show_default=True,
-    help="Steps; 1e5 is understood.",
-)  # fmt: skip
-@click.option(
-    "--replications", type=WholeNumber(1), default=100, show_default=True, help="Independent repetitions."
-)
-@click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="Names all random numbers.")
+@number_option("--batch", 1, "Rewards are learned after every so many decisions.")
+@number_option("--horizon", 10_000, "Steps; 1e5 is understood.", most=LONGEST_HORIZON)
+@number_option("--replications", 100, "Independent repetitions.")
+@number_option("--seed", 0, "Names all random numbers.", least=0)
 @click.option(
     "--workers",
     type=WholeNumber(1),

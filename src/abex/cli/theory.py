@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from abex.cli.help import WholeNumber, examples
+from abex.cli.help import WholeNumber, examples, number_option
 from abex.errors import real_number
 
 
@@ -22,22 +22,18 @@ from abex.errors import real_number
     "--rounding", type=click.Choice(("floor", "carry", "ceil")), default="floor", show_default=True,
     help="Of the amount of exploration; floor is the paper's.",
 )  # fmt: skip
-@click.option("--arms", type=WholeNumber(2), default=333, show_default=True, help="Number of arms.")
+@number_option("--arms", 333, "Number of arms.", least=2)
 @click.option(
     "--gap", type=float, default=0.25, show_default=True, help="Gap between the best arm and all others."
 )
-@click.option("--horizon", type=WholeNumber(1), default=1_000_000, show_default=True, help="Number of steps.")
+@number_option("--horizon", 1_000_000, "Number of steps.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False),
     help="Draw schedule, bounds and simulated regret (png, svg, pdf).",
 )
-@click.option(
-    "--replications", type=WholeNumber(1), default=20, show_default=True, help="Simulated runs for --plot."
-)
-@click.option(
-    "--seed", type=WholeNumber(), default=0, show_default=True, help="Seed of the simulation for --plot."
-)
+@number_option("--replications", 20, "Simulated runs for --plot.")
+@number_option("--seed", 0, "Seed of the simulation for --plot.", least=0)
 @click.pass_context
 def command(
     context: click.Context, c: float, alpha: float, eta: float, rounding: str, arms: int, gap: float,
@@ -127,11 +123,9 @@ def recommend(arms: int, horizon: int, gap: float | None, sweep: int | None, sig
 @click.option(
     "--gap", type=float, multiple=True, default=(0.1, 0.2, 0.4), show_default=True, help="Smallest gaps."
 )
-@click.option("--horizon", type=WholeNumber(1), default=20_000, show_default=True, help="Number of steps.")
-@click.option(
-    "--replications", type=WholeNumber(1), default=40, show_default=True, help="Runs of each choice."
-)
-@click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="Names all random numbers.")
+@number_option("--horizon", 20_000, "Number of steps.")
+@number_option("--replications", 40, "Runs of each choice.")
+@number_option("--seed", 0, "Names all random numbers.", least=0)
 def study(arms: tuple[int, ...], gap: tuple[float, ...], horizon: int, replications: int, seed: int) -> None:
     """How far the recommendation is from the best fixed choice in hindsight, and from the paper's parameters."""
     from abex.cli.theory_study import run_study, table

@@ -139,6 +139,16 @@ def _try_options() -> bool:
     return False
 
 
+def _lean() -> dict[str, Any]:
+    """How the other two are tried: as they will be used, which is also compiled sooner."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    if usable("options"):
+        from abex.kernels.linking import ProgramCompiler
+
+        options |= {"pipeline_class": ProgramCompiler, "no_cfunc_wrapper": True}
+    return options
+
+
 def _try_addresses() -> bool:
     """A function called by its address gets its arguments, returns a double, and passes its exception on."""
     import numba
@@ -146,7 +156,7 @@ def _try_addresses() -> bool:
 
     from abex.kernels.calls import address, call_at
 
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    options = _lean()
 
     @numba.njit(**options)  # type: ignore[untyped-decorator]
     def item(record: Any, at: int) -> float:
@@ -184,7 +194,7 @@ def _try_vectors() -> bool:
             total += v.lane_sum(v.load(out, 1, piece, width))
         return total
 
-    compiled = numba.njit(nogil=True, error_model="numpy")(combine)
+    compiled = numba.njit(**_lean())(combine)
     for numbers, dtype in ((5, np.float32), (9, np.float64), (40, np.float32)):
         a, ours, plain = (v.new_rows(2, numbers, dtype) for _ in range(3))
         a[:] = np.sin(np.arange(a.size)).reshape(a.shape) * 3.0

@@ -4,7 +4,8 @@ Numba compiles every function that a compiled function calls as if it were calle
 with all that it calls, given a wrapper and made machine code, and then optimised again in each of its callers. Kernels are
 never called from Python. Here a kernel stops at the code that LLVM has cleaned up function by function; the compiled function
 links all kernels that it reaches and has them optimised together. That halves what LLVM has to do, and the machine code is
-as fast. Passes of Numba that concern what our kernels do not have (closures, ``with``, expressions of arrays) are left out.
+as fast. Passes of Numba that concern what our kernels do not have (closures, ``with``, expressions of arrays) are left out, and
+so is what Numba does after and around each pass to check and to time it.
 
 Importing this module imports Numba. It uses parts of Numba that are not public: `abex.kernels.interfaces` tries them first.
 """
@@ -24,6 +25,7 @@ from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
 from abex.kernels.garbage import collection_paused
+from abex.kernels.registries import without_linear_algebra
 from abex.kernels.sources import NAME
 
 #: Passes of Numba that change nothing in functions without closures, ``with`` and constants to unroll over.
@@ -38,11 +40,28 @@ NOT_FOR_OURS = frozenset(
         "LiteralPropagation",
     }
 )
+#: How the names of functions begin through which Python calls compiled ones.
+WRAPPER = "_ZN7cpython"
 #: Beside these, one that fuses expressions of arrays.
 NOT_FOR_KERNELS = NOT_FOR_OURS | {"nopython_rewrites"}
 
 
-class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+class Library(JITCodeLibrary):  # type: ignore[misc]
+    """Code of ours."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Clean up what the module defines; Numba has LLVM look at what it only declares, too."""
+        if not hasattr(self._codegen, "_pass_builder"):  # LLVM's former passes, before Numba 0.62
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager()
+                passes.run(function, builder)
+
+
+class KernelLibrary(Library):
     """The code of a kernel, to be linked; there is no machine code of it."""
 
     _shared_module: Any
@@ -88,14 +107,19 @@ def code_of(library: Any) -> Any:
     return library._get_module_for_linking()
 
 
-class ProgramLibrary(JITCodeLibrary):  # type: ignore[misc]
+class ProgramLibrary(Library):
     """The code of a compiled function with that of all kernels it reaches."""
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """The function must not become part of its wrapper: there the fields of records, by reference, are still written."""
+        """The function must not become part of its wrapper: there the fields of records, by reference, are still written.
+
+        The wrapper is not optimised: it takes dozens of arrays apart, once for a call that plays thousands of steps.
+        """
         for function in ir_module.functions:
             if not function.is_declaration and "alwaysinline" not in function.attributes:
                 function.attributes.add("noinline")
+                if function.name.startswith(WRAPPER):
+                    function.attributes.add("optnone")
         super().add_ir_module(ir_module)
 
     def finalize(self) -> None:
@@ -157,6 +181,15 @@ class ProgramLowering(NativeLowering):  # type: ignore[misc]
         return bool(super().run_pass(state))
 
 
+class Passes(PassManager):  # type: ignore[misc]
+    """Passes that leave the code of a function in order: it is not analysed anew after each of them."""
+
+    _ENFORCING = False
+
+
+_passes: dict[tuple[Any, ...], list[PassManager]] = {}  # by what they depend on
+
+
 def passes(state: Any, lowering: type, skipped: frozenset[str]) -> list[PassManager]:
     """Numba's own passes with another lowering, without those that are not needed."""
     function = state.func_id.func
@@ -164,7 +197,26 @@ def passes(state: Any, lowering: type, skipped: frozenset[str]) -> list[PassMana
     closures = any(isinstance(constant, CodeType) for constant in function.__code__.co_consts)
     if not ours or closures:
         skipped = frozenset()
-    manager = PassManager("nopython")
+    flags = state.flags
+    which = (
+        lowering,
+        skipped,
+        ours,
+        state.func_ir is None,
+        flags.no_rewrites,
+        flags.enable_ssa,
+        str(flags.auto_parallel),
+    )
+    if which not in _passes:
+        _passes[which] = define_passes(state, lowering, skipped, Passes if ours else PassManager)
+    return _passes[which]
+
+
+def define_passes(
+    state: Any, lowering: type, skipped: frozenset[str], kind: type[PassManager]
+) -> list[PassManager]:
+    """Numba's own passes with another lowering, without those that are not needed."""
+    manager = kind("nopython")
     pruned = False
     for one, why in DefaultPassBuilder.define_nopython_pipeline(state).passes:
         if one is NativeLowering:
@@ -195,14 +247,29 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 class ProgramCompiler(CompilerBase):  # type: ignore[misc]
     """How a `compiled` function is compiled."""
 
+    def __init__(self, *terms: Any) -> None:
+        without_linear_algebra()
+        super().__init__(*terms)
+
     def define_pipelines(self) -> list[PassManager]:
         """One."""
         return passes(self.state, ProgramLowering, NOT_FOR_OURS)
 
     def compile_extra(self, func: Any) -> Any:
         """Compile, while Python does not look for garbage: it would go over all that Numba has made, again and again."""
-        with collection_paused(), everything_linked():
+        with collection_paused(), everything_linked(), lock_untimed():
             return super().compile_extra(func)
+
+
+@contextmanager
+def lock_untimed() -> Iterator[None]:
+    """Within, Numba is not told of every call of LLVM, of which it keeps the time for each function under way."""
+    lock = binding.ffi.lib._lock
+    callbacks, lock._cblist = lock._cblist, []
+    try:
+        yield
+    finally:
+        lock._cblist = callbacks
 
 
 @contextmanager

@@ -64,8 +64,10 @@ def referred(kind: Any) -> Any:
 @typeof_impl.register(Reference)  # type: ignore[untyped-decorator]
 def typeof_reference(value: Any, context: Any) -> Any:
     """The type of a reference."""
-    kind = typeof_impl(value.record, context)
-    return None if kind is None else referred(kind)
+    if value.compiled_type is None:
+        kind = typeof_impl(value.record, context)
+        value.compiled_type = None if kind is None else referred(kind)
+    return value.compiled_type
 
 
 byte = ir.IntType(8)

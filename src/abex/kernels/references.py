@@ -16,10 +16,11 @@ from abex.kernels.compiling import before_compiling
 class Reference:
     """A NamedTuple that compiled code gets by reference."""
 
-    __slots__ = ("record",)
+    __slots__ = ("compiled_type", "record")
 
     def __init__(self, record: Any) -> None:
         self.record = record
+        self.compiled_type: Any = None  # noted when it is first asked for: Numba asks at every call
 
 
 def by_reference(record: Any) -> Any:

@@ -63,9 +63,15 @@ class Journal(ABC):
     def is_open(self) -> bool:
         """Whether there is a connection."""
 
-    @abstractmethod
     def connect(self, create: bool) -> None:
         """Open the store, and check or make (if ``create``) its tables; nothing if it is open."""
+        if not self.is_open:
+            with self.explained("open"):
+                self._connect(create)
+
+    @abstractmethod
+    def _connect(self, create: bool) -> None:
+        """Open the store, which is not open."""
 
     @abstractmethod
     def close(self) -> None:

@@ -74,24 +74,21 @@ class PostgresqlJournal(Journal):
 
     # -- opening --------------------------------------------------------------------------------------
 
-    def connect(self, create: bool) -> None:
+    def _connect(self, create: bool) -> None:
         """Open a connection, make or migrate the tables."""
-        if self._connection is not None:
-            return
-        with self.explained("open"):
-            self._connection = self._engine.connect()
-            self._run(f"SET lock_timeout = {int(1000 * PATIENCE)}")
-            self._run("SET synchronous_commit = on")
-            if self._run("SELECT to_regclass('abex_format')").scalar() is None:
-                if not create:
-                    raise UnavailableError(f"there is no journal in {self.shown}")
-                self._in_turn(self._make)
-            found = self.check_format(self._run("SELECT version FROM abex_format").scalar())
-            if found < FORMAT:
-                self._in_turn(self._migrate)
-            self._run(READ, (0, 0, 0))
-            self._run("SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0")
-            self._run("SELECT player, seq, body FROM abex_snapshots LIMIT 0")
+        self._connection = self._engine.connect()
+        self._run(f"SET lock_timeout = {int(1000 * PATIENCE)}")
+        self._run("SET synchronous_commit = on")
+        if self._run("SELECT to_regclass('abex_format')").scalar() is None:
+            if not create:
+                raise UnavailableError(f"there is no journal in {self.shown}")
+            self._in_turn(self._make)
+        found = self.check_format(self._run("SELECT version FROM abex_format").scalar())
+        if found < FORMAT:
+            self._in_turn(self._migrate)
+        self._run(READ, (0, 0, 0))
+        self._run("SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0")
+        self._run("SELECT player, seq, body FROM abex_snapshots LIMIT 0")
 
     def _in_turn(self, work: Any) -> None:
         """One process at a time, all of it or nothing."""

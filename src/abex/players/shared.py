@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
+from abex.closing import Closing
 from abex.errors import UserError, shown
 from abex.players import tending
 from abex.players.decision_ids import moment_of
@@ -45,7 +46,7 @@ FRESHNESS = 0.05  # seconds
 MOMENT = 0.002  # seconds that a commit may wait for more
 
 
-class SharedPlayer(Player):
+class SharedPlayer(Player, Closing):
     """A player that many processes share through a journal: what `Player.open` returns.
 
     It does all that a `Player` does. A decision is local: it applies what is new in the journal, chooses, and returns; its
@@ -450,12 +451,6 @@ class SharedPlayer(Player):
             self._tender.stop()
             with self._io:
                 self._journal.close()
-
-    def __enter__(self) -> SharedPlayer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

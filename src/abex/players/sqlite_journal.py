@@ -70,23 +70,20 @@ class SqliteJournal(Journal):
 
     # -- opening --------------------------------------------------------------------------------------
 
-    def connect(self, create: bool) -> None:
+    def _connect(self, create: bool) -> None:
         """Open the file; a new one is made only if ``create``."""
-        if self._base is not None:
-            return
-        with self.explained("open"):
-            if not create and not self.path.is_file():
-                raise FileNotFoundError(2, "there is no such file", str(self.path))
-            self._lock_file = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            self._base = sqlite3.connect(
-                self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-            )
-            with self._alone():
-                self._base.execute("PRAGMA journal_mode=WAL").fetchone()
-                self._base.execute(f"PRAGMA synchronous={self.synchronous}")
-                self._prepare()
-            about = os.stat(self.path)
-            self._which = about.st_dev, about.st_ino
+        if not create and not self.path.is_file():
+            raise FileNotFoundError(2, "there is no such file", str(self.path))
+        self._lock_file = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._base = sqlite3.connect(
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        with self._alone():
+            self._base.execute("PRAGMA journal_mode=WAL").fetchone()
+            self._base.execute(f"PRAGMA synchronous={self.synchronous}")
+            self._prepare()
+        about = os.stat(self.path)
+        self._which = about.st_dev, about.st_ino
 
     def _prepare(self) -> None:
         """Tables of this format."""

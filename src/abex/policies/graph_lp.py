@@ -187,6 +187,14 @@ def next_due(state: PhaseState) -> None:
             clock.done = 1
 
 
+@kernel
+def means_left(state: PhaseState) -> PerArm:
+    """The means of the arms in play; a dropped arm is below them all."""
+    for k in range(state.means.size):
+        state.score[k] = state.means[k] if state.active[k] else -1.0
+    return state.score
+
+
 @dataclass(frozen=True)
 class UCBLP(Policy[PhaseState]):
     r"""Successive elimination that explores by the weights of a linear program while many arms are left.
@@ -251,9 +259,7 @@ class UCBLP(Policy[PhaseState]):
         """The arm that is due, or the best mean of those left."""
         if state.clock.done == 0:
             return state.clock.cursor
-        for k in range(state.means.size):
-            state.score[k] = state.means[k] if state.active[k] else -1.0
-        return argmax(state.score, rng)
+        return argmax(means_left(state), rng)
 
     @staticmethod
     @kernel
@@ -261,11 +267,10 @@ class UCBLP(Policy[PhaseState]):
         """All for the arm that is due, or even among the best means of those left."""
         for k in range(out.size):
             out[k] = 0.0
-            state.score[k] = state.means[k] if state.active[k] else -1.0
         if state.clock.done == 0:
             out[state.clock.cursor] = 1.0
         else:
-            share_among_largest(state.score, 1.0, out)
+            share_among_largest(means_left(state), 1.0, out)
 
     @staticmethod
     @kernel

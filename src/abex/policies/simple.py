@@ -92,6 +92,14 @@ class Commitment(NamedTuple):
         return self
 
 
+@kernel
+def fewest_first(state: Commitment) -> PerArm:
+    """Scores whose largest are the arms observed least."""
+    for k in range(state.observations.size):
+        state.score[k] = -state.observations[k]
+    return state.score
+
+
 @dataclass(frozen=True)
 class ExploreThenCommit(Policy[Commitment]):
     r"""Observe every arm m times, then play the arm with the largest mean for ever.
@@ -144,9 +152,7 @@ class ExploreThenCommit(Policy[Commitment]):
         """The arm observed least while any is short, else the committed one."""
         if state.progress.short == 0:
             return state.progress.committed
-        for k in range(state.observations.size):
-            state.score[k] = -state.observations[k]
-        return argmax(state.score, rng)
+        return argmax(fewest_first(state), rng)
 
     @staticmethod
     @kernel
@@ -154,11 +160,10 @@ class ExploreThenCommit(Policy[Commitment]):
         """Even among the arms observed least, or all for the committed one."""
         for k in range(out.size):
             out[k] = 0.0
-            state.score[k] = -state.observations[k]
-        if state.progress.short == 0:
-            out[state.progress.committed] = 1.0
+        if state.progress.short > 0:
+            share_among_largest(fewest_first(state), 1.0, out)
         else:
-            share_among_largest(state.score, 1.0, out)
+            out[state.progress.committed] = 1.0
 
     @staticmethod
     @kernel

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from abex.closing import Closing
 from abex.results.database import connect, transaction
 
 BEAT = 3.0  # seconds between two signs of life
@@ -29,7 +30,7 @@ CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT) WITHOUT ROW
 """
 
 
-class Claims:
+class Claims(Closing):
     """The claims of one run; a context that gives them back at its end.
 
     Examples
@@ -141,12 +142,6 @@ class Claims:
                     base.execute("DELETE FROM owners WHERE owner = ?", (self.owner,))
             finally:
                 base.close()
-
-    def __enter__(self) -> Claims:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def machine() -> str:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from abex.closing import Closing
 from abex.errors import UserError
 from abex.results.database import COLUMNS, FORMAT, connect, explained, prepare, selection, transaction
 from abex.results.entries import (
@@ -31,7 +32,7 @@ from abex.results.entries import (
 )
 
 
-class Store:
+class Store(Closing):
     """The results in one file.
 
     Parameters
@@ -202,9 +203,3 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._base.close()
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

@@ -129,16 +129,20 @@ def new_exceedance(
     successes: NDArray[np.float64], failures: NDArray[np.float64], seen: NDArray[np.bool_]
 ) -> BetaExceedance:
     """No level yet."""
-    n = successes.size
-    return BetaExceedance(
-        norm=log_norms(successes, failures),
-        logs=np.zeros(n),
-        called=np.zeros(n, np.int64),
-        place=np.full(n, -1, np.int32),
-        hot=np.zeros(MOST_HOT, np.int64),
-        buckets=new_buckets(seen.astype(np.float64), 0.0),
-        threshold=BetaThreshold(level=NOWHERE, zero=NOWHERE),
-    )
+    return BetaExceedance(norm=log_norms(successes, failures), **no_level(seen))
+
+
+def no_level(seen: NDArray[np.bool_]) -> dict[str, Any]:
+    """Fields of a sampler that has neither a level nor hot arms yet."""
+    n = seen.size
+    return {
+        "logs": np.zeros(n),
+        "called": np.zeros(n, np.int64),
+        "place": np.full(n, -1, np.int32),
+        "hot": np.zeros(MOST_HOT, np.int64),
+        "buckets": new_buckets(seen.astype(np.float64), 0.0),
+        "threshold": BetaThreshold(level=NOWHERE, zero=NOWHERE),
+    }
 
 
 def log_norms(successes: NDArray[np.float64], failures: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ from abex.samplers.beta import (
     largest_of_exceeding,
     log_envelope,
     log_norm,
+    no_level,
     proposal_slope,
     refile_posterior,
     set_rate,
@@ -36,7 +37,7 @@ from abex.samplers.beta import (
     stand_at,
     total_assurance,
 )
-from abex.samplers.buckets import Buckets, new_buckets
+from abex.samplers.buckets import Buckets
 from abex.samplers.gumbel import APART, NOWHERE
 from abex.samplers.interface import changed, distribution, draw
 from abex.samplers.largest_beta import largest_beta
@@ -136,16 +137,11 @@ def fading_beta(state: Any, prior: BetaPrior, decay: float, pace: Pace) -> Fadin
     pace.renewed, pace.cursor = UNPACED, 0
     return FadingBeta(
         norm=np.zeros(n),
-        logs=np.zeros(n),
         heights=np.zeros(n),
         slopes=np.zeros(n),
         rises=np.zeros(n),
         filed=np.zeros(n, np.int64),
-        called=np.zeros(n, np.int64),
-        place=np.full(n, -1, np.int32),
-        hot=np.zeros(MOST_HOT, np.int64),
-        buckets=new_buckets(seen.astype(np.float64), 0.0),
-        threshold=BetaThreshold(level=NOWHERE, zero=NOWHERE),
+        **no_level(seen),
         pace=pace,
         prior=prior,
         shrink=math.exp(decay * (n + 1)),
