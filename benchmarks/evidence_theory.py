@@ -16,7 +16,7 @@ import argparse
 import math
 
 import numpy as np
-from abex.players.running import compiled_kernels
+from abex.players.running_policy import compiled_kernels
 from scipy.stats import chisquare
 
 from abex import AnytimeMOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
