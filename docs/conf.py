@@ -5,8 +5,10 @@ from pathlib import Path
 
 import abex
 
-sys.path.insert(0, str(Path(__file__).parent))  # public_names
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
+from figure_pages import write_figures
 from public_names import write_reference
 
 project = "abex"
@@ -33,7 +35,8 @@ numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autosummary_generate = True
 suppress_warnings = ["ref.ref"]  # labels of scikit-learn's pages in what we inherit from it
-write_reference(Path(__file__).parent / "api")
+write_reference(HERE / "api")
+write_figures(HERE / "experiments.md", HERE / "paper")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "abex"
