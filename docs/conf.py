@@ -8,8 +8,8 @@ import abex
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from figure_pages import write_figures
-from public_names import write_reference
+from figure_pages import write_figures  # noqa: E402
+from public_names import write_reference  # noqa: E402
 
 project = "abex"
 author = "The abex developers"
@@ -40,5 +40,7 @@ write_figures(HERE / "experiments.md", HERE / "paper")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "abex"
-html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 6}
+html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 4}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False

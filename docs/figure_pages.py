@@ -8,8 +8,11 @@ from pathlib import Path
 from public_names import write_changed
 
 Table = list[list[str]]  # rows of cells, the headings first
+POINTS = (
+    "Points of test error with 95 % intervals over seeds and test rows; **bold** is what survives the correction "
+    "across all claims."
+)
 DATA = ("MNIST", "USPS", "ISOLET", "pendigits", "letter")
-
 
 
 def tables_of(text: str) -> list[Table]:
@@ -62,8 +65,7 @@ def verdicts_of(text: str, names: list[str]) -> str:
         full_search = next(table for table in tables_of(text) if table[0][1:2] == ["full search drawn to"])
         told.append("How many times sooner than full search ABE gets down to an error, CPU time:")
         told.append(markdown([full_search[0], *(row for row in full_search[1:] if row[0] in sets)]))
-    points = "Points of test error with 95 % intervals over seeds and test rows; **bold** is what survives the correction across all claims."
-    return "\n\n".join([points, *told])
+    return "\n\n".join([POINTS, *told])
 
 
 def page_of(text: str, figure: str, names: list[str], what: str) -> str:
@@ -78,9 +80,9 @@ def page_of(text: str, figure: str, names: list[str], what: str) -> str:
 abex report --open
 ```
 
-Each command computes what the store does not hold yet, draws the panel as in the paper and in further views, and judges every claim by its
-rule. `--dry-run` says how long it will take, `abex data` which data are missing; experiments whose names end in `-quick` need none
-(`abex list`).
+Each command computes what the store does not hold yet, draws the panel as in the paper and in further views, and
+judges every claim by its rule. `--dry-run` says how long it will take, `abex data` which data are missing; experiments
+whose names end in `-quick` need none (`abex list`).
 
 ## Verdicts
 
@@ -100,4 +102,6 @@ def write_figures(experiments: Path, folder: Path) -> None:
         write_changed(folder / f"{stem}.md", page_of(text, figure, names, what))
         listed.append(stem)
     toc = "\n".join(listed)
-    write_changed(folder / "index.md", f"# The paper's figures\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+    write_changed(
+        folder / "index.md", f"# The paper's figures\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n"
+    )

@@ -20,7 +20,9 @@ def notebook_of(page):
 def pictures(outputs):
     """What is drawn in these outputs: images, and HTML that holds one."""
     shown = [output.get("data", {}) for output in outputs]
-    return [data for data in shown if "image/png" in data or re.search("<img|<svg", data.get("text/html", ""))]
+    return [
+        data for data in shown if "image/png" in data or re.search("<img|<svg", data.get("text/html", ""))
+    ]
 
 
 def test_there_are_six_and_each_has_its_header():
