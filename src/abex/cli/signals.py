@@ -104,7 +104,9 @@ def leave(number: int) -> NoReturn:
     signal that arrives while a pool starts a thread leaves such a one behind.
     """
     over = time.monotonic() + GRACE
-    others = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]
+    others = [
+        one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()
+    ]
     for thread in others:
         thread.join(max(0.0, over - time.monotonic()))
     if any(thread.is_alive() for thread in others):
