@@ -210,7 +210,7 @@ def parse_arms(text: str, seed: int) -> Any:
 
 
 def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
-    """A row for each policy, least regret first."""
+    """A row for each policy, least regret first; a run too short to be timed has no speed."""
     rows: list[tuple[str, ...]] = []
     for name in sorted(curves.policies, key=lambda name: float(curves.mean(name)[-1])):
         mean = float(curves.mean(name)[-1])
@@ -220,9 +220,8 @@ def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
         remarks = ", ".join(
             f"{key.replace('_', ' ')} {value:g}" for key, value in curves.report(name).items()
         )
-        rows.append(
-            (name, interval, f"{float(curves.optimal_pull_rate(name)[-1]):.1%}", f"{speed:.0f}", remarks)
-        )
+        pulls = f"{float(curves.optimal_pull_rate(name)[-1]):.1%}"
+        rows.append((name, interval, pulls, f"{speed:.0f}" if speed >= 0.5 else "-", remarks))
     return rows
 
 
