@@ -28,6 +28,7 @@ exclude_patterns = ["_build", "changing_worlds_table.md", "which_policy_tables.m
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"  # a notebook runs again when it has changed
+nb_execution_in_temp = True  # what a notebook writes does not stay beside it
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 
