@@ -10,7 +10,7 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-.PHONY: run test test-failed oldest fuzz mutants lint docs clean
+.PHONY: run test test-failed oldest fuzz mutants lint docs benchmarks-docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -38,8 +38,8 @@ fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md
 
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
@@ -47,8 +47,16 @@ lint: $(VENV)/.installed-dev
 mutants: $(VENV)/.installed-test
 	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md
 
+# the pages; NOTEBOOKS=off leaves out the outputs of the notebooks (`make test` runs them), NOTEBOOKS=cache runs what has changed
+NOTEBOOKS ?= cache
+
 docs: $(VENV)/.installed-docs
-	$(BIN)/sphinx-build -W -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -D nb_execution_mode=$(NOTEBOOKS) -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+# measures again what the pages show: everything, or ONLY="steps graphs"; `python -m benchmarks.tables --list` names all
+benchmarks-docs: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.tables $(ONLY)
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "abex needs Python 3.11 or later: make PYTHON=python3.12")'

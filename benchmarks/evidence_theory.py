@@ -16,11 +16,11 @@ import argparse
 import math
 
 import numpy as np
-from abex.players.running import compiled_kernels
 from scipy.stats import chisquare
 
 from abex import AnytimeMOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
 from abex.graphs import cliques, star
+from abex.players.running_policy import compiled_kernels
 from abex.randomness import stream
 from abex.samplers.evidence import new_tournament
 from abex.simulation import as_checkpoints, play_replication

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import abex
 
-sys.path.insert(0, str(Path(__file__).parent))  # public_names
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
-from public_names import write_reference
+from figure_pages import write_figures  # noqa: E402
+from public_names import write_reference  # noqa: E402
 
 project = "abex"
 author = "The abex developers"
@@ -26,6 +28,7 @@ exclude_patterns = ["_build", "changing_worlds_table.md", "which_policy_tables.m
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"  # a notebook runs again when it has changed
+nb_execution_in_temp = True  # what a notebook writes does not stay beside it
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 
@@ -33,9 +36,12 @@ numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autosummary_generate = True
 suppress_warnings = ["ref.ref"]  # labels of scikit-learn's pages in what we inherit from it
-write_reference(Path(__file__).parent / "api")
+write_reference(HERE / "api")
+write_figures(HERE / "experiments.md", HERE / "paper")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "abex"
-html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 6}
+html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 4}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False

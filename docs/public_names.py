@@ -68,12 +68,12 @@ def write_reference(folder: Path) -> None:
         listed = "\n".join(f"   {name}" for name in names)
         page = f"# {PUBLIC[package]}: `{package}`\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
         page += f".. autosummary::\n   :toctree: generated\n\n{listed}\n```\n"
-        _write(folder / f"{package}.md", page)
+        write_changed(folder / f"{package}.md", page)
     toc = "\n".join(described)
-    _write(folder / "index.md", f"# Everything public\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+    write_changed(folder / "index.md", f"# Everything public\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
 
 
-def _write(path: Path, text: str) -> None:
+def write_changed(path: Path, text: str) -> None:
     """Only what has changed, so that Sphinx reads no more than it must."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

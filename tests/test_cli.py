@@ -178,6 +178,17 @@ def test_every_help_text_reads_well(path, capsys):
         (["theory", "--arms", "two"], "--arms must be a whole number, got 'two'"),
         (["theory", "--plot", "x.txt"], "a figure's name ends in"),
         (["simulate", "--policy", "ELP"], "pass --graph FILE"),
+        (["simulate", "--environment", "SpecialArm"], "SpecialArm needs its parameter K; it has: K, "),
+        (
+            ["simulate", "--environment", "Nosuch(3)"],
+            "unknown environment 'Nosuch'; `abex list environments`",
+        ),
+        (["arena", "--policy", "nosuch.py:Mine", "--dry-run"], "'nosuch.py': No such file or directory\n"),
+        (["boost", "train", "digits", "--terms", "3"], "--terms is for --base product, not tree"),
+        (
+            ["boost", "train", "digits", "--base", "stump", "--leaves", "3"],
+            "--leaves is for --base tree, not stump",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_sentence(arguments, message, capsys):
@@ -186,6 +197,28 @@ def test_a_wrong_option_is_one_sentence(arguments, message, capsys):
     assert err.startswith("abex: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_a_policy_that_needs_a_graph_is_told_the_option_in_evaluate(tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    log.write_text("arm,probability,reward\nred,0.5,1\nblue,0.5,0\n")
+    code, _, err = run(["evaluate", str(log), "--policy", "ELP"], capsys)
+    assert (code, err) == (2, "abex: ELP needs to know the feedback graph: pass --graph FILE\n")
+
+
+def test_a_store_without_results_makes_no_report(tmp_path, capsys):
+    folder = str(tmp_path / "r")
+    assert (
+        run(["reproduce", "--quick", "--only", "epinions-varying", "--dry-run", "--results", folder], capsys)[
+            0
+        ]
+        == 0
+    )
+    code, _, err = run(["report", "--results", folder], capsys)
+    assert code == 2
+    assert "there are no results in" in err
+    code, _, err = run(["results", "--results", folder, "prune", "--experiment", "mine"], capsys)
+    assert (code, err) == (2, "abex: unknown experiment 'mine': the store has none\n")
 
 
 def test_reproduce_without_any_data_fails(tmp_path, capsys, monkeypatch):

@@ -77,9 +77,14 @@ def test_numbered_arms_are_typed_as_numbers(store, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("decide", "nobody"), "there is no player 'nobody'"),
+        (("decide", "nobody"), "there is no player 'nobody' in"),
         (("create", "x", "--policy", "Nope", "--arms", "2"), "unknown policy 'Nope'"),
-        (("create", "x", "--policy", "UCB1"), "a player needs arms"),
+        (("create", "x", "--policy", "UCB1"), "a player needs arms: --arm NAME for each, or --arms NUMBER"),
+        (
+            ("create", "x", "--arms", "3", "--policy", "MOSS"),
+            "MOSS needs to know the horizon: pass --horizon",
+        ),
+        (("create", "x", "--arms", "3", "--policy", "ELP"), "ELP needs to know the feedback graph, which"),
         (
             ("create", "y", "--policy", "UCB1", "--arms", "2", "--expire", "soon"),
             "--expire must be a time such as 30s",
@@ -90,7 +95,7 @@ def test_numbered_arms_are_typed_as_numbers(store, capsys):
         (("log", "there", "--out", "log.txt"), "must end in .csv or .parquet"),
         (("compact", "there", "--keep", "-1d"), "--keep must be a time such as 30s"),
         (("summary", "there", "--store", "shop.db"), "a store must be an address"),
-        (("decide", "there", "--count", "9"), "k must be at most 2"),
+        (("decide", "there", "--count", "9"), "--count must be at most 2, got 9"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(store, capsys, arguments, message):

@@ -203,7 +203,7 @@ def test_a_delay_is_a_value(delay):
         ("Fixed(1, 2, 3)", "no 3. parameter"),
         ("Fixed(steps=1, stps=2)", "did you mean 'steps'"),
         ("Fixed(__import__('os'))", "cannot read the delay"),
-        ("Fixed", "cannot make Fixed"),
+        ("Fixed", "Fixed needs its parameter steps"),
         ([1, 2], "PerArm has 2 delays but there are 4 arms"),
         ([], "one delay"),
         (1.5, "delay must be a value"),

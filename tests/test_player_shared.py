@@ -289,7 +289,7 @@ def test_players_of_one_store_are_told_apart(store):
     [
         (
             {},
-            r"there is no player 'banner' in .* \(did you mean 'banners'\?\): there are banners; give a policy",
+            r"there is no player 'banner' in .* \(did you mean 'banners'\?\): there are banners; `abex player create`",
         ),
         ({"name": "banners", "policy": "UCB1", "n_arms": 3}, "is another one: policy is 'Thompson"),
         (
@@ -546,7 +546,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
         ("sqlite:///x.db?cache=1", "has the option synchronous, not 'cache'"),
         ("sqlite:////no_such_folder/x.db", "cannot open the journal .*no such file or directory"),
         ("sqlite:////tmp", "it is a folder"),
-        ("mysql://x", "not one of 'mysql'"),
+        ("mysql://x", "and 'mysql' is neither"),
         ("shop.db", "a store must be an address"),
         (7, "a store must be an address"),
         ("postgresql+asyncpg://x/y", "uses psycopg, not 'postgresql.asyncpg'"),

@@ -70,3 +70,52 @@ def test_example(needs, block, name, tmp_path):
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+MADE = ("api/", "paper/")  # pages that docs/conf.py writes
+
+
+def test_links_between_files_lead_somewhere():
+    """`make docs` checks the built pages with their anchors; this one also those that are read as files."""
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
+    prose = {page: re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.S) for page in pages}
+    links = [(page, link) for page in pages for link in LINK.findall(prose[page]) if "//" not in link]
+    assert len(links) > 80
+    broken = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page, link in links
+        if not link.removeprefix("../").startswith(MADE) and not (page.parent / link).exists()
+    ]
+    assert not [line for line in broken if "_build" not in line]
+
+
+def test_pages_of_figures_are_made_from_what_came_out(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from figure_pages import write_figures
+
+    write_figures(ROOT / "docs" / "experiments.md", tmp_path / "paper")
+    pages = {page.stem: page.read_text() for page in (tmp_path / "paper").iterdir()}
+    assert set(pages) == {"index", *(f"figure-{number}" for number in range(1, 7))}
+    assert "abex run boosting-usps-comparison" in pages["figure-1"]
+    assert "| claim | MNIST | USPS | ISOLET |" in pages["figure-1"]
+    assert "| claim | pendigits | letter |" in pages["figure-6"]
+    assert "| Epinions, 50,000 steps |" in pages["figure-4"]
+    from abex.experiments import known_experiments
+
+    named = set(re.findall(r"abex run (\S+)", "".join(pages.values())))
+    assert named == {name for name in known_experiments() if not name.endswith("-quick")}
+
+
+def test_every_benchmark_has_its_place():
+    from benchmarks.tables import BENCHMARKS, NO_TABLE
+
+    run = {re.search(r"benchmarks[/.](\w+)|abex (\w+)", one.command).group(1) for one in BENCHMARKS.values()}
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    assert scripts - run == NO_TABLE
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    for name, one in BENCHMARKS.items():
+        assert f"`{name}`" in page
+        assert (ROOT / "docs" / f"{one.page}.md").exists()
+    included = set(re.findall(r"benchmarks/([\w-]+)\.txt", page))
+    assert included == {path.stem for path in (ROOT / "docs" / "benchmarks").iterdir()}

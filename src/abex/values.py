@@ -121,6 +121,14 @@ def build(cls: type[Any], positional: list[Any], named: dict[str, Any]) -> Any:
     twice = [name for name in fields[: len(positional)] if name in named]
     if twice:
         raise UserError(f"{cls.__name__} is given its parameter {twice[0]!r} twice")
+    needed = [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    missing = [name for name in needed if name not in (*fields[: len(positional)], *named)]
+    if missing:
+        raise UserError(f"{cls.__name__} needs its parameter {missing[0]}{known}")
     try:
         return cls(*positional, **named)
     except TypeError as error:

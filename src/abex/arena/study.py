@@ -93,7 +93,8 @@ def own_entry(text: str) -> Entry:
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {module!r}: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot read {module!r}: {reason}") from error
     code = {path.name: source}
     load_code(code)
     return Entry(parse_policy(policy), tuple(code.items()))

@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reproduce": ("reproduce", "every experiment of the paper, then the report; resumes where it stopped"),
     "run": ("run", "one experiment: a built-in one or your own TOML file"),
     "report": ("report", "one HTML page of everything the store holds"),
-    "results": ("results", "what the store holds: list, export, prune"),
+    "results": ("results", "what the store holds: list, export, prune, salvage"),
     "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
     "evaluate": ("evaluate", "what other policies would have earned, from the log of one"),
     "arena": ("arena", "every policy, or your own, on many instances, and the scores"),
@@ -55,7 +55,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="abex", prog_name="abex")
 def group() -> None:
-    """Exploration policies: simulate them, boost with them, reproduce the paper "Almost Boltzmann Exploration"."""
+    """Exploration policies: simulate and serve them, boost with them, reproduce "Almost Boltzmann Exploration"."""
 
 
 LONGEST_SENTENCE = 180  # characters of what click says

@@ -265,6 +265,9 @@ def make(policy: str, seed: int, options: dict[str, Any]) -> Any:
     whole_number("--iterations", options["iterations"], least=1, most=MOST_ESTIMATORS)
     if options["arms_per_search"] is not None:
         whole_number("--arms-per-search", options["arms_per_search"], least=1, most=MOST_ARMS_PER_SEARCH)
+    for option, base in (("leaves", "tree"), ("terms", "product")):
+        if options[option] is not None and options["base"] != base:
+            raise UserError(f"--{option} is for --base {base}, not {options['base']}")
     names = {"leaves": "n_leaves", "terms": "n_terms", "iterations": "n_estimators"}
     given = {names.get(key, key): value for key, value in options.items() if value is not None}
     chosen = None if policy.lower() == "none" else policy

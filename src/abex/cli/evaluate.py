@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from abex.cli.help import examples, number_option, whole
-from abex.cli.output import can_be_written, console, table
+from abex.cli.output import can_be_written, check_graph_is_there, console, table
 from abex.cli.signals import promptly
 from abex.errors import UserError, nearest, real_number
 
@@ -68,6 +68,7 @@ def command(
     from abex.evaluation import Log, evaluate, replay
     from abex.evaluation.estimators import ESTIMATORS
     from abex.graphs import Graph
+    from abex.policies import parse_policy
 
     for name in estimators:
         if name not in ESTIMATORS:
@@ -80,6 +81,9 @@ def command(
     span = None if rewards is None else _pair(rewards)
     names = None if arms is None else range(whole("--arms", arms, 1, 10**6))
     graph = None if edges is None else Graph.read(edges, directed=directed)
+    for policy in chosen:
+        if isinstance(policy, str):
+            check_graph_is_there(parse_policy(policy), graph)
     read = Log.read(log, arms=names) if player is None else _journal(log, player)
     rows: list[list[Any]] = []
     for policy in chosen:

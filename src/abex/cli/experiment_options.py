@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from abex.cli.help import WholeNumber
+from abex.errors import UserError, shown
 from abex.results import Store
 from abex.sweeps.sweep import EXECUTORS
 
@@ -58,17 +59,21 @@ def work_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_store(folder: str, *, must_exist: bool = False) -> Store:
     """The store in a results folder."""
-    from abex.errors import UserError, shown
     from abex.reading import named, reading
 
     path = Path(folder) / STORE
     with reading(f"open the results in {named(folder)}"):
         there = path.exists()
     if must_exist and not there:
-        raise UserError(
-            f"there are no results in {shown(folder)}: run `abex reproduce --quick` or `abex run` first"
-        )
+        raise no_results(folder)
     return Store(path)
+
+
+def no_results(folder: str) -> UserError:
+    """What is said where there is nothing to show."""
+    return UserError(
+        f"there are no results in {shown(folder)}: run `abex reproduce --quick` or `abex run` first"
+    )
 
 
 def can_write(folder: str) -> bool:
@@ -79,7 +84,6 @@ def can_write(folder: str) -> bool:
 
 def draw_figures(outcome: Any, folder: str, show: bool | None = None) -> list[Path]:
     """The figures of an experiment, in the results folder; none where it may only be read, which is said."""
-    from abex.errors import UserError
     from abex.experiments.panels import draw
 
     if not can_write(folder):

@@ -49,6 +49,12 @@ def table(
     return result
 
 
+def check_graph_is_there(policy: Any, graph: Any) -> None:
+    """Refuse a policy that must know the feedback graph where none is given."""
+    if graph is None and policy.needs_graph:
+        raise UserError(f"{policy} needs to know the feedback graph: pass --graph FILE")
+
+
 def duration(seconds: float) -> str:
     """About how long, in the unit a person would take.
 

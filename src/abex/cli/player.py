@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from abex.cli.help import examples
-from abex.errors import UserError, real_number, shown
+from abex.errors import UserError, real_number, shown, whole_number
 
 STORE = "sqlite:///players.db"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -69,8 +69,15 @@ def create(
     name: str, url: str, policy: str, labels: tuple[str, ...], n_arms: int | None, **terms: Any
 ) -> None:
     """Make the player NAME; nothing happens if it is there and the same."""
-    from abex import Player
+    from abex import Player, parse_policy
 
+    chosen = parse_policy(policy)
+    if not labels and n_arms is None:
+        raise UserError("a player needs arms: --arm NAME for each, or --arms NUMBER")
+    if chosen.needs_graph:
+        raise UserError(f"{chosen} needs to know the feedback graph, which `abex player` has none of")
+    if chosen.needs_horizon and terms["horizon"] is None:
+        raise UserError(f"{chosen} needs to know the horizon: pass --horizon")
     player = Player.open(
         url,
         name,
@@ -100,6 +107,7 @@ def create(
 def decide(name: str, url: str, count: int, as_json: bool) -> None:
     """What NAME would try next: id, arm and probability of each decision, on disk when they are printed."""
     with _opened(url, name) as player:
+        whole_number("--count", count, least=1, most=player.n_arms)
         decisions = [player.decide()] if count == 1 else player.decide_many(count)
         player.flush()
         found = [{"id": one.id, "arm": one.arm, "probability": one.settle()} for one in decisions]

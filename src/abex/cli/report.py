@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from abex.cli.experiment_options import open_store, store_option
+from abex.cli.experiment_options import no_results, open_store, store_option
 from abex.cli.help import examples
 
 EVERY = 5  # seconds between two looks while watching
@@ -27,6 +27,8 @@ def command(out: str | None, show: bool, watch: bool, folder: str) -> None:
 
     path = Path(out) if out else Path(folder) / "report.html"
     with open_store(folder, must_exist=True) as store:
+        if not (watch or len(store)):
+            raise no_results(folder)
         size = write_report(store, path, refresh=EVERY if watch else None)
         click.echo(f"{path} ({size / 1e6:.1f} MB)")
         if show and not webbrowser.open(path.resolve().as_uri()):

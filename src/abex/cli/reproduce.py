@@ -57,7 +57,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
             say_verdicts(outcome, work["quiet"], work["as_json"])
             draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
             outcomes.append(outcome)
-        if dry_run and not work["as_json"]:
+        if dry_run and not work["as_json"] and len(skipped) < len(builders):
             click.echo(
                 f"in all {duration(seconds)} of CPU time once compiled (cells that panels share are counted in each)"
             )

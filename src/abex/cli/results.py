@@ -121,6 +121,8 @@ def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str
         if experiment is not None:
             from abex.errors import one_of
 
+            if not kept:
+                raise UserError(f"unknown experiment {experiment!r}: the store has none")
             one_of("experiment", experiment, kept)
             doomed |= _used(store, {experiment: kept.pop(experiment)}) - _used(store, kept)
         if unused:

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from abex.cli.help import WholeNumber, examples, number_option, whole
-from abex.cli.output import can_be_written, console, table
+from abex.cli.output import can_be_written, check_graph_is_there, console, table
 from abex.cli.signals import promptly
 from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm, known_environments
 from abex.errors import UserError, real_number, whole_number
@@ -29,13 +29,16 @@ DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE(eta=1.0)", "Uniform")
 
 @click.command(
     epilog=examples(
-        "abex simulate --policy Thompson --policy UCB1 --arms 0.75,0.5x9 --horizon 1e5",
+        "abex simulate --policy Evidence --policy Thompson --arms 0.75,0.5x9 --horizon 1e5",
         "abex simulate --arms special --graph edges.txt --policy Thompson --policy ELP",
         'abex simulate --own mine.py --policy "MyPolicy(scale=2)" --policy Evidence',
     ),
 )
 @click.option(
-    "--policy", "policies", multiple=True, help='A policy, such as "ABE(eta=1)" or TS-N; repeat for more.'
+    "--policy",
+    "policies",
+    multiple=True,
+    help='A policy, such as "UCB1(scale=0.5)" or TS-N; repeat for more.',
 )
 @click.option(
     "--own",
@@ -126,8 +129,8 @@ def command(
     else:
         environment = DISTRIBUTIONS[rewards](parse_arms(arms, seed))
     chosen = as_policies(policies or DEFAULT)
-    if graph is None and (blind := [policy for policy in chosen if policy.needs_graph]):
-        raise UserError(f"{blind[0]} needs to know the feedback graph: pass --graph FILE")
+    for policy in chosen:
+        check_graph_is_there(policy, graph)
     target = Path(out)
     can_be_written(out)
     began = time.monotonic()
@@ -164,7 +167,9 @@ def parse_environment(text: str) -> Any:
     >>> parse_environment("Bernoulli([0.9, 0.5])").n_arms
     2
     """
-    return parse_value(text, "environment", known_environments(installed=True), example="Beta([0.6, 0.4])")
+    hint = "; `abex list environments` shows all"
+    known = known_environments(installed=True)
+    return parse_value(text, "environment", known, example="Beta([0.6, 0.4])", hint=hint)
 
 
 def parse_arms(text: str, seed: int) -> Any:
@@ -194,7 +199,7 @@ def parse_arms(text: str, seed: int) -> Any:
 
 
 def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
-    """A row for each policy, least regret first."""
+    """A row for each policy, least regret first; a run too short to be timed has no speed."""
     rows: list[tuple[str, ...]] = []
     for name in sorted(curves.policies, key=lambda name: float(curves.mean(name)[-1])):
         mean = float(curves.mean(name)[-1])

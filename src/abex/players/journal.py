@@ -172,5 +172,5 @@ def journal_at(url: str) -> Journal:
         return PostgresqlJournal(url)
     raise UserError(
         "a store must be an address such as sqlite:///shop.db or postgresql://user@host/database"
-        + (f", not one of {scheme[:20]!r}" if scheme else "")
+        + (f", and {scheme[:20]!r} is neither" if scheme else "")
     )

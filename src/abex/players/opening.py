@@ -41,7 +41,7 @@ def open_player(
             there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
             raise UserError(
                 f"there is no player {shown(name)} in {journal.shown}{nearest(name, names)}{there}; "
-                "give a policy and arms to make one"
+                "`abex player create`, or Player.open with arms, makes one"
             )
         if record is None and wanted is not None:
             journal.add_player(name, definition_text(*wanted))

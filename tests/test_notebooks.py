@@ -1,0 +1,44 @@
+"""Every notebook of docs runs from the first cell to the last and shows at least one picture."""
+
+import re
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.md"))
+CELL = re.compile(r"```\{code-cell\}\n(.*?)```", re.S)
+
+
+def notebook_of(page):
+    """The code cells of a page of MyST Markdown, as a notebook."""
+    cells = [nbformat.v4.new_code_cell(code) for code in CELL.findall(page.read_text(encoding="utf-8"))]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def pictures(outputs):
+    """What is drawn in these outputs: images, and HTML that holds one."""
+    shown = [output.get("data", {}) for output in outputs]
+    return [
+        data for data in shown if "image/png" in data or re.search("<img|<svg", data.get("text/html", ""))
+    ]
+
+
+def test_there_are_six_and_each_has_its_header():
+    assert len(NOTEBOOKS) == 6
+    for page in NOTEBOOKS:
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n"), page.name
+        assert text.count("{code-cell}") == len(CELL.findall(text)) > 4, page.name
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=[page.stem for page in NOTEBOOKS])
+def test_notebook(page, tmp_path):
+    notebook = notebook_of(page)
+    nbclient.NotebookClient(
+        notebook, kernel_name="python3", timeout=600, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()  # raises CellExecutionError where a cell does
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
+    assert pictures(outputs)
+    assert not [output["text"] for output in outputs if output.get("name") == "stderr"]
