@@ -22,21 +22,25 @@ class Desk:
         self.player = player
         self._most_open = most_open
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[tuple[Work, asyncio.Future[Any]]] = deque()
+        self._queue: deque[tuple[Work, Callable[[Any], None]]] = deque()
         self._wake, self._idle, self._stop = threading.Event(), True, False
         self._thread = threading.Thread(target=self._run, name=f"desk {player.name}", daemon=True)
         self._thread.start()
 
-    async def do(self, work: Work) -> Any:
-        """Have a request carried out, or a function called with the player; errors are raised here."""
+    def put(self, work: Work, answered: Callable[[Any], None]) -> None:
+        """Have a request carried out, or a function called with the player; the answer, or an error, is handed over."""
         if self._stop:
             raise UserError(f"the player {self.player.name!r} is closed")
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.append((work, future))
+        self._queue.append((work, answered))
         if self._idle:
             self._idle = False
             self._wake.set()
-        answer = await future
+
+    async def do(self, work: Work) -> Any:
+        """What comes of a request or a function; errors are raised here."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.put(work, lambda answer: None if future.done() else future.set_result(answer))
+        answer = await future  # or the client has gone
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -82,7 +86,6 @@ class Desk:
         return answers
 
     @staticmethod
-    def _hand_out(batch: list[tuple[Work, asyncio.Future[Any]]], answers: list[Any]) -> None:
-        for (_, future), answer in zip(batch, answers, strict=True):
-            if not future.done():  # the client may have gone
-                future.set_result(answer)
+    def _hand_out(batch: list[tuple[Work, Callable[[Any], None]]], answers: list[Any]) -> None:
+        for (_, answered), answer in zip(batch, answers, strict=True):
+            answered(answer)
