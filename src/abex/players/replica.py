@@ -61,7 +61,7 @@ class Replica(Running):
         """An independent replica in the same state."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.state = copy.deepcopy(self.state)
+        twin.state, twin._entries = copy.deepcopy(self.state), {}
         twin.arms, twin.tallies = self.arms.copy(), self.tallies.copy()
         twin.pending = OrderedDict(self.pending)
         twin.waiting = {arm: OrderedDict(names) for arm, names in self.waiting.items()}
