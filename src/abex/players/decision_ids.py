@@ -31,6 +31,7 @@ class Life:
         self.name = os.urandom(LIFE_BITS // 8).hex()
         self.made = 0
         self.latest = 0
+        self._digits = "00000000-0000-7"  # of the latest moment
 
     @property
     def is_full(self) -> bool:
@@ -43,10 +44,15 @@ class Life:
         Ids of one life increase, even when the clock is set back.
         """
         self.made += 1
-        self.latest = max(self.latest, time.time_ns() // 1_000_000 if moment is None else moment)
+        if moment is None:
+            moment = time.time_ns() // 1_000_000
+        if moment > self.latest:
+            self.latest = moment
+            digits = f"{moment & 0xFFFFFFFFFFFF:012x}"
+            self._digits = f"{digits[:8]}-{digits[8:]}-7"
         high, low = self.made >> LOW_BITS, self.made & ((1 << LOW_BITS) - 1)
-        digits, rest = f"{self.latest & 0xFFFFFFFFFFFF:012x}", f"{2 << LOW_BITS | low:06x}"
-        return f"{digits[:8]}-{digits[8:]}-7{high:03x}-{rest[:4]}-{rest[4:]}{self.name}"
+        rest = f"{2 << LOW_BITS | low:06x}"
+        return f"{self._digits}{high:03x}-{rest[:4]}-{rest[4:]}{self.name}"
 
 
 @lru_cache(maxsize=8_192)  # of a decision it is asked when it is made, and when its reward comes

@@ -75,7 +75,8 @@ class Running:
         self._entries: dict[
             Any, tuple[Any, Any]
         ] = {}  # compiled function -> a state, its entry for that state
-        self.draws_to_learn = reads_last(policy.kernels().update)
+        self._plain: Kernels = policy.kernels()
+        self.draws_to_learn = reads_last(self._plain.update)
         graph = setting.graph
         self.feedback: Any = None if graph is None else graph.feedback(setting.graph_key)
 
@@ -88,15 +89,23 @@ class Running:
 
     def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
         """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
+        if (
+            not (self.policy.remembers or self.policy.select_ages or self.careful)
+            and self.setting.graph is None
+        ):
+            return self._drawn(t, rng), ()  # nothing to put back or to look after
         with self._aside():
             before = self._remembered()
-            try:
-                with self._quiet(), self._carefully():
-                    arm = self._there(self._entered(self._kernels().select, t, rng)(self.state, t, rng))
-            except Exception:
-                with arms_exist(self.policy, self.n_arms):
-                    raise
+            with self._quiet(), self._carefully():
+                arm = self._drawn(t, rng)
             return arm, self._taken_back(before)
+
+    def _drawn(self, t: int, rng: Any) -> int:
+        try:
+            return self._there(self._entered(self._kernels().select, t, rng)(self.state, t, rng))
+        except Exception:
+            with arms_exist(self.policy, self.n_arms):
+                raise
 
     def draw_among(self, rest: NDArray[np.int64], t: int, rng: Any) -> tuple[int, Memory]:
         """An arm among ``rest``, as the policy would choose if there were no others."""
@@ -272,8 +281,8 @@ class Running:
         return entry
 
     def _kernels(self) -> Kernels:
-        kernels: Kernels = self.policy.kernels()
-        return compiled_kernels(Kernels(*map(current, kernels))) if self._is_compiled() else kernels
+        plain = self._plain
+        return compiled_kernels(Kernels(*map(current, plain))) if self._is_compiled() else plain
 
     def _made(self, kernel: Any) -> Any:
         return fast(kernel) if self._is_compiled() else kernel

@@ -210,9 +210,11 @@ def _observation(player: SharedPlayer, request: Observe) -> Rewarded:
 
 
 def _answer(player: SharedPlayer, one: _Work) -> Any:
-    error = one.error or next((entry.error for entry in one.entries if entry.error is not None), None)
-    if error is not None:
-        return error
+    if one.error is not None:
+        return one.error
+    for entry in one.entries:
+        if entry.error is not None:
+            return entry.error
     if isinstance(one.request, Ask):
         return [_decision(player, part) for part in one.parts]
     outcomes = [entry.outcome is True for entry in one.entries]
@@ -223,4 +225,7 @@ def _decision(player: SharedPlayer, part: OutboxEntry | tuple[str, Pending]) -> 
     name, pending = part.outcome if isinstance(part, OutboxEntry) else part
     arms = player._replica.arms
     label = arms.label(pending.arm) if arms.has(pending.arm) else pending.arm
+    drawn = part.decision if isinstance(part, OutboxEntry) else None
+    if drawn is not None and drawn.id == name and drawn.arm == label:
+        return drawn
     return Decision(name, label, pending.probability)
