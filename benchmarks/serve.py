@@ -134,7 +134,8 @@ def one_load(url: str, store: str, workers: int, n_arms: int, options: argparse.
             for what, rounds in found.items()
         }
         for what, one in means.items():
-            ratio = f"{one['rate'] / means['bare']['rate']:.2f} of the rate, {one['p99'] / means['bare']['p99']:.1f} x p99"
+            shares = {key: one[key] / means["bare"][key] for key in ("rate", "p99", "cpu")}
+            ratio = f"{shares['rate']:.2f} of the rate, {shares['p99']:.1f} x p99, {shares['cpu']:.2f} x CPU"
             print(
                 f"{store:<11} {workers:>7} {n_arms:>7} {what:>7} {one['rate']:>7.0f} {one['p50']:>7.1f} {one['p99']:>7.1f} "
                 f"{one['p999']:>7.1f} {one['cpu']:>7.0f}  {ratio if what != 'bare' else ''}"

@@ -131,9 +131,10 @@ def fuzz(options: argparse.Namespace) -> None:
             command(store, *limits, log=log) as (process, address),
             httpx.Client(base_url=address, timeout=60.0) as client,
         ):
-            client.post(
-                "/v1/players", json={"name": "banner", "arms": ["red", "green"], "expire": 5.0}
-            ).raise_for_status()
+            for name in ("banner", "x"):
+                client.post(
+                    "/v1/players", json={"name": name, "arms": ["red", "green"], "expire": 5.0}
+                ).raise_for_status()
             host, port = address.removeprefix("http://").split(":")
             known: list[str] = []
             for _ in range(int(options.requests / 2)):

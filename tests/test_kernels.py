@@ -16,7 +16,16 @@ import pytest
 import abex.kernels.interfaces
 import abex.kernels.sources
 from abex import Bernoulli, Policy, simulate
-from abex.kernels import address_of, call_at, compile_as, compiled, on_compiling, prune, source_stamp
+from abex.kernels import (
+    address_of,
+    call_at,
+    compile_as,
+    compiled,
+    entry_of,
+    on_compiling,
+    prune,
+    source_stamp,
+)
 from abex.kernels.watching import CompilationStopped
 from abex.policies.means import learn_mean, new_means
 from abex.progress import Progress
@@ -131,6 +140,17 @@ def test_a_function_called_by_address_gets_its_records_and_passes_errors_on():
     single = Scaled(np.ones(2, np.float32), 0.5)  # another type is another function
     assert address_of(scaled_item, single, 0) != address
     assert through_address(address_of(scaled_item, single, 0), single, 0) == 0.5
+
+
+def test_an_entry_is_the_function_for_records_of_one_type():
+    record, single = Scaled(np.arange(1.0, 4.0), 2.0), Scaled(np.ones(2, np.float32), 0.5)
+    entry = entry_of(scaled_item, record, 0)
+    assert entry(record, 1) == 4.0
+    assert entry(record._replace(factor=3), 1) == 12.0
+    with pytest.raises(IndexError, match="beyond the end"):
+        entry(record, 3)
+    assert entry_of(scaled_item, single, 0)(single, 0) == 0.5
+    assert entry_of(len, record) is len  # not compiled
 
 
 def test_calls_by_address_are_for_compiled_code():

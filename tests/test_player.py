@@ -24,6 +24,7 @@ from abex import (
     simulate,
 )
 from abex.players import saving
+from abex.players.running_policy import reads_last
 from abex.policies.base import Setting
 from abex.schema import write_record
 
@@ -504,6 +505,43 @@ def test_a_policy_that_selects_no_arm_changes_nothing(answer, monkeypatch):
     with pytest.raises(UserError, match="selected an arm that does not exist"):
         player.select()
     assert player.pending() == []
+
+
+@pytest.mark.parametrize("policy", ["Evidence", "Thompson", "Windowed(UCB1, width=20)", "EXP3IX(eta=0.1)"])
+def test_compiled_players_decide_alike_while_arms_come_and_go(policy):
+    """What is compiled is kept for a state: another number of arms, or a copy, is another state."""
+    slow, fast = (Player(policy, n_arms=4, seed=4, compiled=compiled) for compiled in (False, True))
+    for step in range(60):
+        arms = [player.select() for player in (slow, fast)]
+        assert arms[0] == arms[1]
+        for player in (slow, fast):
+            player.update(arms[0], step % 3 / 2.0)
+            if slow._replica.policy.resizable and step == 20:
+                player.add_arm()
+            if slow._replica.policy.resizable and step == 40:
+                player.remove_arm(1)
+        if step == 30:
+            fast = fast.copy()
+        np.testing.assert_allclose(slow.probabilities(), fast.probabilities(), rtol=1e-9, atol=1e-12)
+
+
+def test_learning_draws_numbers_only_where_a_kernel_reads_them():
+    draws = {
+        name: Player(name, n_arms=3)._replica.draws_to_learn
+        for name in ("Evidence", "EXP3IX(eta=0.1)", "UCB1")
+    }
+    assert draws == {"Evidence": False, "EXP3IX(eta=0.1)": False, "UCB1": True}
+
+    def learns_by_lot(state, t, arm, seen, reward, numbers):
+        return numbers.random()
+
+    def hands_on(*arguments):
+        return learns_by_lot(*arguments)
+
+    def keeps(state, t, arm, seen, reward, rng):
+        return lambda: rng
+
+    assert all(reads_last(kernel) for kernel in (learns_by_lot, hands_on, keeps, len))
 
 
 def test_many_arms_are_compiled_unless_told_otherwise():

@@ -19,6 +19,7 @@ from abex.players import UnavailableError
 from abex.players import journal as journals
 from abex.players.definitions import learned_state
 from abex.players.journal import journal_at
+from abex.players.together import Ask, Tell, together
 from abex.policies import known_policies
 from tests import postgresql
 from tests.shared_storm import Storm, replayed, verify
@@ -368,13 +369,13 @@ def test_compaction_may_keep_what_is_recent(tmp_path):
 def test_a_newer_journal_is_refused_and_an_older_one_migrated(store, monkeypatch):
     Player.open(store, "x", "UCB1", n_arms=2).close()
     newer = journals.FORMAT + 1
-    monkeypatch.setattr(journals, "FORMAT", newer)
     for module in ("sqlite_journal", "postgresql_journal"):
         monkeypatch.setattr(f"abex.players.{module}.FORMAT", newer)
         monkeypatch.setattr(
             f"abex.players.{module}.MIGRATIONS",
             {newer - 1: ("ALTER TABLE abex_players ADD COLUMN note TEXT",)},
         )
+    monkeypatch.setattr(journals, "FORMAT", newer)  # last: both modules take it over when they are imported
     with Player.open(store, "x") as player:
         assert player.update(0, 1.0)
     monkeypatch.undo()
@@ -383,6 +384,19 @@ def test_a_newer_journal_is_refused_and_an_older_one_migrated(store, monkeypatch
         match=rf"was written by a newer abex \(format {newer}, this one has {newer - 1}\): upgrade abex",
     ):
         Player.open(store, "x")
+
+
+def test_words_of_all_kinds_come_back_as_they_were(store):
+    words = ['we"ird\\', "{a,b}", "NULL", "naïve \N{SNOWMAN}", "' or 1", "%s"]
+    with Player.open(store, "x", "EXP3IX(eta=0.1)", arms=words) as player:
+        made = [one for (one,) in together(player, [Ask((word,), f"{word} again") for word in words])]
+        told = [(one.id, 0.1 + 0.2, {arm: 0.3 for arm in words if arm != one.arm}) for one in made[:3]]
+        assert together(player, [Tell(told)]) == [[True] * 3]
+        player.rename_arm("NULL", '"\\null"')
+        with Player.open(store, "x") as other:
+            assert alike(player, other)
+            assert '"\\null"' in other.arms
+            assert [one.unit for one in other._replica.pending.values()] == words[3:]
 
 
 def test_damage_in_the_journal_is_named(tmp_path):

@@ -4,6 +4,7 @@ import json
 import random
 import socket
 
+import httpx
 import pytest
 
 from tests.serving import command, service
@@ -79,11 +80,14 @@ def test_no_described_request_breaks_the_service(app):
     assert {200, 400, 404} <= set(statuses)
 
 
-def test_no_bytes_break_the_service(tmp_path):
+@pytest.mark.parametrize("there", [False, True], ids=["no player", "a player"])
+def test_no_bytes_break_the_service(tmp_path, there):
     rng = random.Random(1)
     with open(tmp_path / "log", "w+") as log:
         with command(f"sqlite:///{tmp_path}/shop.db?synchronous=normal", log=log) as (process, address):
             host, port = address.removeprefix("http://").split(":")
+            if there:  # then decisions are answered around ASGI
+                httpx.post(f"{address}/v1/players", json={"name": "x", "arms": 2}).raise_for_status()
             for _ in range(BYTES):
                 answer = exchange(host, int(port), hostile(rng))
                 assert not answer.startswith(b"HTTP/1.1 5"), answer

@@ -10,7 +10,7 @@ source, two faces.
 `structs`       arrays and numbers by name, one pointer in compiled code
 `references`    records handed over by reference; `reference_type` is their type in compiled code
 `linking`       kernels linked into the compiled function before anything is optimised
-`calls`         calls of a compiled function by its address
+`calls`         calls of a compiled function by its address, and from Python without a look at types
 `vectors`       vectors of 64 bytes and their operations; `vector_type` is their type in compiled code
 `interfaces`    which interfaces of Numba that are not public may be used; each is tried before
 `cache`         compiled code on disk
@@ -27,7 +27,7 @@ Importing this package imports neither Numba nor llvmlite: they come when someth
 from __future__ import annotations
 
 from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
-from abex.kernels.calls import address_of, call_at
+from abex.kernels.calls import address_of, call_at, entry_of
 from abex.kernels.compiling import can_compile, compiled, fast, foreign, kernel, rare_kernel, single_dispatch
 from abex.kernels.current import current
 from abex.kernels.mistakes import check_record, explained
@@ -50,6 +50,7 @@ __all__ = [
     "compile_as",
     "compiled",
     "current",
+    "entry_of",
     "explained",
     "fast",
     "foreign",

@@ -185,11 +185,15 @@ class _OtherPackages:
         self.chosen: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.chosen is None:
-            self.chosen = self._compiled_for(arguments)
-        return self.chosen(*arguments)
+        return self.compiled_for(arguments)(*arguments)
 
-    def _compiled_for(self, arguments: tuple[Any, ...]) -> Any:
+    def compiled_for(self, arguments: tuple[Any, ...]) -> Any:
+        """The one of the two."""
+        if self.chosen is None:
+            self.chosen = self._tried(arguments)
+        return self.chosen
+
+    def _tried(self, arguments: tuple[Any, ...]) -> Any:
         import numba
 
         kinds = tuple(numba.typeof(argument) for argument in arguments)

@@ -18,7 +18,7 @@ from functools import lru_cache
 COUNTER_BITS = 34
 LIFE_BITS = 40
 LOW_BITS = 62 - LIFE_BITS  # of the counter, beside the life
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7([0-9a-f]{3})-([89ab][0-9a-f]{3})-([0-9a-f]{2})([0-9a-f]{10})")
 _FORMER = re.compile(
     r"([0-9a-f]{8})-([1-9][0-9]{0,17})"
 )  # of players saved by earlier versions: seed's tag and step
@@ -29,9 +29,9 @@ class Life:
 
     def __init__(self) -> None:
         self.name = os.urandom(LIFE_BITS // 8).hex()
-        self._bits = int(self.name, 16)
         self.made = 0
         self.latest = 0
+        self._digits = "00000000-0000-7"  # of the latest moment
 
     @property
     def is_full(self) -> bool:
@@ -44,11 +44,15 @@ class Life:
         Ids of one life increase, even when the clock is set back.
         """
         self.made += 1
-        self.latest = max(self.latest, time.time_ns() // 1_000_000 if moment is None else moment)
+        if moment is None:
+            moment = time.time_ns() // 1_000_000
+        if moment > self.latest:
+            self.latest = moment
+            digits = f"{moment & 0xFFFFFFFFFFFF:012x}"
+            self._digits = f"{digits[:8]}-{digits[8:]}-7"
         high, low = self.made >> LOW_BITS, self.made & ((1 << LOW_BITS) - 1)
-        moment = self.latest & 0xFFFFFFFFFFFF
-        rest = f"{2 << 62 | low << LIFE_BITS | self._bits:016x}"
-        return f"{moment >> 16:08x}-{moment & 0xFFFF:04x}-7{high:03x}-{rest[:4]}-{rest[4:]}"
+        rest = f"{2 << LOW_BITS | low:06x}"
+        return f"{self._digits}{high:03x}-{rest[:4]}-{rest[4:]}{self.name}"
 
 
 @lru_cache(maxsize=8_192)  # of a decision it is asked when it is made, and when its reward comes
@@ -60,10 +64,10 @@ def life_and_number(name: str) -> tuple[str, int] | None:
     >>> first < second, life_and_number(second) == (life.name, 2), life_and_number("something")
     (True, True, None)
     """
-    if _UUID.fullmatch(name):
-        number = int(name.replace("-", ""), 16)
-        high, low = number >> 64 & 0xFFF, number >> LIFE_BITS & ((1 << LOW_BITS) - 1)
-        return f"{number & ((1 << LIFE_BITS) - 1):010x}", high << LOW_BITS | low
+    found = _UUID.fullmatch(name)
+    if found:
+        high, middle, low, life = found.groups()
+        return life, int(high, 16) << LOW_BITS | int(middle + low, 16) & ((1 << LOW_BITS) - 1)
     former = _FORMER.fullmatch(name)
     return (former[1], int(former[2])) if former else None
 

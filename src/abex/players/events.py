@@ -85,8 +85,8 @@ def apply(replica: Replica, event: Event, terms: Terms, rng: Any) -> Any:
     """Let ``event`` happen; returns what came of it, an error as a value if it cannot happen."""
     match event:
         case Decided():
-            about = event.t, event.arm, event.memory, event.moment, event.probability
-            return replica.decided(event.id, Pending(*about, event.unit, event.key))
+            name, moment, arm, t, memory, probability, _, _, unit, key = event
+            return replica.decided(name, Pending(t, arm, memory, moment, probability, unit, key))
         case Rewarded():
             if event.decision is not None:
                 return replica.rewarded(event.decision, event.reward, event.also, rng)

@@ -41,6 +41,9 @@ def row_of(event: Event) -> Row:
     kind = KINDS[type(event)]
     match event:
         case Decided():
+            if not (event.memory or event.observed or event.unit or event.key):  # as most are
+                text = f'{{"t": {event.t}}}'
+                return Row(kind, event.id, event.moment, None, event.arm, event.probability, event.seen, text)
             detail: dict[str, Any] = {"t": event.t}
             if event.memory:
                 detail["memory"] = [encode_array(array) for array in event.memory]
@@ -62,8 +65,8 @@ def row_of(event: Event) -> Row:
             )
         case Rewarded():
             more = {name: value for name, value in (("also", event.also), ("key", event.key)) if value}
-            text = json.dumps(more) if more else None
-            return Row(kind, event.id, event.moment, event.decision, event.arm, event.reward, None, text)
+            extra = json.dumps(more) if more else None
+            return Row(kind, event.id, event.moment, event.decision, event.arm, event.reward, None, extra)
         case Expired():
             return Row(kind, event.id, event.moment, None, None, None, event.cutoff, None)
         case ArmRemoved():

@@ -204,9 +204,18 @@ class Player:
         return decision
 
     def _chosen(
-        self, place: int, memory: Any, step: int, drawn_at: int, batch: int
+        self,
+        place: int,
+        memory: Any,
+        step: int,
+        drawn_at: int,
+        batch: int,
+        settle: bool = False,
+        seen: int = 0,
+        unit: str | None = None,
+        key: str | None = None,
     ) -> tuple[Decided, Decision]:
-        """A choice as an event, and as the application gets it."""
+        """A choice as an event, and as the application gets it; its probability is worked out now if told to ``settle``."""
         replica = self._replica
         if self._life.is_full:
             self._life = Life()
@@ -216,7 +225,9 @@ class Player:
         if self._terms.propensities is not False:
             source = Source(replica, replica.version, drawn_at, place, batch)
         decision = Decision(name, replica.arms.label(number), None, source)
-        return Decided(name, self._life.latest, number, step, memory, None), decision
+        probability = decision.settle() if settle else None
+        event = Decided(name, self._life.latest, number, step, memory, probability, seen, None, unit, key)
+        return event, decision
 
     def probabilities(self) -> NDArray[np.float64]:
         """The probability of each arm at the next decision, in the order of `arms`."""

@@ -6,7 +6,7 @@ the commit is on disk, and inserts the events under the numbers taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from abex.errors import UserError, shown
@@ -174,7 +174,7 @@ class PostgresqlJournal(Journal):
         """
         with self.explained("write to"):
             rows = collect()
-            columns = dict(zip(COLUMNS, (list(column) for column in zip(*rows, strict=True)), strict=True))
+            columns = dict(zip(COLUMNS, map(array_text, zip(*rows, strict=True)), strict=True))
             last = self._run(APPEND, columns | {"player": player, "count": len(rows)}).scalar()
             if last is None:
                 raise UnavailableError(f"the player is gone from the journal {self.shown}: it was deleted")
@@ -239,6 +239,23 @@ class PostgresqlJournal(Journal):
         if not code:
             return f"the server cannot be reached ({text[:100]})"
         return text[:160]
+
+
+def array_text(values: Iterable[str | int | float | None]) -> str:
+    r"""An array as PostgreSQL reads it; psycopg takes eight times as long to make one.
+
+    >>> print(array_text(["a", None, '{"t": 7}', 0.5]))
+    {"a",NULL,"{\"t\": 7}",0.5}
+    """
+    return "{" + ",".join(["NULL" if one is None else _quoted(one) for one in values]) + "}"
+
+
+def _quoted(value: str | float) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    if "\\" in value or '"' in value:
+        value = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{value}"'
 
 
 _left_to_parents: list[Any] = []  # connections that must not be closed in this process

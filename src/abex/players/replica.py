@@ -61,7 +61,7 @@ class Replica(Running):
         """An independent replica in the same state."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.state = copy.deepcopy(self.state)
+        twin.state, twin._entries = copy.deepcopy(self.state), {}
         twin.arms, twin.tallies = self.arms.copy(), self.tallies.copy()
         twin.pending = OrderedDict(self.pending)
         twin.waiting = {arm: OrderedDict(names) for arm, names in self.waiting.items()}
@@ -109,7 +109,10 @@ class Replica(Running):
             self.units[pending.unit] = name
         if pending.key is not None:
             self.keys[pending.key] = name
-        self.waiting.setdefault(pending.arm, OrderedDict())[name] = None
+        waiting = self.waiting.get(pending.arm)
+        if waiting is None:
+            waiting = self.waiting[pending.arm] = OrderedDict()
+        waiting[name] = None
 
     def forget(self, name: str) -> Pending:
         """A decision waits no more."""
@@ -195,9 +198,10 @@ class Replica(Running):
     def _learn(self, t: int, number: int, reward: float, also: Mapping[int, float], rng: Any) -> None:
         place = self.arms.place(number)
         seen = [(self.arms.place(other), paid) for other, paid in also.items() if self.arms.has(other)]
-        for other, paid in (*seen, (place, reward)):  # the pulled arm last
+        seen.append((place, reward))  # the pulled arm last
+        for other, paid in seen:
             self.tallies.observed(other, paid)
-        self.learn(t, place, [*seen, (place, reward)], rng)
+        self.learn(t, place, seen, rng)
 
     # -- arms -----------------------------------------------------------------------------------------
 

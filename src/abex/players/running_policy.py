@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dis
+import inspect
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError
 from abex.graphs.feedback import probability_seen
-from abex.kernels import compiled, current, fast
+from abex.kernels import compiled, current, entry_of, fast
 from abex.policies.base import NO_SUCH_ARM, Kernels, Setting, arms_exist
 from abex.samplers.softmax import pick
 
@@ -42,6 +44,21 @@ def compiled_kernels(kernels: Kernels) -> Kernels:
     return Kernels(run_select, run_update)
 
 
+@cache
+def reads_last(function: Any) -> bool:
+    """Whether a function makes use of its last argument.
+
+    >>> reads_last(lambda x, rng: x), reads_last(lambda x, rng: rng.random())
+    (False, True)
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or code.co_argcount == 0 or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return True
+    last = code.co_varnames[code.co_argcount - 1]
+    named = (step.argval for step in dis.get_instructions(code))
+    return any(name == last or (isinstance(name, tuple) and last in name) for name in named)
+
+
 class Running:
     """A policy with its state; arms are places in its arrays."""
 
@@ -55,6 +72,11 @@ class Running:
         self.spent = 0.0  # seconds of CPU on probabilities that a compiled kernel would have saved
         self.version = 0  # changes whenever the distribution of a decision may
         self._known: tuple[int, int, NDArray[np.float64]] | None = None  # version, step, distribution
+        self._entries: dict[
+            Any, tuple[Any, Any]
+        ] = {}  # compiled function -> a state, its entry for that state
+        self._plain: Kernels = policy.kernels()
+        self.draws_to_learn = reads_last(self._plain.update)
         graph = setting.graph
         self.feedback: Any = None if graph is None else graph.feedback(setting.graph_key)
 
@@ -67,11 +89,23 @@ class Running:
 
     def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
         """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
+        if (
+            not (self.policy.remembers or self.policy.select_ages or self.careful)
+            and self.setting.graph is None
+        ):
+            return self._drawn(t, rng), ()  # nothing to put back or to look after
         with self._aside():
             before = self._remembered()
-            with arms_exist(self.policy, self.n_arms), self._quiet(), self._carefully():
-                arm = self._there(self._kernels(self.setting).select(self.state, t, rng))
+            with self._quiet(), self._carefully():
+                arm = self._drawn(t, rng)
             return arm, self._taken_back(before)
+
+    def _drawn(self, t: int, rng: Any) -> int:
+        try:
+            return self._there(self._entered(self._kernels().select, t, rng)(self.state, t, rng))
+        except Exception:
+            with arms_exist(self.policy, self.n_arms):
+                raise
 
     def draw_among(self, rest: NDArray[np.int64], t: int, rng: Any) -> tuple[int, Memory]:
         """An arm among ``rest``, as the policy would choose if there were no others."""
@@ -81,7 +115,7 @@ class Running:
             if distribution is None:
                 smaller = self.setting._replace(n_arms=int(rest.size))
                 state = self.policy.with_arms(self.state, smaller, rest)
-                return int(rest[self._kernels(smaller).select(state, t, rng)]), self._taken_back(before)
+                return int(rest[self._kernels().select(state, t, rng)]), self._taken_back(before)
             arm = int(self._made(pick)(distribution, 1.0, rng))
             self.weigh_by(distribution, arm)
             return arm, self._taken_back(before)
@@ -125,10 +159,14 @@ class Running:
             self.state = kept
 
     def _remembered(self) -> Memory:
+        if not self.policy.remembers:
+            return ()
         return tuple(getattr(self.state, name).copy() for name in self.policy.remembers)
 
     def _taken_back(self, before: Memory) -> Memory:
         """What a draw wrote into the state, which gets back what stood there."""
+        if not before:
+            return ()
         drawn = self._remembered()
         for name, value in zip(self.policy.remembers, before, strict=True):
             getattr(self.state, name)[:] = value
@@ -155,7 +193,7 @@ class Running:
         compiles = self._is_compiled() or (self.careful == 0 and self.spent > WORTH_COMPILING)
         with self._aside(), self._quiet(), self._carefully():
             if compiles:
-                fast(kernel)(self.state, t, out)
+                self._entered(fast(kernel), t, out)(self.state, t, out)
                 return out
             began = time.thread_time()
             kernel(self.state, t, out)
@@ -191,9 +229,9 @@ class Running:
         """Pulling ``arm`` at step t showed what these arms paid, itself last."""
         self.version += 1
         with self._quiet(), self._carefully():
-            update = self._kernels(self.setting).update
+            update = self._entered(self._kernels().update, t, arm, arm, 1.0, rng)
             for other, reward in seen:
-                update(self.state, t, arm, other, reward, rng)
+                update(self.state, t, arm, other, float(reward), rng)
 
     def check_resize(self) -> None:
         """Refuse to change the arms where that cannot be done."""
@@ -232,9 +270,19 @@ class Running:
         finally:
             self.careful -= 1
 
-    def _kernels(self, setting: Setting) -> Kernels:
-        kernels: Kernels = self.policy.kernels()
-        return compiled_kernels(Kernels(*map(current, kernels))) if self._is_compiled() else kernels
+    def _entered(self, function: Any, *arguments: Any) -> Any:
+        """A kernel for a state like ours: compiled, it does not look at the state's types at every call."""
+        if not self._is_compiled() and not hasattr(function, "py_func"):
+            return function
+        state, entry = self._entries.get(function, (None, None))
+        if state is not self.state:
+            entry = entry_of(function, self.state, *arguments)
+            self._entries[function] = self.state, entry
+        return entry
+
+    def _kernels(self) -> Kernels:
+        plain = self._plain
+        return compiled_kernels(Kernels(*map(current, plain))) if self._is_compiled() else plain
 
     def _made(self, kernel: Any) -> Any:
         return fast(kernel) if self._is_compiled() else kernel

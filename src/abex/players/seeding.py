@@ -17,6 +17,7 @@ class SequenceStream:
 
     def __init__(self, key: int) -> None:
         self._key = key.to_bytes(16, "little")
+        self.resting = np.random.Generator(np.random.PCG64(0))  # for who draws nothing
         self._generator = np.random.Generator(np.random.PCG64(0))
 
     def at(self, seq: int) -> np.random.Generator:

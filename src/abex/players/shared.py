@@ -141,7 +141,8 @@ class SharedPlayer(Player, Closing):
 
     def _follow(self, seq: int, event: Event) -> None:
         """Apply one event, and tell whoever waits for it; ``_lock`` is held."""
-        rng = None if isinstance(event, Decided) else self._learning.at(seq)
+        draws = self._replica.draws_to_learn and not isinstance(event, Decided)
+        rng = self._learning.at(seq) if draws else self._learning.resting
         outcome = apply(self._replica, event, self._terms, rng)
         self._seq, self._last = seq, event.id
         self._outbox.written(event.id, outcome)

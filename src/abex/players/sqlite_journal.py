@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -29,13 +30,7 @@ try:
 except ImportError:  # not on Windows: SQLite's own locks have to do
     fcntl = None  # type: ignore[assignment]
 
-#: statements that append so many events at once: Python's sqlite3 lets other threads run at every step of a statement and then
-#: waits for its turn, so an append of many steps takes long in a process that has something else to do
-APPEND = {
-    count: f"INSERT INTO abex_events (player, seq, {', '.join(COLUMNS)}) VALUES "
-    + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
-    for count in (64, 16, 4, 1)
-}
+MOST_AT_ONCE = 64  # events that one statement appends
 READ = f"SELECT seq, {', '.join(COLUMNS)} FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
 SYNCHRONOUS = ("full", "normal")
 
@@ -218,14 +213,13 @@ class SqliteJournal(Journal):
             if not found:
                 raise UnavailableError(f"the player is gone from the journal {self.shown}: it was deleted")
             last = int(found[0][0])
-            done, first = 0, last - len(rows) + 1
-            while done < len(rows):
-                count = next(size for size in APPEND if size <= len(rows) - done)
+            seq = last - len(rows)
+            for start in range(0, len(rows), MOST_AT_ONCE):
                 values: list[Any] = []
-                for place in range(done, done + count):
-                    values += (player, first + place, *rows[place])
-                base.execute(APPEND[count], values)
-                done += count
+                for row in rows[start : start + MOST_AT_ONCE]:
+                    seq += 1
+                    values += (player, seq, *row)
+                base.execute(_append(len(values) // 10), values)
             return last
 
     def read(self, player: int, after: int, limit: int) -> list[tuple[int, Row]]:
@@ -287,6 +281,17 @@ class SqliteJournal(Journal):
         if "no such" in text or "has no column" in text or "already exists" in text:
             return f"its tables are not those of abex ({text})"
         return text
+
+
+@cache
+def _append(count: int) -> str:
+    """The statement that appends so many events.
+
+    Python's sqlite3 lets other threads run at every step of a statement and then waits for its turn, so an append of many steps
+    takes long in a process that has something else to do.
+    """
+    places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO abex_events (player, seq, {', '.join(COLUMNS)}) VALUES {places}"
 
 
 _left_to_parents: list[Any] = []  # connections that must not be closed in this process

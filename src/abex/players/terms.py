@@ -24,7 +24,10 @@ class Terms:
     def scaled(self, reward: Any, name: str = "reward") -> float:
         """A reward of the application as a number in [0, 1]; clicks are True and False."""
         value = float(reward) if reward is True or reward is False else reward
-        number = real_number(name, value, least=self.low, most=self.high)
+        if type(value) is float and self.low <= value <= self.high:
+            number = value
+        else:
+            number = real_number(name, value, least=self.low, most=self.high)
         if self.low == 0.0 and self.high == 1.0:
             return number
         return min(1.0, max(0.0, (number - self.low) / (self.high - self.low)))

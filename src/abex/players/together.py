@@ -110,7 +110,7 @@ def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None)
         one.parts, one.entries, one.error = [], [], None
         try:
             if isinstance(one.request, Ask):
-                asked |= _ask(player, one, one.request, t, asked, most_open)
+                asked.update(_ask(player, one, one.request, t, asked, most_open))
             elif isinstance(one.request, Tell):
                 one.entries = [OutboxEntry(_reward(player, *reward)) for reward in one.request.rewards]
             else:
@@ -130,19 +130,22 @@ def _ask(
 ) -> dict[tuple[str, str], OutboxEntry]:
     """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
     replica, taken = player._replica, list[int]()
+    settle = replica.setting.graph is None and player._terms.propensities is not False
     mine: dict[tuple[str, str], OutboxEntry] = {}
     if request.distinct:
         whole_number("count", len(request.units), least=1, most=replica.n_arms)
     for number, unit in enumerate(request.units):
         key = f"{request.key}#{number}" if request.key is not None and number else request.key
-        marks = [
-            (kind, checked_word(kind, name))
-            for kind, name in (("key", key), ("unit", unit))
-            if name is not None
-        ]
-        there = replica.standing(unit, key) or next(
-            (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
-        )
+        marks, there = list[tuple[str, str]](), None
+        if unit is not None or key is not None:
+            marks = [
+                (kind, checked_word(kind, name))
+                for kind, name in (("key", key), ("unit", unit))
+                if name is not None
+            ]
+            there = replica.standing(unit, key) or next(
+                (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
+            )
         if there is None:
             if (
                 most_open is not None
@@ -155,11 +158,12 @@ def _ask(
             place, memory = _draw(player, t, taken if request.distinct else [])
             taken.append(place)
             step = player._steps + 1 + len(one.entries)
-            event, decision = player._chosen(
-                place, memory, step, t, len(request.units) if request.distinct else 1
-            )
-            there = OutboxEntry(event._replace(seen=player._seq, unit=unit, key=key), decision)
-            mine.update((mark, there) for mark in marks)
+            batch = len(request.units) if request.distinct else 1
+            event, decision = player._chosen(place, memory, step, t, batch, settle, player._seq, unit, key)
+            there = OutboxEntry(event, decision)
+            there.settled = settle
+            for mark in marks:
+                mine[mark] = there
             one.entries.append(there)
         one.parts.append(there)
     return mine
@@ -206,9 +210,11 @@ def _observation(player: SharedPlayer, request: Observe) -> Rewarded:
 
 
 def _answer(player: SharedPlayer, one: _Work) -> Any:
-    error = one.error or next((entry.error for entry in one.entries if entry.error is not None), None)
-    if error is not None:
-        return error
+    if one.error is not None:
+        return one.error
+    for entry in one.entries:
+        if entry.error is not None:
+            return entry.error
     if isinstance(one.request, Ask):
         return [_decision(player, part) for part in one.parts]
     outcomes = [entry.outcome is True for entry in one.entries]
@@ -219,4 +225,7 @@ def _decision(player: SharedPlayer, part: OutboxEntry | tuple[str, Pending]) -> 
     name, pending = part.outcome if isinstance(part, OutboxEntry) else part
     arms = player._replica.arms
     label = arms.label(pending.arm) if arms.has(pending.arm) else pending.arm
+    drawn = part.decision if isinstance(part, OutboxEntry) else None
+    if drawn is not None and drawn.id == name and drawn.arm == label:
+        return drawn
     return Decision(name, label, pending.probability)

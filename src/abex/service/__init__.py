@@ -8,6 +8,7 @@
 `desk`           the one thread that works with a player; requests that wait share a commit
 `directory`      the players of the store, opened when they are asked for
 `handlers`       decide, reward, observe, arms, looking
+`express`        decisions and rewards on the connection itself, around ASGI
 `succession`     a player that learns from the log of the one it replaces
 `overview`       summary and probabilities of the arms
 `chronicle`      what the journal tells over time: shares, rewards, what uniform choice would have earned

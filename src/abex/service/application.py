@@ -15,36 +15,20 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abex.errors import shown
 from abex.service.endpoints import Answer, Context, Endpoint, RefusedError, answer, refusal
+from abex.service.express import HANDLED, Express
 from abex.service.live_page import live_page, live_page_file
 from abex.service.openapi import description
 from abex.service.routes import PLAYER, ROUTES
 from abex.service.settings import Settings
 
 SWITCH = 0.0005  # seconds after which a thread lets another one run: the loop and the desks take turns
-EXPRESS = (f"{PLAYER}/decisions", f"{PLAYER}/rewards")
+EXPRESS = [f"{PLAYER}/{last}" for last in HANDLED]
 
 
-class Application(Starlette):
-    """Starlette, whose layers and routes the two addresses that are asked most go around."""
-
-    express: dict[str, ASGIApp]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            parts = scope["path"].split("/")
-            if len(parts) == 5 and parts[1] == "v1" and parts[2] == "players" and parts[4] in self.express:
-                scope["path_params"] = {"name": parts[3]}
-                await self.express[parts[4]](scope, receive, send)
-                return
-        await super().__call__(scope, receive, send)
-
-
-def create_app(settings: Settings) -> Application:
+def create_app(settings: Settings) -> Starlette:
     """The service as an ASGI application, for uvicorn or another server.
 
     >>> app = create_app(Settings(store="sqlite:///shop.db"))
@@ -54,29 +38,30 @@ def create_app(settings: Settings) -> Application:
     context = Context(settings)
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Express]]:
         gc.collect()
         sys.setswitchinterval(SWITCH)
         gc.freeze()  # what was imported stays: looking through it again and again would hold up requests
         with _told_to_stop(context):
-            yield
+            yield {"express": Express(context, express)}
         await context.directory.close()
 
+    endpoints = [Endpoint(context, one.name, one.role, one.handler) for one in ROUTES]
     routes = [
-        Route(one.path, Endpoint(context, one.name, one.role, one.handler), methods=[one.method])
-        for one in ROUTES
+        Route(one.path, endpoint, methods=[one.method])
+        for one, endpoint in zip(ROUTES, endpoints, strict=True)
     ]
+    express = {
+        one.path.rpartition("/")[2]: endpoint
+        for one, endpoint in zip(ROUTES, endpoints, strict=True)
+        if one.path in EXPRESS
+    }
     for path, handler in (("/openapi.json", _openapi), ("/", live_page), ("/page/{file}", live_page_file)):
         name = handler.__name__.strip("_")
         routes.append(Route(path, Endpoint(context, name, None, handler), methods=["GET"]))
-    app = Application(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused})
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused})
     app.router.redirect_slashes = False
     app.state.context = context
-    app.express = {
-        one.path.rpartition("/")[2]: route.app
-        for one, route in zip(ROUTES, routes, strict=False)
-        if one.path in EXPRESS
-    }
     return app
 
 

@@ -135,7 +135,7 @@ class EvaluateBody(Body):
     last: Whole | None = Field(None, description="only the latest decisions")
 
 
-def parsed(kind: type[B], content: bytes) -> B:
+def parsed(kind: type[B], content: bytes | bytearray) -> B:
     """The body of a request; an error is one sentence.
 
     >>> parsed(AskBody, b'{"unit": 7}')

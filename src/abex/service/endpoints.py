@@ -6,7 +6,7 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -104,46 +104,63 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         began = time.perf_counter()
-        request = Request(scope, receive)
-        sentence = None
+        failed = None
         response: Response
         try:
-            self._admit(scope)
-            response = await self._handler(self._context, request)
-        except UserError as error:
-            response, sentence = refusal(error), str(error)
+            self.admit(dict(scope["headers"]), scope.get("client"))
+            response = await self._handler(self._context, Request(scope, receive))
         except ClientDisconnect:
             return
         except Exception as error:
-            response, sentence = (
-                answer({"error": "something went wrong inside the service"}, 500),
-                repr(error),
-            )
-            logger.error("failed", extra={"told": {"trace": traceback.format_exc(), "endpoint": self._name}})
-        seconds = time.perf_counter() - began
-        self._context.meter.count(self._name, response.status_code, seconds)
-        if sentence is not None or self._context.settings.access_log:
-            self._log(request, response.status_code, seconds, sentence)
+            response, failed = self.refused(error), error
+        self.answered(scope["method"], scope["path"], response.status_code, began, failed)
         await response(scope, receive, send)
 
-    def _admit(self, scope: Scope) -> None:
+    def admit(self, headers: Mapping[bytes, bytes], client: Sequence[Any] | None) -> None:
         """Refuse who may not ask, or asks too often."""
-        settings, headers = self._context.settings, dict(scope["headers"])
+        context = self._context
         host = headers.get(b"host", b"")
-        if host not in self._context.own_names:
+        if host not in context.own_names:
             name = host.decode("latin-1")
-            if not settings.is_own_name(name):
+            if not context.settings.is_own_name(name):
                 raise RefusedError(421, f"this service does not answer for the host {shown(name)}")
-            if len(self._context.own_names) < MOST_NAMES:
-                self._context.own_names.add(host)
+            if len(context.own_names) < MOST_NAMES:
+                context.own_names.add(host)
         if self._role is None:
             return
-        client = scope["client"][0] if scope.get("client") else ""
-        if settings.keys:
-            client = self._known(headers.get(b"authorization", b"").decode("latin-1"), self._role)
-        wait = self._context.rates.wait(client)
+        who = str(client[0]) if client else ""
+        if context.settings.keys:
+            who = self._known(headers.get(b"authorization", b"").decode("latin-1"), self._role)
+        wait = context.rates.wait(who)
         if wait > 0.0:
             raise RefusedError(429, "too many requests: ask more slowly", retry_after=f"{wait:.3f}")
+
+    def refused(self, error: Exception) -> Answer:
+        """What went wrong as an answer; what should not have is written down with its trace."""
+        if isinstance(error, UserError):
+            return refusal(error)
+        trace = "".join(traceback.format_exception(error))
+        logger.error("failed", extra={"told": {"trace": trace, "endpoint": self._name}})
+        return answer({"error": "something went wrong inside the service"}, 500)
+
+    def answered(
+        self, method: str, path: str, status: int, began: float, error: Exception | None = None
+    ) -> None:
+        """Count a request; log it where it failed, or all are logged."""
+        seconds = time.perf_counter() - began
+        self._context.meter.count(self._name, status, seconds)
+        if error is None and not self._context.settings.access_log:
+            return
+        told = {
+            "endpoint": self._name,
+            "method": method,
+            "path": path[:300],
+            "status": status,
+            "milliseconds": round(1000.0 * seconds, 2),
+        }
+        if error is not None:
+            told["error"] = str(error) if isinstance(error, UserError) else repr(error)
+        logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"told": told})
 
     def _known(self, header: str, role: str) -> str:
         scheme, _, key = header.partition(" ")
@@ -160,18 +177,6 @@ class Endpoint:
             raise RefusedError(403, f"this API key may not do that: it needs the role {role}")
         return key
 
-    def _log(self, request: Request, status: int, seconds: float, sentence: str | None) -> None:
-        told = {
-            "endpoint": self._name,
-            "method": request.method,
-            "path": request.url.path[:300],
-            "status": status,
-            "milliseconds": round(1000.0 * seconds, 2),
-        }
-        if sentence is not None:
-            told["error"] = sentence
-        logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"told": told})
-
 
 async def body_of(context: Context, request: Request) -> bytes:
     """The content of a request, if it is JSON and not too long."""
@@ -184,14 +189,20 @@ async def body_of(context: Context, request: Request) -> bytes:
         content = content + message["body"] if content else message["body"]
         more = message.get("more_body", False)
         if len(content) > most:
-            raise _too_long(most)
+            raise too_long(most)
     if content:
-        kind = dict(request.scope["headers"]).get(b"content-type", b"")
-        if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
-            # a web page elsewhere cannot send this type without the browser's asking us first
-            raise RefusedError(415, "send JSON, with the header Content-Type: application/json")
+        check_json(dict(request.scope["headers"]))
     return content
 
 
-def _too_long(most: int) -> RefusedError:
+def check_json(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a content that does not call itself JSON."""
+    kind = headers.get(b"content-type", b"")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+        # a web page elsewhere cannot send this type without the browser's asking us first
+        raise RefusedError(415, "send JSON, with the header Content-Type: application/json")
+
+
+def too_long(most: int) -> RefusedError:
+    """The content of a request has more bytes than it may have."""
     return RefusedError(413, f"a request may have {most:,} bytes", connection="close")

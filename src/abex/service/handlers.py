@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from starlette.requests import Request
@@ -97,12 +98,31 @@ def _shown(decision: Any) -> dict[str, Any]:
     return {"id": decision.id, "arm": decision.arm, "probability": decision.settle()}
 
 
+def asked(content: bytes | bytearray) -> Ask:
+    """What a request for a decision asks for."""
+    wanted = parsed(AskBody, content)
+    return Ask((wanted.unit,), wanted.key)
+
+
+def decision_text(found: Any) -> bytes:
+    """A decision as JSON; written out, since an encoder takes several times as long.
+
+    >>> from abex.players.decisions import Decision
+    >>> decision_text([Decision("01a1ece7-2d3b-7000-8000-01a02bd90503", "red", 0.25)])
+    b'{"id":"01a1ece7-2d3b-7000-8000-01a02bd90503","arm":"red","probability":0.25}'
+    """
+    (decision,) = found
+    name, arm = decision
+    label = encode_basestring_ascii(arm) if type(arm) is str else arm
+    probability = decision.settle()
+    return f'{{"id":"{name}","arm":{label},"probability":{"null" if probability is None else probability}}}'.encode()
+
+
 async def decide(context: Context, request: Request) -> Answer:
     """What to try next; on disk when it is answered."""
-    wanted = parsed(AskBody, await body_of(context, request))
+    work = asked(await body_of(context, request))
     desk = await desk_of(context, request)
-    (decision,) = await desk.do(Ask((wanted.unit,), wanted.key))
-    return answer(_shown(decision))
+    return Answer(decision_text(await desk.do(work)), 200, {})
 
 
 async def decide_many(context: Context, request: Request) -> Answer:
@@ -118,31 +138,48 @@ async def decide_many(context: Context, request: Request) -> Answer:
     return answer({"decisions": [_shown(one) for one in decisions]})
 
 
+def told(content: bytes | bytearray) -> Tell:
+    """What the report of a reward tells."""
+    return _rewards([parsed(RewardBody, content)])
+
+
+def learned_text(found: Any) -> bytes:
+    """Whether a reward was learned, as JSON."""
+    return b'{"learned":true}' if found[0] else b'{"learned":false}'
+
+
 async def reward(context: Context, request: Request) -> Answer:
     """The reward of a decision; it counts once, however often it is reported."""
-    told = parsed(RewardBody, await body_of(context, request))
-    (new,) = await _tell(await desk_of(context, request), [told])
-    return answer({"learned": new})
+    work = told(await body_of(context, request))
+    return Answer(learned_text(await _tell(await desk_of(context, request), work)), 200, {})
 
 
 async def reward_many(context: Context, request: Request) -> Answer:
     """Rewards of several decisions: all are learned, or none if one is wrong."""
     told = parsed(RewardManyBody, await body_of(context, request))
     whole_number("the number of rewards", len(told.rewards), least=1, most=context.settings.max_batch)
-    return answer({"learned": await _tell(await desk_of(context, request), told.rewards)})
+    return answer({"learned": await _tell(await desk_of(context, request), _rewards(told.rewards))})
 
 
-async def _tell(desk: Desk, rewards: list[RewardBody]) -> list[bool]:
-    work = Tell([(one.decision, one.reward, one.also) for one in rewards])
+def _rewards(told: list[RewardBody]) -> Tell:
+    return Tell([(one.decision, one.reward, one.also) for one in told])
+
+
+async def _tell(desk: Desk, work: Tell) -> list[bool]:
     try:
         found = await desk.do(work)
     except UnknownDecisionError as error:
-        if desk.player._now() - moment_of(error.id) > RECENT:
+        if not may_come(desk, error):
             raise
-        await asyncio.sleep(LATE)  # a process outside the service may be about to write it
+        await asyncio.sleep(LATE)
         found = await desk.do(work)
     learned: list[bool] = found
     return learned
+
+
+def may_come(desk: Desk, error: object) -> bool:
+    """Whether a decision is unknown that a process outside the service may be about to write."""
+    return isinstance(error, UnknownDecisionError) and desk.player._now() - moment_of(error.id) <= RECENT
 
 
 async def observe(context: Context, request: Request) -> Answer:

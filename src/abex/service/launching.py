@@ -13,6 +13,7 @@ from uvicorn.supervisors import Multiprocess
 from abex.errors import UserError
 from abex.players.journal import journal_at
 from abex.service.application import create_app
+from abex.service.express import ExpressProtocol
 from abex.service.json_logs import LOGGING
 from abex.service.measuring import FOLDER
 from abex.service.settings import Settings
@@ -38,6 +39,7 @@ def configuration(settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         Factory(settings),
         factory=True,
+        http=ExpressProtocol,
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
