@@ -1,6 +1,7 @@
-"""CPU seconds of a first call: to import abex, and to simulate in a new process with an empty and with a warm kernel cache.
+"""CPU seconds of a first call: to import abex, to simulate or to fit in a new process with an empty and with a warm kernel cache.
 
     python benchmarks/start_up.py [--policies ABE Thompson ...] [--arms 10] [--rounds 3] [--against /path/to/another/src]
+    python benchmarks/start_up.py --fit
 
 For each policy: *cold*, the first `simulate` of a process with an empty cache, all imports included; *another*, the
 same in a process that has compiled and simulated another policy already; *warm*,
@@ -24,6 +25,12 @@ OURS = str(Path(__file__).resolve().parents[1] / "src")
 BYTECODE = tempfile.TemporaryDirectory()  # as after installing, modules are read as bytecode
 FIRST = "FollowTheLeader"
 SIMULATE = "simulate({policy!r}, Bernoulli([0.4] * {losing} + [0.6]), horizon=1000, replications=2);"
+FIT = """
+import numpy as np
+from abex.boosting import AdaBoostMHClassifier
+X = np.random.default_rng(0).normal(size=(300, 10))
+AdaBoostMHClassifier(random_state=0).fit(X, X[:, 0] * X[:, 1] > 0.0)
+"""
 POLICIES = (
     "Uniform", "EpsilonGreedy", "UCB1", "UCBV", "KLUCB", "MOSS", "Thompson", "Boltzmann(eta=1.0)", "ABE(eta=1.0)",
     "BoltzmannGumbel", "Exp3", "Exp3IX", "Exp3P", "Exp3PlusPlus", "TsallisINF",
@@ -58,14 +65,30 @@ def start_up(policy: str, arms: int, sources: str) -> tuple[float, float, float]
         )
 
 
+def first_fit(sources: str) -> tuple[float, float]:
+    """Cold and warm, of the classifier as it is unless told otherwise; reading scikit-learn included."""
+    with tempfile.TemporaryDirectory() as folder:
+        return cpu(FIT, folder, sources), cpu(FIT, folder, sources)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--policies", nargs="+", default=list(POLICIES))
     parser.add_argument("--arms", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--against", help="the src folder of other sources of abex")
+    parser.add_argument("--fit", action="store_true", help="measure a first fit instead")
     options = parser.parse_args()
     places = {"here": OURS} | ({"there": options.against} if options.against else {})
+    if options.fit:
+        fits = [{name: first_fit(sources) for name, sources in places.items()} for _ in range(options.rounds)]
+        libraries = min(cpu("import numba, sklearn.base", ".", OURS) for _ in range(options.rounds))
+        for name in places:
+            cold, warm = (min(column) for column in zip(*(fit[name] for fit in fits), strict=True))
+            print(
+                f"first fit ({name}): cold {cold:.2f} s, warm {warm:.2f} s; Numba and scikit-learn alone {libraries:.2f} s"
+            )
+        return
     with tempfile.TemporaryDirectory() as folder:
         rounds = range(options.rounds)
         for sources in places.values():
