@@ -166,6 +166,20 @@ def check_calibrate(monkeypatch):
         assert sure.calibration_rows_ == 400
 
 
+def check_reward(monkeypatch):
+    """What is paid for by gains is paid in every tree, what is paid for by shadows in the first tree of a committee."""
+    gains, shadows = (
+        fitted(
+            base="tree", policy="Boltzmann", n_leaves=4, arms_per_search=3, committee_size=6, reward=reward
+        )
+        for reward in ("gain", "shadow")
+    )
+    assert gains.pulled_rewards_.size == 6 * shadows.pulled_rewards_.size
+    assert shadows.pulled_rewards_.mean() > 0.5
+    with pytest.raises(UserError, match="reward='shadow' is for trees"):
+        fitted(reward="shadow")
+
+
 def check_class_weight(monkeypatch):
     weights = np.where(Y == 3, 5.0, 1.0)
     ours, plain = fitted(class_weight={3: 5.0}), fitted()

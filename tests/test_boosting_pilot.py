@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_classification
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.boosting.pilot import candidates, corrects_more
+from abex.boosting.booster import new_booster
+from abex.boosting.parameters import checked_parameters
+from abex.boosting.pilot import candidates, corrects_more, practised
+from abex.policies import Screening, Setting
 
 
 def classifier(**parameters):
@@ -31,12 +36,75 @@ def wide_table():
 
 def test_few_good_features_among_many_are_searched_for():
     X, y = wide_table()
-    auto = classifier().fit(X[:800], y[:800])
-    five = classifier(arms_per_search=5).fit(X[:800], y[:800])
+    auto = classifier(policy="Uniform").fit(X[:800], y[:800])
+    five = classifier(policy="Uniform", arms_per_search=5).fit(X[:800], y[:800])
     assert auto.arms_per_search_ >= 20
     spread = np.sqrt(0.25 / 400)
     assert auto.score(X[800:], y[800:]) > five.score(X[800:], y[800:]) + 4 * spread
     assert auto.pulled_arms_.size > 3 * five.pulled_arms_.size
+
+
+def test_a_policy_that_has_practised_finds_them():
+    X, y = wide_table()
+    auto, uniform = (classifier(policy=policy).fit(X[:800], y[:800]) for policy in ("auto", "Uniform"))
+    assert auto.policy_ == Screening()
+    spread = np.sqrt(0.25 / 400)
+    assert auto.score(X[800:], y[800:]) > uniform.score(X[800:], y[800:]) + spread
+    assert auto.arms_per_search_ < uniform.arms_per_search_
+    useful = np.argsort(-auto.policy_report().share)[:10]  # ten features tell something
+    share = auto.policy_report().share[useful].sum()
+    assert share > 0.5
+    assert len(set(np.argsort(-auto.feature_importances_)[:8]) & set(useful)) >= 6
+
+
+def test_features_that_say_nothing_are_paid_a_half():
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [rng.normal(size=(300, 40)), rng.integers(0, 2, (300, 20)), rng.random((300, 20)) < 0.1]
+    )
+    y = rng.integers(0, 3, 300)
+    common = {"reward": "shadow", "committee_size": 1, "calibrate": False, "random_state": 0}
+    fitted = AdaBoostMHClassifier(300, policy="Boltzmann(eta=1e-9)", n_leaves=2, **common).fit(X, y)
+    means = fitted.policy_report().mean_reward
+    for kind in (means[:40], means[40:60], means[60:]):  # of many values, of two, and of one that is rare
+        assert abs(kind.mean() - 0.5) < 4 * kind.std() / np.sqrt(kind.size)
+    deep = AdaBoostMHClassifier(20, policy="Boltzmann(eta=1e-9)", **common).fit(X, y)
+    assert 0.4 < deep.pulled_rewards_.mean() < 0.5  # where it was split by chance, less is left
+
+
+def test_a_practised_policy_finds_its_arms_again_among_more():
+    """A feature that does not vary in the rows of the practice is no arm there, and may be one in the fit."""
+    X, y = wide_table()
+    X = X[:, :40].copy()
+    X[:, 7] = 0.0
+    X[-1, 7] = 1.0
+    parameters = checked_parameters(classifier(policy="Screening"))[0]
+    signs = np.where(y[:, None] == np.arange(3), 1, -1).astype(np.int8)
+    new = partial(new_booster, X[:-1], signs[:-1], np.full((1199, 3), 1 / 3597))
+    practice = practised(new, parameters, seed=1).practice
+    assert practice.arms.features.tolist() == [j for j in range(40) if j != 7]
+    arms = practice.arms.replace(start=np.arange(41), features=np.arange(40))
+    state = practice.carried_to(arms, Setting(40))
+    np.testing.assert_array_equal(np.delete(state.means, 7), practice.state.means)
+    assert state.observations[7] == 0
+    assert state.clock.total == practice.state.clock.total
+    out = np.zeros(40)
+    Screening.probabilities(state, 1, out)
+    assert out.argmax() == 7  # never seen
+    fewer = practice.arms.replace(start=np.arange(31), features=np.arange(5, 35))
+    state = practice.carried_to(fewer, Setting(30))
+    np.testing.assert_array_equal(np.delete(state.means, 2), practice.state.means[5:34])
+
+
+def test_one_who_learns_from_shadows_goes_on_where_it_was():
+    X, y = wide_table()
+    common = {"n_leaves": 6, "policy": "Screening", "committee_size": 3, "arms_per_search": 5}
+    whole = classifier(**common, n_estimators=9).fit(X, y)
+    parts = classifier(**common, n_estimators=4, warm_start=True).fit(X, y)
+    parts.set_params(n_estimators=9).fit(X, y)
+    np.testing.assert_array_equal(parts.model_.feature, whole.model_.feature)
+    auto = classifier(n_leaves=6, committee_size=3, n_estimators=4, warm_start=True).fit(X, y)
+    assert auto.set_params(n_estimators=6).fit(X, y).policy_ == Screening()
 
 
 def test_where_all_features_are_alike_five_are_enough():

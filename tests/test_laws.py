@@ -351,6 +351,13 @@ PARAMETERS = {
     "KLUCBPlusPlus": {"horizon": ({}, None, 20)},
     "MOSS": {"horizon": ({}, None, 2000)},
     "Maillard": {"deviation": ({}, 0.5, 1.0)},
+    "Screening": {
+        "baseline": ({}, 0.5, 0.3),
+        "half": ({}, 0.1, 0.4),
+        "width": ({}, 0.02, 0.5),
+        "memory": ({}, 500.0, 3.0),
+        "exploration": ({}, 1.0, 0.1),
+    },
     "TSMaxN": {"successes": ({}, 1.0, 4.0), "failures": ({}, 1.0, 4.0)},
     "TSU": {"epsilon": ({}, None, 0.4), "successes": ({}, 1.0, 4.0), "failures": ({}, 1.0, 4.0)},
     "Thompson": {"successes": ({}, 1.0, 4.0), "failures": ({}, 1.0, 4.0)},

@@ -525,6 +525,21 @@ def gumbel(policy, history, n, horizon):
     return np.array(law) / sum(law)
 
 
+def screening(policy, history, n, horizon):
+    """Hill's function of what an arm pays above the baseline, mixed with uniform choice."""
+    weight = np.ones(n)
+    for k in range(n):
+        mean, x = 0.0, observed(history, k)
+        for count, reward in enumerate(x, 1):
+            mean += (reward - mean) / min(count, policy.memory)
+        if len(x):
+            excess = max(mean - policy.baseline, 0) + policy.width / math.sqrt(min(len(x), policy.memory))
+            weight[k] = excess**4 / (excess**4 + policy.half**4)
+    total = sum(len(observed(history, k)) for k in range(n))
+    even = policy.exploration * n / (policy.exploration * n + total) if total else 1.0
+    return (1 - even) * weight / weight.sum() + even / n
+
+
 LAWS = {
     "AnytimeMOSS": indexed(anytime_moss),
     "Boltzmann": boltzmann,
@@ -552,6 +567,7 @@ LAWS = {
     "KLUCBPlusPlus": indexed(kl_bound_plus),
     "MOSS": indexed(moss),
     "Maillard": maillard(lambda policy, mean, top: (top - mean) ** 2 / (2 * policy.deviation**2)),
+    "Screening": screening,
     "TSU": ts_u,
     "Thompson": thompson,
     "TsallisINF": weights(tsallis_rule),

@@ -45,6 +45,7 @@ class Booster:
     binned: BinnedFeatures
     weights: ExampleWeights
     search: SplitSearch
+    shadow: SplitSearch  # searches the shadows of features; the same one where there are none
     grower: StumpGrower | ProductGrower | TreeGrower
     functions: GrowerFunctions
     arms: Arms
@@ -80,6 +81,9 @@ class Booster:
                 if self.inside == self.committees.size:
                     self.begin_committee(self.number + 1)
                 piece = min(piece, self.committees.size - self.inside)
+            if self.arms.shadows:  # weights that are boosted already leave a feature less than its shadow
+                self.arms.paid = self.inside == 0
+                piece = 1 if self.arms.paid else piece
             self._make_room(self.done + piece)
             piece = (
                 advance_in_parts(self, piece, certain) if self.parts else self._advance_alone(piece, certain)
@@ -117,8 +121,8 @@ class Booster:
     def _advance_alone(self, count: int, certain: float) -> int:
         with arms_exist(self.parameters.policy, self.arms.start.size - 1):
             found: int = self.loop(
-                self.done, self.done + count, self.functions, self.binned, self.weights, self.search, self.grower,
-                self.arms, self.pulls, self.learners, certain, self.state, self.rng,
+                self.done, self.done + count, self.functions, self.binned, self.weights, self.search, self.shadow,
+                self.grower, self.arms, self.pulls, self.learners, certain, self.state, self.rng,
             )  # fmt: skip
         return found
 
@@ -140,11 +144,13 @@ def new_booster(
     X: Any, signs: NDArray[np.int8], start: NDArray[np.float64], parameters: BoostingParameters, size: int, *,
     groups: list[list[int]] | None = None, rng: np.random.Generator, mapper: Any = map,
     state: Any = None, pulled: int = 0, committees: Committees | None = None, old: Model | None = None,
+    binned: BinnedFeatures | None = None,
 ) -> Booster:  # fmt: skip
     """Prepare a fit of ``size`` weak learners to labels ``signs`` and initial weights ``start``, both (n, L).
 
     ``groups`` are the features of each arm (None: one arm for each feature that is not constant);
-    ``state`` and ``pulled`` carry a policy on from an earlier fit, ``old`` is the model to go on from.
+    ``state`` and ``pulled`` carry a policy on from an earlier fit, ``old`` is the model to go on from, ``binned`` are the
+    features as another fit to the same examples has them.
     """
     number, inside = 0, 0
     if committees is not None and old is not None:
@@ -154,9 +160,10 @@ def new_booster(
     n, labels = signs.shape
     tree = parameters.kind == TREE
     examples = group_examples(signs)
-    binned = bin_features(
-        X, examples.rows, examples.ends, lists=not tree, exact=not tree, single=parameters.multiboost, mapper=mapper
-    )  # fmt: skip
+    if binned is None:
+        binned = bin_features(
+            X, examples.rows, examples.ends, lists=not tree, exact=not tree, single=parameters.multiboost, mapper=mapper
+        )  # fmt: skip
     arms = make_arms(binned, parameters, groups)
     lists, wide = bool(binned.listed.any()), bool(binned.wide.any())
     at_once = writes_back_at_once(arms, examples.starts.size, lists)
@@ -173,7 +180,11 @@ def new_booster(
         new_split_search, weights, inner=largest_bin(binned), lists=lists, track=track,
         tolerance=0.0 if parameters.multiboost else TIES[np.dtype(dtype)], rows=n if tree else 0,
     )  # fmt: skip
-    search = new_search()
+    search = shadow = new_search()
+    if parameters.shadows:
+        shadow = new_search(rows=0).replace(
+            least=search.least, row=search.row, code=search.code, shuffle=np.zeros(n, np.int32)
+        )
     grower = new_grower(parameters, n, weights.total.size)
     pulls_each = parameters.searches * arms.per_search
     learners, room = first_room(parameters, size, labels, pulls_each)
@@ -183,11 +194,13 @@ def new_booster(
         parts = parts_of(arms.features, weights, search.least, new_search)
     else:
         kernels, parts = parameters.policy.kernels(), []
+        if state is None:
+            state = parameters.practice.carried_to(arms, setting) if parameters.practice else None
         state = parameters.policy.start(setting) if state is None else state
     functions = functions_of(parameters.kind, binned, weights, search, grower, learners)
     booster = Booster(
-        parameters, examples.rows, binned, weights, search, grower, functions, arms, new_pulls(room + pulled, pulled),
-        learners, state, rng, boosting_loop(kernels), parts, mapper, size, pulls_each,
+        parameters, examples.rows, binned, weights, search, shadow, grower, functions, arms,
+        new_pulls(room + pulled, pulled), learners, state, rng, boosting_loop(kernels), parts, mapper, size, pulls_each,
         start if committees is not None else np.zeros((0, labels)), committees, number, inside,
     )  # fmt: skip
     booster.draw()

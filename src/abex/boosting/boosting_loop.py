@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.arms import Arms, Pulls, record_pull, reward_of
+from abex.boosting.arms import Arms, Pulls, record_pull, reward_of, shadow_reward
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.product_grower import accept_term, begin_product
 from abex.boosting.splitter import SplitSearch, forget, search_feature
@@ -79,6 +79,13 @@ def look_through(
     return edge
 
 
+@kernel
+def begin_shadows(shadow: SplitSearch, rng: Any) -> None:
+    """Let the examples of the leaf at hand be shuffled anew."""
+    shadow.stale = True
+    shadow.random = int(rng.random() * 2.0**53)
+
+
 @cache
 def boosting_loop(kernels: Kernels) -> Any:
     """The loop, compiled once per policy; what a foreign policy selects is checked."""
@@ -87,36 +94,44 @@ def boosting_loop(kernels: Kernels) -> Any:
 
     @compiled(*kernels)
     def boost(
-        first: int, last: int, functions: GrowerFunctions, binned: BinnedFeatures, w: ExampleWeights,
-        search: SplitSearch, grower: Any, arms: Arms, pulls: Pulls, learners: WeakLearners, certain: float, state: Any,
-        rng: Any,
+        begin: int, end: int, functions: GrowerFunctions, binned: BinnedFeatures, w: ExampleWeights,
+        search: SplitSearch, shadow: SplitSearch, grower: Any, arms: Arms, pulls: Pulls, learners: WeakLearners,
+        certain: float, state: Any, rng: Any,
     ) -> int:  # fmt: skip
-        """Iterations first..last-1, or until a weak learner has the edge ``certain``; returns how many there were."""
-        for t in range(first, last):
+        """Iterations begin..end-1, or until a weak learner has the edge ``certain``; returns how many there were."""
+        shadows, paid = arms.shadows, arms.paid
+        for t in range(begin, end):
             scale = call_at(functions.begin, (grower, search, w))
             while scale > 0.0:
                 forget(search, scale)
+                if shadows and paid:
+                    begin_shadows(shadow, rng)
                 for _ in range(arms.per_search):
                     pull = pulls.made
                     arm = select(state, pull + 1, rng)
                     if checked and not 0 <= arm < arms.start.size - 1:
                         raise IndexError(NO_SUCH_ARM)
+                    first, last = arms.start[arm], arms.start[arm + 1]
                     edge = look_through(
-                        functions.search,
-                        arms.features,
-                        arms.start[arm],
-                        arms.start[arm + 1],
-                        binned,
-                        w,
-                        search,
-                        grower,
+                        functions.search, arms.features, first, last, binned, w, search, grower
                     )
-                    reward = reward_of(edge / scale)
+                    if not paid:
+                        continue
+                    if shadows:
+                        forget(shadow, scale)
+                        other = look_through(
+                            functions.search, arms.features, first, last, binned, w, shadow, grower
+                        )
+                        reward = shadow_reward(
+                            edge - search.unsplit, other - search.unsplit, search.tolerance * scale
+                        )
+                    else:
+                        reward = reward_of(edge / scale)
                     update(state, pull + 1, arm, arm, reward, rng)
                     record_pull(pulls, arm, reward)
                 scale = call_at(functions.accept, (t, binned, w, search, grower, learners))
             if learners.edge[t] >= certain:
-                return t + 1 - first
-        return last - first
+                return t + 1 - begin
+        return end - begin
 
     return boost

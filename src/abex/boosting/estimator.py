@@ -27,11 +27,11 @@ from abex.boosting.examples import (
 from abex.boosting.export import text_of
 from abex.boosting.model import Model
 from abex.boosting.parameters import FORMER, checked_parameters, committee_for, committee_of
-from abex.boosting.pilot import arms_worth_searching
+from abex.boosting.pilot import piloted
 from abex.boosting.policy_report import PolicyReport, policy_report
 from abex.boosting.portable import PortableClassifier
 from abex.boosting.stopping import hold_out, judges_of, refits, run, stopping_rules
-from abex.boosting.warm_start import PolicyProgress, begin, check_unchanged, policy_continues
+from abex.boosting.warm_start import PolicyProgress, as_played, begin, check_unchanged, policy_continues
 from abex.deprecation import warn_of
 from abex.errors import UserError, whole_number
 from abex.extras import needed
@@ -48,19 +48,24 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
 
     AdaBoost.MH minimises :math:`\sum_{i,l} w_{il}\,e^{-Y_{il} f_l(x_i)}` by a sum
     :math:`f = \sum_t a_t\,v_t\,\varphi_t` of classifiers with votes :math:`v_t\in\{-1,+1\}^L`. Each inner stump asks
-    the policy for a feature and pays it :math:`\min(1, -\frac12\ln(1-\gamma^2))`, :math:`\gamma` the stump's
-    edge.
+    the policy for a feature and pays it, see ``reward``.
 
     Parameters
     ----------
     n_estimators : "auto" or int
         Number of classifiers. "auto" is 512 trees, or 1,000 stumps or products.
-    policy : abex policy, str or None
-        Who chooses the features: a policy, its text such as ``"ABE(eta=0.1)"``, or None for full search.
+    policy : "auto", abex policy, str or None
+        Who chooses the features: a policy, its text such as ``"ABE(eta=0.1)"``, or None for full search. "auto" is uniform
+        choice, for trees of 20 features or more ``Screening()`` where short trials say that it pays (`abex.boosting.pilot`).
     base : {"tree", "product", "stump"}
         The base learner.
     n_leaves, n_terms, n_cycles : int
         Leaves of a tree; terms of a product and how often each is fitted.
+    reward : {"auto", "gain", "shadow"}
+        What a feature is paid for: "gain", :math:`\min(1, -\frac12\ln(1-\gamma^2))` with :math:`\gamma` the edge of its best
+        stump, in every search; "shadow", trees only: :math:`g/(g+g')`, what it adds to the edge over the sum of this and what
+        its values shuffled among the rows would add, in the first tree of every committee. "auto" is "shadow" for
+        `Screening`, else "gain".
     arms : "features", "groups" or lists of features
         What an arm is: a feature, a run of about sqrt(d) neighbouring features, or the lists given. Full search has no use
         for them.
@@ -115,8 +120,8 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         The classifiers, see `abex.boosting.model.Model`.
     n_iter_ : int
         How many there are.
-    arms_per_search_, committee_size_ : int, int or None
-        How many arms a search looked at, and how large a committee was.
+    policy_, arms_per_search_, committee_size_ : Policy or None, int, int or None
+        Who chose the features, how many arms a search looked at, and how large a committee was.
     validation_errors_ : array
         With early stopping, the error on the validation rows after each hundredth of the iterations.
     inverse_temperature_, calibration_rows_ : float, int
@@ -159,6 +164,7 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
     feature_names_in_: NDArray[Any]
     n_iter_: int
     arms_per_search_: int
+    policy_: Policy[Any] | None
     committee_size_: int | None
     inverse_temperature_: float
     calibration_rows_: int
@@ -172,12 +178,13 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
     def __init__(
         self,
         n_estimators: int | str = "auto",
-        policy: Policy[Any] | str | None = "Uniform",
+        policy: Policy[Any] | str | None = "auto",
         *,
         base: str = "tree",
         n_leaves: int = 60,
         n_terms: int = 3,
         n_cycles: int = 1,
+        reward: str = "auto",
         arms: Any = "features",
         arms_per_search: int | str = "auto",
         committee_size: int | str | None = "auto",
@@ -203,6 +210,7 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         self.n_leaves = n_leaves
         self.n_terms = n_terms
         self.n_cycles = n_cycles
+        self.reward = reward
         self.arms = arms
         self.arms_per_search = arms_per_search
         self.committee_size = committee_size
@@ -260,18 +268,18 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         held = hold_out(self, seed, keep.size)
         train = np.setdiff1d(np.arange(keep.size), held)
+        if old is not None and parameters.screens:
+            parameters = as_played(self, parameters)
         same_arms = policy_continues(self, parameters)
         groups = self.arm_features_ if same_arms else feature_groups(self.arms, X.shape[1])
         rules = stopping_rules(self, parameters, keep.size)
         past = self.validation_errors_.tolist() if old is not None and self.early_stopping else []
         show = None if self.verbose else False
         with self._threads() as mapper:
-            if parameters.adaptive:
-                known_number = getattr(self, "arms_per_search_", None) if old is not None else None
-                number = known_number or arms_worth_searching(
-                    data.rows(train), parameters, groups, seed, mapper, multilabel
-                )
-                parameters = parameters._replace(per_search=number)
+            if old is not None and parameters.adaptive and hasattr(self, "arms_per_search_"):
+                parameters = parameters._replace(per_search=self.arms_per_search_)
+            elif old is None or parameters.adaptive:
+                parameters = piloted(data.rows(train), parameters, groups, seed, mapper, multilabel)
             fit = begin(self, data.rows(train), parameters, size, groups, old, seed, mapper)
             judges = judges_of(data, held, rules, parameters, old)
             ending = run(fit, rules, judges, old, past, multilabel, began, show)
@@ -297,6 +305,7 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
             categories_=categories,
             n_iter_=model.size,
             arms_per_search_=parameters.per_search,
+            policy_=parameters.policy,
             committee_size_=parameters.committee,
             inverse_temperature_=how.temperature,
             calibration_rows_=how.rows,

@@ -11,6 +11,8 @@ from abex.boosting.weak_learners import KINDS, PRODUCT, STUMP, TREE
 from abex.deprecation import warn_of
 from abex.errors import UserError, one_of, shown, true_or_false, whole_number
 from abex.policies.base import Policy, parse_policy
+from abex.policies.screening import Screening
+from abex.policies.simple import Uniform
 
 PRECISIONS = {"auto": None, "single": np.float32, "double": np.float64}
 FORMER = "deprecated"  # default of a parameter whose name has changed, as scikit-learn has it
@@ -22,6 +24,7 @@ LEAST_COMMITTEE, MOST_COMMITTEE = 16, 128  # trees of a committee, unless given
 ROWS_PER_TREE = (
     100  # of a committee: the more rows, the longer can it learn before it learns wrong labels by heart
 )
+REWARDS = ("auto", "gain", "shadow")  # what a feature is paid for
 MOST_PULLS = 10**7  # for one classifier: the record of its pulls takes eight bytes each
 
 
@@ -35,6 +38,9 @@ class BoostingParameters(NamedTuple):
     policy: Policy[Any] | None = None
     per_search: int = 1
     adaptive: bool = False  # trials say whether more arms a search pay
+    shadows: bool = False  # features are paid by how they compare with their shadows
+    screens: bool = False  # trials say whether to choose features by `Screening` rather than uniformly
+    practice: Any = None  # what the policy has learnt beforehand (`abex.boosting.pilot.Practice`)
     dtype: Any = None
     multiboost: bool = False
     committee: int | None = None  # weak learners of a committee; None: all are one
@@ -60,6 +66,8 @@ def checked_parameters(estimator: Any) -> tuple[BoostingParameters, int]:
         else whole_number("n_estimators", estimator.n_estimators, least=1, most=MOST_ESTIMATORS)
     )
     policy = estimator.policy
+    auto_policy = isinstance(policy, str) and policy == "auto"
+    policy = "Uniform" if auto_policy else policy
     policy = parse_policy(policy) if isinstance(policy, str) else policy
     if policy is not None and not isinstance(policy, Policy):
         raise UserError(f"policy must be a policy, its text or None, got {shown(policy)[:80]}")
@@ -79,19 +87,31 @@ def checked_parameters(estimator: Any) -> tuple[BoostingParameters, int]:
         else 1,
         leaves=whole_number("n_leaves", estimator.n_leaves, least=2, most=4096) if kind == TREE else 1,
         policy=policy,
+        shadows=pays_by_shadows(estimator, kind, policy),
         dtype=precision,
         multiboost=estimator.faithful is not None,
         committee=committee_of(estimator),
     )
     given = arms_per_search_of(estimator)
     auto = is_auto("arms_per_search", given)
+    screens = auto_policy and kind == TREE and estimator.reward != "gain"
     per_search = (
         (TREE_ARMS if kind == TREE else OTHER_ARMS)
         if auto
         else whole_number("arms_per_search", given, least=1, most=MOST_PULLS // parameters.searches)
     )
     adaptive = auto and kind == TREE and policy is not None
-    return parameters._replace(per_search=per_search, adaptive=adaptive), size
+    return parameters._replace(per_search=per_search, adaptive=adaptive, screens=screens), size
+
+
+def pays_by_shadows(estimator: Any, kind: int, policy: Policy[Any] | None) -> bool:
+    """Whether features are paid by how they compare with their shadows; whoever learns nothing need not know."""
+    given = one_of("reward", estimator.reward, REWARDS)
+    if given == "shadow" and kind != TREE:
+        raise UserError(f"reward='shadow' is for trees, got base={estimator.base!r}")
+    if given == "auto":
+        return kind == TREE and isinstance(policy, Screening)
+    return given == "shadow" and not isinstance(policy, Uniform | None)
 
 
 def is_auto(name: str, given: Any) -> bool:

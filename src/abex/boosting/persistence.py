@@ -165,6 +165,7 @@ def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoost
     if "arms_per_round" in given:  # files written before version 0.2 call it so
         given["arms_per_search"] = given["arms_per_round"]
     given.setdefault("committee_size", None)  # there was none before
+    given.setdefault("reward", "gain")  # nor another reward
     if isinstance(given.get("class_weight"), dict):
         given["class_weight"] = {name: weight for name, weight in given["class_weight"]["classes"]}
     estimator = AdaBoostMHClassifier(**{k: v for k, v in given.items() if k in known})

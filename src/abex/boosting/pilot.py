@@ -1,32 +1,42 @@
-r"""How many features a split of a tree looks at: more where short trials say that it pays.
+r"""How many features a split of a tree looks at, and who chooses them: what short trials say.
 
-The root of their number, at least 2 and at most 5, is enough where most features tell something: further ones cost time and make
-trees alike, which makes votes too sure. Where few of many features tell anything, the best of five drawn at random is mostly
-a bad one. So of 20 arms or more, 16 trees are fitted to four fifths of the rows (of 2,500 where there are more) with 5, 20, 80
-... arms a search, up to all or 640, and judged on the rest. The next number is taken as long as it corrects significantly more
-answers than it spoils: of :math:`b` right only with more arms and :math:`c` right only with fewer,
-:math:`b - c > 2\sqrt{b + c}` (McNemar 1947).
+The root of their number, at least 2 and at most 5, chosen uniformly, is enough where most features tell something: further ones
+cost time and make trees alike, which makes votes too sure. Where few of many features tell anything, the best of five drawn at
+random is mostly a bad one. So of 20 arms or more, 16 trees are fitted to four fifths of the rows (of 2,500 where there are
+more) and judged on the rest: with five arms chosen uniformly, then by `abex.policies.Screening`, then with 20, 80 ... arms a
+search, up to all or 640, by the better of the two. A step is taken if it corrects significantly more answers than it spoils: of
+:math:`b` right only after it and :math:`c` right only before, :math:`b - c > 2\sqrt{b + c}` (McNemar 1947).
+
+Before it is tried, the policy *practises*: on trees of eight leaves, each from other rows, it learns which features gain more
+than their shadows (`abex.boosting.arms`), about 40 rewards for an arm. What it has learnt then is where the fit begins.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+import copy
+from collections.abc import Callable
+from functools import partial
 from math import isqrt, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.booster import new_booster
+from abex.boosting.arms import Arms
+from abex.boosting.booster import Booster, new_booster
+from abex.boosting.committees import Committees
 from abex.boosting.examples import Examples
 from abex.boosting.parameters import TREE_ARMS, BoostingParameters
 from abex.boosting.weights import first_weights
+from abex.policies.base import Setting
+from abex.policies.screening import Screening
 from abex.randomness import stream
 
 MANY_ARMS = 20  # of fewer, the first number is taken without a trial
 STEP = 4  # times as many arms in the next trial
 TREES = 16
 MOST_ROWS = 2500
+PRACTICE, PRACTICE_LEAVES, PRACTICE_ARMS = 40, 8, 80
 LEAST_ROWS = 50  # fewer tell nothing
 MOST_ARMS = 640  # every pull is recorded
 
@@ -46,36 +56,95 @@ def candidates(arms: int) -> list[int]:
     return [*found, last] if last > found[-1] else found
 
 
-def arms_worth_searching(
+class Practice(NamedTuple):
+    """What a policy has learnt from a few small trees, and the features of its arms there."""
+
+    policy: Any
+    state: Any
+    arms: Arms
+
+    def carried_to(self, arms: Arms, setting: Setting) -> Any:
+        """The state for the arms of a fit to other rows, in which other features may vary; None where it cannot be had."""
+        state = copy.deepcopy(self.state)
+        before, now = self.arms.features, arms.features
+        if np.array_equal(self.arms.start, arms.start) and np.array_equal(before, now):
+            return state
+        if before.size != self.arms.start.size - 1 or now.size != setting.n_arms:  # arms of several features
+            return state if self.arms.start.size == arms.start.size else None
+        if not self.policy.resizable:
+            return None
+        kept = np.flatnonzero(np.isin(before, now))
+        features = np.concatenate([before[kept], np.setdiff1d(now, before)])
+        changed = self.policy.with_arms(state, setting, kept)
+        return self.policy.with_arms(changed, setting, np.argsort(features))
+
+
+def piloted(
     data: Examples, parameters: BoostingParameters, groups: list[list[int]] | None, seed: int, mapper: Any, multilabel: bool
-) -> int:  # fmt: skip
-    """How many arms a search of trees is to look at, by trials on ``data``."""
+) -> BoostingParameters:  # fmt: skip
+    """The parameters that trials on ``data`` ask for: how many arms a search of trees looks at, and who chooses them."""
     numbers = candidates(data.X.shape[1] if groups is None else len(groups))
     order = stream(seed, "pilot").permutation(data.weight.size)[:MOST_ROWS]
-    if len(numbers) == 1 or order.size < LEAST_ROWS:
-        return numbers[0]
+    few = len(numbers) == 1 or order.size < LEAST_ROWS
+    if parameters.adaptive:
+        parameters = parameters._replace(per_search=numbers[0])
+    if few:
+        return parameters
     count = -(-4 * order.size // 5)
     seen, judged = data.rows(np.sort(order[:count])), data.rows(np.sort(order[count:]))
-    start = first_weights(seen.signs, seen.weight)
+    new = partial(
+        new_booster, seen.X, seen.signs, first_weights(seen.signs, seen.weight), groups=groups, mapper=mapper
+    )
 
-    def trial(number: int) -> NDArray[np.bool_]:
-        fit = new_booster(
-            seen.X, seen.signs, start, parameters._replace(per_search=number), TREES, groups=groups,
-            rng=stream(seed, "pilot", number), mapper=mapper,
-        )  # fmt: skip
+    def trial(chosen: BoostingParameters, *key: int | str) -> NDArray[np.bool_]:
+        fit = new(chosen, TREES, rng=stream(seed, "pilot", *key))
         fit.advance(TREES)
         scores = fit.model().scores(judged.X, mapper)
         if multilabel:
             return np.asarray((scores > 0) == (judged.signs > 0))
         return np.asarray(scores.argmax(axis=1) == judged.signs.argmax(axis=1))
 
-    right = trial(numbers[0])
-    for before, number in pairwise(numbers):
-        now = trial(number)
-        if not corrects_more(int((now & ~right).sum()), int((right & ~now).sum())):
-            return before
-        right = now
-    return numbers[-1]
+    new = partial(
+        new, binned=new(parameters, TREES, rng=stream(seed, "pilot")).binned
+    )  # the features are coded once
+    if parameters.shadows:
+        parameters = practised(new, parameters, seed)
+    if not (parameters.screens or parameters.adaptive):
+        return parameters
+    right = trial(parameters, parameters.per_search)
+    if parameters.screens:
+        screening = practised(new, parameters._replace(policy=Screening(), shadows=True), seed)
+        now = trial(screening, "screening")
+        if improves(now, right):
+            parameters, right = screening, now
+    for number in numbers[1:] if parameters.adaptive else []:
+        more = parameters._replace(per_search=number)
+        now = trial(more, number)
+        if not improves(now, right):
+            break
+        parameters, right = more, now
+    return parameters
+
+
+def practised(new: Callable[..., Booster], parameters: BoostingParameters, seed: int) -> BoostingParameters:
+    """The parameters with a policy that has seen small trees, each of other rows: about `PRACTICE` rewards for an arm."""
+    small = parameters._replace(leaves=PRACTICE_LEAVES)
+    arms = new(small, 1, rng=stream(seed, "practice")).arms.start.size - 1
+    small = small._replace(per_search=min(arms, PRACTICE_ARMS))
+    trees = -(-PRACTICE * arms // (small.per_search * small.searches))
+    fit = new(
+        small,
+        trees,
+        rng=stream(seed, "practice"),
+        committees=Committees(1, True, seed, ("practice", "committee")),
+    )
+    fit.advance(trees)
+    return parameters._replace(practice=Practice(parameters.policy, fit.state, fit.arms))
+
+
+def improves(now: NDArray[np.bool_], before: NDArray[np.bool_]) -> bool:
+    """Whether answers are right now that were wrong before, significantly more than the other way round."""
+    return corrects_more(int((now & ~before).sum()), int((before & ~now).sum()))
 
 
 def corrects_more(corrected: int, spoilt: int) -> bool:

@@ -45,10 +45,14 @@ class SplitSearch(Struct):
     inner: NDArray[np.float64]  # (most examples of a bin,) edges inside a bin
     row: NDArray[np.int32]  # (n,) trees: scratch for examples of a leaf
     code: NDArray[np.uint8]  # (n,) trees: and their bins
+    shuffle: NDArray[np.int32]  # (n,) of a search of shadows: the examples of the leaf, shuffled; else empty
     lists: bool  # some features are listed: their sums need the totals
     track: bool  # totals are carried from one update to the next, which needs the masses of every feature
     tolerance: float  # differences of edges below this share of the weights are ties
     scale: float  # sum of the weights searched
+    stale: bool  # the leaf is another one than that of the shuffle
+    random: int  # where the random numbers of the shuffle have got to
+    unsplit: float  # their edge without a split: that of the leaf in trees, else 0
     edge: float  # of the best split
     feature: int  # of the best split, -1: there is none
     rank: int  # of the largest value left of it
@@ -77,6 +81,7 @@ def new_split_search(
         inner=np.zeros(inner),
         row=np.zeros(rows, np.int32),
         code=np.zeros(rows, np.uint8),
+        shuffle=np.zeros(0, np.int32),
         lists=lists,
         track=track,
         tolerance=tolerance,

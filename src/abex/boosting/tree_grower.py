@@ -114,6 +114,7 @@ def turn_to(grower: TreeGrower, search: SplitSearch, w: ExampleWeights, leaf: in
         search.least[0, k] = abs(grower.total[leaf, k])
         edge += search.least[0, k]
     grower.unsplit[leaf] = edge
+    search.unsplit = edge
     grower.gain[leaf] = 0.0
     return float(grower.total[leaf, w.labels])
 
@@ -134,11 +135,21 @@ def search_in_leaf(
     code = binned.code[binned.code_start[j] : binned.code_start[j + 1]]
     rows, chosen, chosen_code = grower.rows, search.row, search.code
     count = 0
-    for m in range(grower.begin[leaf], grower.end[leaf]):  # those off the frequent bin, without a branch
-        i = np.uintp(rows[m])
-        chosen[count] = i
-        chosen_code[count] = code[i]
-        count += int(code[i] != frequent)
+    if search.shuffle.size > 0:  # the shadow of the feature: every example has the value of another one
+        if search.stale:
+            shuffle_leaf(search, grower)
+        shuffle, first = search.shuffle, grower.begin[leaf]
+        for m in range(first, grower.end[leaf]):
+            other = np.uintp(shuffle[m - first])
+            chosen[count] = rows[m]
+            chosen_code[count] = code[other]
+            count += int(code[other] != frequent)
+    else:
+        for m in range(grower.begin[leaf], grower.end[leaf]):  # those off the frequent bin, without a branch
+            i = np.uintp(rows[m])
+            chosen[count] = i
+            chosen_code[count] = code[i]
+            count += int(code[i] != frequent)
     several = sums_per_bin(bins)
     clear(sums, several * bins, width)
     add_to_bins(sums, bins, several, chosen_code, chosen, w.values, None, None, 0, 0, count, width)
@@ -146,6 +157,20 @@ def search_in_leaf(
     if frequent >= 0:
         fill_rest(sums, bins, frequent, grower.total[leaf], search.scratch, width)
     return scan_both(binned, j, w, search, buffer, known, None)
+
+
+@kernel
+def shuffle_leaf(search: SplitSearch, grower: TreeGrower) -> None:
+    """The examples of the leaf at hand in random order (Fisher and Yates, numbers of a linear congruence)."""
+    out, rows, first = search.shuffle, grower.rows, grower.begin[grower.leaf]
+    number = np.uint64(search.random)
+    for m in range(grower.end[grower.leaf] - first):
+        number = number * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        k = np.uintp(((number >> np.uint64(33)) * np.uint64(m + 1)) >> np.uint64(31))
+        out[m] = out[k]
+        out[k] = rows[first + m]
+    search.random = int(number)
+    search.stale = False
 
 
 @compiled()

@@ -15,6 +15,7 @@ from abex.boosting.weak_learners import KINDS, PRODUCT, TREE
 from abex.boosting.weights import first_weights
 from abex.errors import UserError
 from abex.policies.base import Policy
+from abex.policies.screening import Screening
 from abex.randomness import stream
 
 
@@ -35,6 +36,13 @@ def policy_continues(estimator: Any, parameters: BoostingParameters) -> bool:
         and played is not None
         and (played.policy, played.arms) == (parameters.policy, repr(estimator.arms))
     )
+
+
+def as_played(estimator: Any, parameters: BoostingParameters) -> BoostingParameters:
+    """Parameters whose policy was left to trials: with what they chose in the first fit, if that is known."""
+    played = getattr(estimator, "_played", None)
+    policy = parameters.policy if played is None else played.policy
+    return parameters._replace(policy=policy, shadows=isinstance(policy, Screening), screens=False)
 
 
 def check_unchanged(parameters: BoostingParameters, old: Model) -> None:

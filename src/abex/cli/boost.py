@@ -53,7 +53,7 @@ def command() -> None:
 )
 @click.argument("data")
 @click.option(
-    "--policy", default="Uniform", show_default=True, help='Such as "ABE(eta=0.1)"; none: full search.'
+    "--policy", default="auto", show_default=True, help='Such as "ABE(eta=0.1)"; none: full search.'
 )
 @click.option(
     "--out", default="abex-boost", show_default=True, help="Name of the files: model (.abex), curve (.png)."

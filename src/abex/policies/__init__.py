@@ -27,6 +27,7 @@ from abex.policies.maillard import KLMaillard, Maillard
 from abex.policies.moss import MOSS, AnytimeMOSS
 from abex.policies.multiboost import Exp3PMultiBoost
 from abex.policies.restarting import Restarting
+from abex.policies.screening import Screening
 from abex.policies.simple import ExploreThenCommit, Uniform
 from abex.policies.thompson import Thompson
 from abex.policies.tsallis import INF, TsallisINF
@@ -79,6 +80,7 @@ __all__ = [
     "Policy",
     "Restarting",
     "Rexp3",
+    "Screening",
     "Setting",
     "TSMaxN",
     "Thompson",

@@ -1,0 +1,149 @@
+"""Screening: all arms that pay more than a baseline, and the others ever more rarely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from abex.kernels import Scalars, kernel
+from abex.parameters import HUGE, real
+from abex.policies.base import PerArm, Policy, Setting
+from abex.randomness import below
+from abex.samplers import changed, draw
+from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
+from abex.schema import MOST_COUNT, Count, MeanOf, Within
+
+TINY_EXCESS = 1e-6
+
+
+class ScreeningClock(Scalars):
+    """How much was seen."""
+
+    total: Annotated[float, Within(0.0, MOST_COUNT)]  # observations of all arms
+
+
+class ScreeningState(NamedTuple):
+    """Number and recent mean of the observations, logarithms of the weights, what draws by them, and the parameters."""
+
+    observations: Annotated[PerArm, Count()]  # float64 (K,)
+    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
+    scores: Annotated[PerArm, Within(-200.0, 0.0)]  # float64 (K,)
+    sampler: SumTree
+    clock: ScreeningClock
+    baseline: float
+    half: float
+    width: float
+    memory: float
+    exploration: float
+
+
+@kernel
+def even_share(state: ScreeningState) -> float:
+    """The probability of uniform choice."""
+    if state.clock.total == 0.0:
+        return 1.0
+    even = state.exploration * state.means.size
+    return float(even / (even + state.clock.total))
+
+
+@dataclass(frozen=True)
+class Screening(Policy[ScreeningState]):
+    r"""Play all arms that pay more than a baseline, about equally often, the others ever more rarely.
+
+    Play arm k with probability :math:`p_k=(1-\varepsilon)\,w_k/\sum_j w_j+\varepsilon/K`, where
+    :math:`\varepsilon=cK/(cK+N)` after N observations, and
+
+    .. math:: w_k=\frac{x_k^4}{x_k^4+h^4},\qquad x_k=\max\{\hat\mu_k-b,0\}+\frac{\sigma}{\sqrt{N_k}},
+
+    1 for an arm never observed. The mean :math:`\hat\mu_k` moves by :math:`1/N_k` of the difference at each observation of the
+    arm, :math:`N_k` being at most m: what is older than its last m observations fades.
+
+    Parameters
+    ----------
+    baseline : float
+        What an arm pays that is good for nothing, b.
+    half : float
+        What an arm pays above it that is played half as often as the best ones, h.
+    width : float
+        The doubt :math:`\sigma` in whose favour an arm is judged after one observation.
+    memory : float
+        Observations of an arm that count, m.
+    exploration : float
+        The factor c of uniform choice: every arm is chosen by it about :math:`c\ln(1+N/(cK))` times.
+
+    Notes
+    -----
+    Cost O(log K) per step. Regret is linear: screening is for problems in which all good arms are wanted rather than the best
+    one, such as the features of boosted trees (`abex.boosting`).
+
+    References
+    ----------
+    Ours; Kursa and Rudnicki 2010, Section 2 (Boruta), screen features by their shadows in rounds of random forests. The weight is
+    the function of Hill 1910, eq. (1), with exponent 4.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(Screening(exploration=0.0), n_arms=3, seed=0)
+    >>> player.update_many([(0, 0.8), (1, 0.9), (2, 0.5)]), player.probabilities().round(2).tolist()
+    (3, [0.5, 0.5, 0.0])
+    """
+
+    baseline: float = real(0.5, least=0.0, most=1.0)
+    half: float = real(0.1, least=TINY_EXCESS, most=1.0)
+    width: float = real(0.02, least=TINY_EXCESS, most=1.0)
+    memory: float = real(500.0, least=1.0, most=1.0 / TINY_EXCESS)
+    exploration: float = real(1.0, least=0.0, most=HUGE)
+
+    def start(self, setting: Setting) -> ScreeningState:
+        """Nothing observed: all weights are 1."""
+        n = setting.n_arms
+        return ScreeningState(
+            np.zeros(n), np.zeros(n), np.zeros(n), new_sum_tree(n, 1.0), ScreeningClock(total=0.0),
+            float(self.baseline), float(self.half), float(self.width), float(self.memory), float(self.exploration),
+        )  # fmt: skip
+
+    def with_sampler(self, state: ScreeningState) -> ScreeningState:
+        """Draw by the weights that the state holds; observations are counted anew."""
+        fresh = new_sum_tree(state.means.size, 1.0)
+        state = state._replace(sampler=fresh, clock=ScreeningClock(total=float(state.observations.sum())))
+        return state._replace(sampler=fresh.restored(state, state))
+
+    @staticmethod
+    @kernel
+    def select(state: ScreeningState, t: int, rng: Any) -> int:
+        """A draw from the mixture of weights and uniform choice."""
+        if rng.random() < even_share(state):
+            return below(state.means.size, rng)
+        return draw(state.sampler, state.scores, 1.0, rng)
+
+    @staticmethod
+    @kernel
+    def update(state: ScreeningState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn the recent mean."""
+        state.clock.total += 1.0
+        state.observations[seen] += 1.0
+        step = max(1.0 / state.observations[seen], 1.0 / state.memory)
+        state.means[seen] += step * (reward - state.means[seen])
+        excess = max(state.means[seen] - state.baseline, 0.0) + state.width * math.sqrt(step)
+        square = (state.half / excess) * (state.half / excess)
+        state.scores[seen] = -math.log(1.0 + square * square)
+        changed(state.sampler, state.scores, seen)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: ScreeningState, t: int, out: Any) -> None:
+        """The mixture."""
+        share = even_share(state)
+        for k in range(out.size):
+            out[k] = (1.0 - share) * weight_share(state.sampler, k) + share / out.size
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """As it is, and with a short memory above another baseline."""
+        yield cls()
+        yield cls(baseline=0.4, half=0.2, width=0.1, memory=100.0, exploration=0.1)
