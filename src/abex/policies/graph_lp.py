@@ -188,11 +188,10 @@ def next_due(state: PhaseState) -> None:
 
 
 @kernel
-def means_left(state: PhaseState) -> PerArm:
-    """The means of the arms in play; a dropped arm is below them all."""
+def score_means_left(state: PhaseState) -> None:
+    """Score the arms in play by their means; a dropped arm is below them all."""
     for k in range(state.means.size):
         state.score[k] = state.means[k] if state.active[k] else -1.0
-    return state.score
 
 
 @dataclass(frozen=True)
@@ -259,7 +258,8 @@ class UCBLP(Policy[PhaseState]):
         """The arm that is due, or the best mean of those left."""
         if state.clock.done == 0:
             return state.clock.cursor
-        return argmax(means_left(state), rng)
+        score_means_left(state)
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel
@@ -270,7 +270,8 @@ class UCBLP(Policy[PhaseState]):
         if state.clock.done == 0:
             out[state.clock.cursor] = 1.0
         else:
-            share_among_largest(means_left(state), 1.0, out)
+            score_means_left(state)
+            share_among_largest(state.score, 1.0, out)
 
     @staticmethod
     @kernel

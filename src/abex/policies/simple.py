@@ -93,11 +93,10 @@ class Commitment(NamedTuple):
 
 
 @kernel
-def fewest_first(state: Commitment) -> PerArm:
-    """Scores whose largest are the arms observed least."""
+def score_fewest_first(state: Commitment) -> None:
+    """Score the arms so that the largest scores are of those observed least."""
     for k in range(state.observations.size):
         state.score[k] = -state.observations[k]
-    return state.score
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,8 @@ class ExploreThenCommit(Policy[Commitment]):
         """The arm observed least while any is short, else the committed one."""
         if state.progress.short == 0:
             return state.progress.committed
-        return argmax(fewest_first(state), rng)
+        score_fewest_first(state)
+        return argmax(state.score, rng)
 
     @staticmethod
     @kernel
@@ -161,7 +161,8 @@ class ExploreThenCommit(Policy[Commitment]):
         for k in range(out.size):
             out[k] = 0.0
         if state.progress.short > 0:
-            share_among_largest(fewest_first(state), 1.0, out)
+            score_fewest_first(state)
+            share_among_largest(state.score, 1.0, out)
         else:
             out[state.progress.committed] = 1.0
 
