@@ -24,7 +24,7 @@ from abex.sweeps.cells import load_code
 from abex.values import parse_value
 
 DISTRIBUTIONS = {"bernoulli": Bernoulli, "beta": Beta, "gaussian": ClippedGaussian}
-DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE(eta=1.0)", "Uniform")
+DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")
 
 
 @click.command(
