@@ -86,8 +86,11 @@ BENCHMARKS = {
         "boosting",
     ),
     "boosting-probabilities": Benchmark(
-        "benchmarks/boosting_probabilities.py", "logarithmic loss in cross-validation", "boosting"
+        "benchmarks/boosting_probabilities.py small --splits 10",
+        "logarithmic loss in cross-validation",
+        "boosting",
     ),
+    "boosting-bandit": Benchmark("benchmarks/boosting_bandit.py", "when choosing features pays", "boosting"),
     "boosting-robust": Benchmark("benchmarks/boosting_robust.py test", "wrong labels", "boosting"),
     "boosting-export": Benchmark(
         "benchmarks/boosting_export.py", "exported models: differences, time of a row", "boosting"
