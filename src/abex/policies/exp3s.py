@@ -13,7 +13,7 @@ from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
-from abex.schema import Count, Probabilities, Within
+from abex.schema import Count, Distribution, Probabilities
 
 
 class BatchClock(Scalars):
@@ -25,7 +25,7 @@ class BatchClock(Scalars):
 class SharedState(NamedTuple):
     """Weights, the distribution of the last decision, and the rates."""
 
-    weights: Annotated[PerArm, Within(0.0, 1.0 + 1e-9)]  # float64 (K,), their sum is 1
+    weights: Annotated[PerArm, Distribution()]  # float64 (K,)
     probabilities: Annotated[PerArm, Probabilities(floor="mixing")]  # float64 (K,), of the last select
     clock: BatchClock
     mixing: float  # gamma
