@@ -116,7 +116,7 @@ def toggle(binned: BinnedFeatures, w: ExampleWeights, grower: ProductGrower, k: 
 
 @kernel
 def finish_product(t: int, w: ExampleWeights, grower: ProductGrower, learners: WeakLearners) -> None:
-    """Struct the product and put its update off."""
+    """Record the product and put its update off."""
     if grower.edge <= 0.0:
         return
     edge = min(grower.edge / w.sum, 1.0)

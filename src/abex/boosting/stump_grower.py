@@ -46,7 +46,7 @@ def begin_stump(grower: StumpGrower, search: SplitSearch, w: ExampleWeights) -> 
 def accept_stump(
     t: int, binned: BinnedFeatures, w: ExampleWeights, search: SplitSearch, grower: StumpGrower, learners: WeakLearners
 ) -> float:  # fmt: skip
-    """Struct the stump found and put its update off."""
+    """Record the stump found and put its update off."""
     if search.feature < 0:
         return 0.0  # nothing to split: an iteration without effect
     votes = grower.votes
