@@ -16,15 +16,14 @@ import argparse
 import math
 
 import numpy as np
-from scipy.stats import chisquare
 
 from abex import AnytimeMOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
 from abex.graphs import cliques, star
-from abex.players.running_policy import compiled_kernels
 from abex.randomness import stream
 from abex.samplers.evidence import new_tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
+from many_arms import print_law
 
 COINS = (
     [0.6, 0.5], [0.9, 0.8], [0.2, 0.1], [0.55, 0.5, 0.45], [0.8, 0.6, 0.4, 0.2], [0.3, 0.25, 0.2, 0.15, 0.1],
@@ -72,15 +71,7 @@ def long_run(steps: int, n_arms: int = 10, draws: int = 400_000) -> None:
     print(f"tournament {'as played anew' if same else 'WRONG'}; observations {seen.min():.3g} to {seen.max():.3g}, "
           f"together {seen.sum():.0f}; a sum of rewards is {np.abs(sums - sums.round()).max():.1e} from a whole number, "
           f"a sum of squares {np.abs(state.squares / squares - 1.0).max():.1e} from its formula at most")  # fmt: skip
-    law, rng = np.zeros(n_arms), stream(1, "long")
-    policy.probabilities(state, steps + 1, law)
-    select = compiled_kernels(policy.kernels()).select
-    drawn = np.bincount([select(state, steps + 1, rng) for _ in range(draws)], minlength=n_arms)
-    likely = law * draws > 10
-    test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())
-    print(
-        f"law at the end: {likely.sum()} arms, the largest probability {law.max():.2g}, chi-square p = {test.pvalue:.2f}"
-    )
+    print_law(policy, state, steps + 1, draws)
 
 
 def main() -> None:

@@ -203,6 +203,19 @@ def size(part):
     return part.nbytes if isinstance(part, np.ndarray) else 0
 
 
+def print_law(policy, state, t, draws):
+    """Whether draws from a state have the probabilities that the policy states."""
+    law, rng = np.zeros(state.observations.size), stream(1, "long")
+    policy.probabilities(state, t, law)
+    select = compiled_kernels(policy.kernels()).select
+    drawn = np.bincount([select(state, t, rng) for _ in range(draws)], minlength=law.size)
+    likely = law * draws > 10
+    test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())
+    print(
+        f"law at the end: {likely.sum()} arms, the largest probability {law.max():.2g}, chi-square p = {test.pvalue:.2f}"
+    )
+
+
 def long_run(steps, n_arms=1000, draws=400_000):
     """ABE for very many steps: whether masses, lists and means are what a recomputation gives, and the law the softmax."""
     policy = ABE(eta=0.03, c=1.0, alpha=0.5)
@@ -220,15 +233,7 @@ def long_run(steps, n_arms=1000, draws=400_000):
     seen = state.observations
     print(f"observations {seen.min():.3g} to {seen.max():.3g}, together {seen.sum():.0f}; a sum of rewards is "
           f"{np.abs(sums - sums.round()).max():.1e} from a whole number at most")  # fmt: skip
-    law, rng = np.zeros(n_arms), stream(1, "long")
-    policy.probabilities(state, steps + 1, law)
-    select = compiled_kernels(policy.kernels()).select
-    drawn = np.bincount([select(state, steps + 1, rng) for _ in range(draws)], minlength=n_arms)
-    likely = law * draws > 10
-    test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())
-    print(
-        f"law at the end: {likely.sum()} arms, the largest probability {law.max():.2g}, chi-square p = {test.pvalue:.2f}"
-    )
+    print_law(policy, state, steps + 1, draws)
 
 
 def main():
