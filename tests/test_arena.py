@@ -101,10 +101,21 @@ def test_every_policy_of_the_library_plays_and_slow_ones_less_often():
     assert not can_play(entries["UCBMaxN"].policy, bandit)
     assert not can_play(entries["UCBLP"].policy, drawn)
     assert can_play(entries["UCBMaxN"].policy, drawn)
-    assert replications_for(entries["IDSN"].policy, drawn) < replications_for(Evidence(), bandit)
+    assert replications_for(entries["IDSN"].policy, drawn) < replications_for(Evidence(), bandit) == 200
     assert sum(
         cell["replications"] for cell in cells_of(entries["Uniform"], bandit, "test")
     ) == replications_for(entries["Uniform"].policy, bandit)
+
+
+def test_nearly_all_pairs_are_played_two_hundred_times():
+    bandits = [one for one in grid_of("test") if one.group != "boosting"]
+    counts = [
+        replications_for(entry.policy, one)
+        for entry in library()
+        for one in bandits
+        if can_play(entry.policy, one)
+    ]
+    assert sum(count == 200 for count in counts) > 0.98 * len(counts)
 
 
 def test_scores_are_regret_over_the_best_floored_by_uniform_choice():

@@ -1,8 +1,8 @@
 """The study `arena-v1`: which policy plays which instance how often, as cells of a sweep.
 
 All policies of an instance face the same rewards and graphs (common random numbers), so their differences are paired.
-Policies that are slow on an instance play it less often: `replications_for` says how often from a table of costs, not
-from a clock, so that the same cells are asked for on every machine.
+A policy plays an instance 200 times, and less often the few on which its runs take long: `replications_for` says how often
+from a table of costs, not from a clock, so that the same cells are asked for on every machine.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from abex.sweeps.sweep import SweepStatus, sweep
 
 NAME = f"arena-v{VERSION}"
 REPLICATIONS = 200
-LEAST = 5  # replications of the slowest
 BLOCK = 50  # replications of a cell
-SECONDS = 0.4  # of CPU, about, for a policy on an instance
-LONGEST = 4.5  # seconds of a single run; where one would take longer the policy does not play
-BASE = 150.0  # nanoseconds of a step, about
-#: nanoseconds for each arm and step, about, of the policies that look at every arm
+SLOW, SLOW_REPLICATIONS = 0.5, BLOCK  # where a run takes more seconds of CPU, and how often it is played then
+SLOWEST, LEAST = 3.1, 5  # the same of the slowest
+LONGEST = 8.0  # seconds of a single run; where one would take longer the policy does not play
+BASE = 500.0  # nanoseconds of a step, about
+#: nanoseconds for each arm and step, about, of the policies that look at every arm, measured on the instances of most arms
 PER_ARM = {
-    "ELP": 60.0, "EliminationAlphaSample": 5.0, "EpsilonGreedyLP": 5.0, "EpsilonThompson": 6.0, "Exp3DOM": 60.0,
-    "Exp3G": 60.0, "Exp3GPlusPlus": 60.0, "Exp3IXGraph": 60.0, "Exp3P": 12.0, "Exp3PBubeck": 12.0, "Exp3PMultiBoost": 12.0,
-    "Exp3PlusPlus": 25.0, "Exp3PlusPlus2014": 25.0, "Exp3SET": 60.0, "IDSN": 6_000.0, "IMED": 12.0, "INF": 40.0,
-    "KLMaillard": 15.0, "Maillard": 8.0, "TSMaxN": 70.0, "TsallisINF": 40.0, "UCBLP": 10.0, "UCBMaxN": 5.0,
+    "ELP": 9.0, "EliminationAlphaSample": 5.0, "EpsilonGreedy": 2.5, "EpsilonGreedyLP": 1.0, "EpsilonThompson": 6.0,
+    "Exp3DOM": 9.0, "Exp3G": 9.0, "Exp3GPlusPlus": 20.0, "Exp3IX": 6.5, "Exp3IXGraph": 25.0, "Exp3P": 9.0,
+    "Exp3PBubeck": 8.0, "Exp3PMultiBoost": 8.0, "Exp3PlusPlus": 11.0, "Exp3PlusPlus2014": 11.0, "Exp3S": 1.2, "Exp3SET": 7.0,
+    "ExploreThenCommit": 2.5, "FollowTheLeader": 2.7, "IDSN": 10_500.0, "IMED": 11.0, "INF": 24.0, "KLMaillard": 30.0,
+    "Maillard": 8.0, "Rexp3": 1.2, "TSMaxN": 41.0, "TsallisINF": 24.0, "UCBLP": 10.0, "UCBMaxN": 2.5,
 }  # fmt: skip
 #: columns of the data sets of boosting
 FEATURES = {"digits": 64, "isolet": 617, "letter": 16, "mnist": 784, "pendigits": 16, "usps": 256}
@@ -145,14 +146,13 @@ def replications_for(policy: Policy[Any], instance: Instance, most: int = REPLIC
     """How often a policy plays an instance."""
     if instance.most is not None:
         return min(most, instance.most)
-    return min(most, max(LEAST, int(SECONDS / run_seconds(policy, instance))))
+    each = run_seconds(policy, instance)
+    return min(most, REPLICATIONS if each <= SLOW else SLOW_REPLICATIONS if each <= SLOWEST else LEAST)
 
 
 def run_seconds(policy: Policy[Any], instance: Instance) -> float:
     """About how long one run of a policy on an instance takes, by the table of costs."""
     each = BASE + PER_ARM.get(type(policy).__name__, 0.0) * arms_of(instance.problem)
-    if "graph" in instance.problem or "recommendation" in instance.problem:
-        each += 20.0 * arms_of(instance.problem)
     return each * instance.horizon * 1e-9
 
 
