@@ -198,6 +198,19 @@ def test_replications_are_blocks_so_that_more_of_them_reuse_the_first():
     assert few < many
 
 
+def test_what_a_run_has_stored_when_it_ends_early_can_be_scored(tmp_path):
+    entries = [own_entry("Uniform"), own_entry("UCB1")]
+    with Store(tmp_path / "cells.sqlite") as store:
+        run(entries, SMALL[:1], "train", store, most=50)
+        results = collect(entries, SMALL, "train", store)
+    assert {pair: played.regret.size for pair, played in results.items()} == {
+        ("Uniform", SMALL[0].name): 50, ("UCB1", SMALL[0].name): 50
+    }  # fmt: skip
+    nothing = CliRunner().invoke(group, ["arena", "--stored", "--results", str(tmp_path / "none")])
+    assert isinstance(nothing.exception, UserError)
+    assert "there are no results" in str(nothing.exception)
+
+
 def test_the_command_says_what_it_would_play_and_refuses_what_it_cannot(tmp_path):
     runner = CliRunner()
     plan = runner.invoke(

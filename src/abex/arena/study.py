@@ -207,7 +207,7 @@ def run(
 def collect(
     entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store, most: int = REPLICATIONS
 ) -> dict[tuple[str, str], Played]:
-    """What the store holds: (policy, instance) -> what it lost; pairs of which something is missing are left out."""
+    """What the store holds: (policy, instance) -> what it lost in the replications that are there."""
     found: dict[tuple[str, str], Played] = {}
     for entry in entries:
         for one in instances:
@@ -215,10 +215,9 @@ def collect(
                 continue
             cells = cells_of(entry, one, grid, most)
             payloads = store.read(key_of(cell) for cell in cells)
-            if len(payloads) < len(cells):
-                continue
-            arrays = [payloads[key_of(cell)].arrays for cell in cells]
-            found[entry.label, one.name] = losses_of(one, arrays)
+            arrays = [payloads[key].arrays for key in map(key_of, cells) if key in payloads]
+            if arrays:
+                found[entry.label, one.name] = losses_of(one, arrays)
     return found
 
 

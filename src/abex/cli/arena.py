@@ -48,12 +48,15 @@ from abex.cli.signals import promptly
     default=None,
     help="Write all tables into this file too: docs/which_policy_tables.md is made so.",
 )
+@click.option(
+    "--stored", is_flag=True, help="Compute nothing: score the replications that the results folder holds."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be played; compute nothing.")
 @work_options
 @promptly()
 def command(
     grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
-    markdown: str | None, dry_run: bool,
+    markdown: str | None, stored: bool, dry_run: bool,
     folder: str, workers: int | None, executor: str, cluster: str | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Play policies against each other on many instances, score them, and draw the page of all scores."""
@@ -73,14 +76,15 @@ def command(
     if dry_run:
         plan(entries, instances, grid, most)
         return
-    with open_store(folder) as store:
-        reporter = ProgressReporter(name, quiet, as_json)
-        computing = executor_of(executor, workers, cluster)
-        status = study.run(
-            entries, instances, grid, store, computing, lambda state: reporter("running", state), most
-        )
-        reporter.finish([status])
-        raise_on_failure(status)
+    with open_store(folder, must_exist=stored) as store:
+        if not stored:
+            reporter = ProgressReporter(name, quiet, as_json)
+            computing = executor_of(executor, workers, cluster)
+            status = study.run(
+                entries, instances, grid, store, computing, lambda state: reporter("running", state), most
+            )
+            reporter.finish([status])
+            raise_on_failure(status)
         results = study.collect(entries, instances, grid, store, most)
     scores = score_all(results, instances)
     paths = write_page(Path(folder), name, results, instances)
