@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from abex.kernels import compiled, kernel
 from abex.kernels.vectors import (
+    HalfVector,
     ManyVectors,
     OneVector,
+    QuarterVector,
     TwoVectors,
     absolute,
     copysign,
@@ -54,7 +56,7 @@ def run():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("numbers", [1, 8, 10, 16, 26, 40])
+@pytest.mark.parametrize("numbers", [1, 2, 3, 8, 10, 16, 26, 40])
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), lane=st.integers(-1, 50), spread=st.integers(-30, 30))
 def test_compiled_vectors_are_those_of_python(run, dtype, numbers, seed, lane, spread):
@@ -77,7 +79,12 @@ def test_rows_are_padded_and_aligned():
         (np.float32, 16, 16, OneVector()),
         (np.float32, 17, 32, TwoVectors()),
         (np.float64, 17, 24, ManyVectors(3)),
-        (np.float64, 0, 8, OneVector()),
+        (np.float64, 0, 2, QuarterVector()),
+        (np.float64, 2, 2, QuarterVector()),
+        (np.float64, 3, 4, HalfVector()),
+        (np.float64, 5, 8, OneVector()),
+        (np.float32, 4, 4, QuarterVector()),
+        (np.float32, 8, 8, HalfVector()),
     ):
         rows = new_rows(3, numbers, dtype)
         assert rows.shape == (3, padded)

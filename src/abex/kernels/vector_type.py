@@ -15,7 +15,7 @@ from numba.core import types, typing
 from numba.extending import lower_builtin, models, register_model, type_callable
 
 from abex.kernels import vectors
-from abex.kernels.vectors import VECTOR_BYTES, ManyVectors, TwoVectors
+from abex.kernels.vectors import QUARTERS, VECTOR_BYTES, ManyVectors
 
 index = ir.IntType(32)
 
@@ -40,7 +40,7 @@ class VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 def vector_of(rows: Any, width: Any) -> VectorType:
     """The type of a piece of a row."""
     lanes = 8 * VECTOR_BYTES // rows.dtype.bitwidth
-    return VectorType(rows.dtype, 2 * lanes if width.instance_class is TwoVectors else lanes)
+    return VectorType(rows.dtype, lanes * QUARTERS.get(width.instance_class, 4) // 4)
 
 
 def registered(function: Any, result: Callable[..., Any]) -> Callable[[Any], Any]:

@@ -1,8 +1,9 @@
 """Vectors for kernels: 64 bytes at a time (16 floats or 8 doubles), one instruction where the processor has it.
 
 A row of an array of shape (rows, numbers), padded to whole vectors by `new_rows`, is one vector value where it is 64 or 128
-bytes long; longer rows are passed over in pieces of 64 bytes. The *width* of the rows says which, and its class is part of
-the types that code is compiled for. A loop over rows is written once, for all widths:
+bytes long; longer rows are passed over in pieces of 64 bytes, rows of a few numbers are half or a quarter of a vector. The
+*width* of the rows says which, and its class is part of the types that code is compiled for. A loop over rows is written
+once, for all widths:
 
 >>> rows = new_rows(2, 10, np.float64)
 >>> rows[:, :10] = 1.5
@@ -35,6 +36,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPERATIONS: list[Callable[..., Any]] = []
 
 
+class QuarterVector(NamedTuple):
+    """Rows of a quarter of a vector."""
+
+    pieces: int = 1
+
+
+class HalfVector(NamedTuple):
+    """Rows of half a vector."""
+
+    pieces: int = 1
+
+
 class OneVector(NamedTuple):
     """Rows of one vector."""
 
@@ -53,7 +66,9 @@ class ManyVectors(NamedTuple):
     pieces: int
 
 
-Width = OneVector | TwoVectors | ManyVectors
+Width = QuarterVector | HalfVector | OneVector | TwoVectors | ManyVectors
+#: widths of rows that are one vector value -> quarters of a vector they hold
+QUARTERS: dict[type, int] = {QuarterVector: 1, HalfVector: 2, OneVector: 4, TwoVectors: 8}
 
 
 def lanes_of(dtype: Any) -> int:
@@ -62,15 +77,22 @@ def lanes_of(dtype: Any) -> int:
 
 
 def width_of(numbers: int, dtype: Any) -> Width:
-    """The width of rows that hold so many numbers."""
-    count = -(-numbers // lanes_of(dtype))
-    return OneVector() if count <= 1 else TwoVectors() if count == 2 else ManyVectors(count)
+    """The width of rows that hold so many numbers.
+
+    >>> [type(width_of(numbers, np.float64)).__name__ for numbers in (2, 3, 5)]
+    ['QuarterVector', 'HalfVector', 'OneVector']
+    """
+    lanes = lanes_of(dtype)
+    for kind, quarters in QUARTERS.items():
+        if 4 * numbers <= quarters * lanes:
+            return kind()  # type: ignore[no-any-return]
+    return ManyVectors(-(-numbers // lanes))
 
 
 def new_rows(count: int, numbers: int, dtype: Any) -> NDArray[Any]:
-    """Zeros: ``count`` rows of so many numbers, padded to whole vectors and aligned to their size."""
-    lanes = lanes_of(dtype)
-    padded = max(1, -(-numbers // lanes)) * lanes
+    """Zeros: ``count`` rows of so many numbers, padded to their `width_of` and aligned to a vector's size."""
+    lanes, width = lanes_of(dtype), width_of(numbers, dtype)
+    padded = lanes * width.pieces if isinstance(width, ManyVectors) else lanes * QUARTERS[type(width)] // 4
     raw = np.zeros(count * padded + lanes, dtype=dtype)
     skip = (-raw.ctypes.data % VECTOR_BYTES) // raw.itemsize
     return raw[skip : skip + count * padded].reshape(count, padded)
