@@ -60,14 +60,14 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
-def table(name: str) -> tuple[Any, Any, Any, Any]:
-    """Training rows and labels, test rows and labels."""
+def table(name: str, split: int = 0) -> tuple[Any, Any, Any, Any]:
+    """Training rows and labels, test rows and labels; where no test rows are official, those of a split."""
     if name in OFFICIAL:
         data = load(name)
         return data.X_train, data.y_train, data.X_test, data.y_test
     file = np.load(Path(os.environ["ABEX_DATA"]) / "tabular" / f"{name}.npz")
     X, X_test, y, y_test = train_test_split(
-        file["X"], file["y"], test_size=0.3, stratify=file["y"], random_state=0
+        file["X"], file["y"], test_size=0.3, stratify=file["y"], random_state=split
     )
     return X, y, X_test, y_test
 

@@ -395,6 +395,35 @@ def error_against_time(
     return save(figure, path)
 
 
+def critical_differences(
+    diagrams: dict[str, tuple[dict[str, float], float]], ours: str, *, path: str | Path | None = None
+) -> Any:
+    """Mean ranks on a line, best first, one panel a title -> (label -> mean rank, critical difference).
+
+    The bar begins at the best rank and is as long as the critical difference: whatever lies under it is not told from the best.
+    """
+    most = max(len(found) for found, _ in diagrams.values())
+    figure, several = canvases(1, rows=len(diagrams), figsize=(7.2, (0.9 + 0.3 * most) * len(diagrams)))
+    for axes, (title, (found, critical)) in zip(several, diagrams.items(), strict=True):
+        ordered = sorted(found.items(), key=lambda item: item[1])
+        best = ordered[0][1]
+        axes.axvspan(best, best + critical, color="#777777", alpha=0.15, linewidth=0)
+        for height, (label, rank) in enumerate(ordered):
+            colour = style_of(0)["color"] if label == ours else "#444444"
+            axes.plot([1.0, rank], [height, height], color=colour, linewidth=0.8, alpha=0.5)
+            axes.plot([rank], [height], "o", color=colour, markersize=6)
+            axes.annotate(
+                f"{label}  {rank:.2f}", (rank, height), xytext=(8, 0), textcoords="offset points", va="center",
+                fontsize=9, color=colour,
+            )  # fmt: skip
+        axes.set_ylim(len(ordered) - 0.4, -0.6)
+        axes.set_xlim(1.0, most + 1.5)
+        axes.set_yticks([])
+        axes.set_xlabel("mean rank of the test error (1 is best)")
+        entitle(axes, title, f"shaded: within the critical difference {critical:.2f} of the best")
+    return save(figure, path)
+
+
 def policy_values(
     rows: Sequence[tuple[str, str, float, float, float]],
     logged: float,
