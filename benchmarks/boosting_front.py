@@ -1,12 +1,12 @@
 """Test error and CPU seconds of fit: abex and what a user would otherwise pick, on thirteen tables, one thread.
 
-    python -m benchmarks.boosting_front --seeds 5 --out front [--tables vowel,adult] [--only abex,LightGBM] [--tuned]
+    python benchmarks/boosting_front.py --seeds 5 --out front [--tables vowel,adult] [--only abex,LightGBM] [--tuned]
 
 Every contestant runs with its defaults. The five sets of the paper have official test rows, and a seed is that of the
-classifier; of the other tables (folder ``tabular`` of ``ABEX_DATA``) each seed has another stratified 30 % as test rows. Columns of
-categories are given as numbers to all. A contestant without random numbers runs once on a set with official rows, and so does one
-whose first fit took more than `SLOW` seconds. CatBoost is left out where its thousand iterations would take many minutes
-(`CATBOOST_WORK`).
+classifier; of the other tables (folder ``tabular`` of ``ABEX_DATA``) each seed has another stratified 30 % as test rows.
+Columns of categories are given as numbers to all. A contestant without random numbers runs once on a set with official rows,
+and so does one whose first fit took more than `SLOW` seconds. CatBoost is left out where its thousand iterations would take
+many minutes (`CATBOOST_WORK`).
 
 Shown are means over seeds, then mean ranks of the errors with Friedman's test and the critical difference of Nemenyi's
 (Demsar 2006, "Statistical comparisons of classifiers over multiple data sets", JMLR 7: 1-30): over all tables without
@@ -32,7 +32,7 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
-from benchmarks.boosting_robust import OFFICIAL, SPLIT, table
+from boosting_robust import OFFICIAL, SPLIT, table
 
 SLOW = 60.0
 TUNING_ROWS = 15_000
@@ -215,10 +215,14 @@ def report(results: Results, out: str | None) -> None:
         for label, rank in sorted(found.items(), key=lambda item: item[1]):
             theirs = {what: means(results, label, what) for what in ("error", "seconds")}
             ratio = {
-                what: np.exp(np.mean([np.log((ours[what][n] + least) / (theirs[what][n] + least)) for n in names]))
+                what: np.exp(
+                    np.mean([np.log((ours[what][n] + least) / (theirs[what][n] + least)) for n in names])
+                )
                 for what, least in (("error", 0.01), ("seconds", 0.0))
             }
-            print(f"  {label:<22} {rank:5.2f}   ours over it: error {ratio['error']:.2f}, CPU {ratio['seconds']:.2f}")
+            print(
+                f"  {label:<22} {rank:5.2f}   ours over it: error {ratio['error']:.2f}, CPU {ratio['seconds']:.2f}"
+            )
         diagrams[f"{title}: {len(names)}"] = (found, critical)
     if out:
         draw(results, labels, diagrams, out)

@@ -122,6 +122,19 @@ def test_errors_against_time_show_every_contestant_and_where_ours_would_be_beate
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
 
 
+def test_critical_differences_put_the_best_rank_first_and_shade_what_is_not_told_from_it(tmp_path):
+    found = {"theirs": 2.5, "ours": 1.25, "others": 2.25}
+    figure = figures.critical_differences({"ten tables": (found, 1.1)}, "ours", path=tmp_path / "ranks.svg")
+    (axes,) = figure.axes
+    named = [text.get_text().split()[0] for text in axes.texts]
+    assert [name for name in named if name in found] == ["ours", "others", "theirs"]
+    shade = axes.patches[0].get_extents().transformed(axes.transData.inverted())
+    assert (shade.x0, shade.x1) == pytest.approx((1.25, 2.35))
+    dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    assert dots == [1.25, 2.25, 2.5]
+    assert (tmp_path / "ranks.svg").read_text().startswith("<?xml")
+
+
 def test_former_names_work_and_warn():
     curves = some_curves()
     with pytest.warns(DeprecationWarning, match=r"Curves\.hits is now Curves\.optimal_pulls"):
