@@ -22,7 +22,7 @@ from abex.boosting.splitter import SplitSearch, new_split_search
 from abex.boosting.stump_grower import StumpGrower, new_stump_grower
 from abex.boosting.tree_grower import TreeGrower, grow_on, new_tree_grower
 from abex.boosting.weak_learners import CERTAIN, PRODUCT, STUMP, TREE, WeakLearners, new_weak_learners
-from abex.boosting.weights import ExampleWeights, group_examples, new_weights, no_weight, set_weights
+from abex.boosting.weights import ExampleWeights, group_examples, new_weights, set_weights
 from abex.policies.base import Setting, arms_exist
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
@@ -105,8 +105,8 @@ class Booster:
     def draw(self) -> None:
         """Let trees be grown on the sample of the committee at hand."""
         if self.committees is not None and isinstance(self.grower, TreeGrower):
-            grow_on(self.grower, self.committees.sample(self.number, self.rows.size)[self.rows] > 0)
-            no_weight(self.weights, self.parameters.leaves)
+            drawn = self.committees.sample(self.number, self.rows.size)[self.rows] > 0
+            grow_on(self.grower, self.weights, drawn)
 
     def _make_room(self, needed: int) -> None:
         """Room for so many weak learners: twice as much as before, not for all at once, when they are very many."""
@@ -169,11 +169,8 @@ def new_booster(
     at_once = writes_back_at_once(arms, examples.starts.size, lists)
     track = lists and not at_once and parameters.kind == STUMP
     dtype = parameters.dtype or (np.float64 if labels <= 8 or n * labels <= SMALL else np.float32)
-    patterns = (
-        parameters.leaves + (committees is not None) if tree else None
-    )  # one for what is out of the bag
     weights = new_weights(
-        examples, now, dtype, depth=1 if at_once else None, patterns=patterns,
+        examples, now, dtype, depth=1 if at_once else None, patterns=parameters.leaves if tree else None,
         flips=parameters.kind == PRODUCT, spare=tree or wide, bounded=tree or (wide and not track),
     )  # fmt: skip
     new_search = partial(
@@ -185,7 +182,7 @@ def new_booster(
         shadow = new_search(rows=0).replace(
             least=search.least, row=search.row, code=search.code, shuffle=np.zeros(n, np.int32)
         )
-    grower = new_grower(parameters, n, weights.total.size)
+    grower = new_grower(parameters, weights)
     pulls_each = parameters.searches * arms.per_search
     learners, room = first_room(parameters, size, labels, pulls_each)
     setting = Setting(arms.start.size - 1, horizon=max(size * pulls_each + pulled, 2))
@@ -218,15 +215,16 @@ def writes_back_at_once(arms: Arms, groups: int, lists: bool) -> bool:
 
 
 def new_grower(
-    parameters: BoostingParameters, n: int, padded: int
+    parameters: BoostingParameters, weights: ExampleWeights
 ) -> StumpGrower | ProductGrower | TreeGrower:
-    """The grower of ``n`` examples with rows of ``padded`` labels."""
+    """The grower of examples with these weights."""
+    n, padded = weights.values.shape
     smoothing = MULTIBOOST_SMOOTHING / n if parameters.multiboost else 0.0
     if parameters.kind == STUMP:
         return new_stump_grower(padded, smoothing)
     if parameters.kind == PRODUCT:
         return new_product_grower(padded, parameters.terms, parameters.cycles, smoothing)
-    return new_tree_grower(n, padded, parameters.leaves, smoothing)
+    return new_tree_grower(weights, parameters.leaves, smoothing)
 
 
 def first_room(
@@ -245,7 +243,7 @@ def current_start(
 ) -> NDArray[np.float64]:  # fmt: skip
     """The weights from which boosting goes on after ``old``, from initial ones; all (n, L)."""
     if old is None:
-        return start
+        return start if committees is None else committees.weights(0, start)
     begun = 0
     if committees is not None:
         begins = committee_begins(old.edge, committees.size)

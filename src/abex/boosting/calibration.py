@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.booster import new_booster
-from abex.boosting.committees import Committees, committee_begins
+from abex.boosting.committees import SEEN, Committees, committee_begins
 from abex.boosting.examples import Examples
 from abex.boosting.model import Model
 from abex.boosting.parameters import BoostingParameters
@@ -47,7 +47,9 @@ ENOUGH_ROWS = (
 )
 FIFTHS = 5
 SHORTEST = 50  # classifiers: a model up to this size is calibrated by fits as long as itself
-FEWEST_COMMITTEES = 12  # with fewer, rows are too often out of the bag of none or one
+FEWEST_COMMITTEES = (
+    12  # with fewer, most rows are out of the bag of none or one: there must be many rows then
+)
 MOST_ROWS = 10_000  # out of the bag: more tell nothing new about one number
 COST = 0.45  # time of a fit half as long on four fifths of the rows, over that of the whole
 SCORING = 0.1  # time to score rows out of the bag, over that of the fit
@@ -147,10 +149,21 @@ def fifths_of(rows: int) -> int:
 
 def cost(parameters: BoostingParameters, size: int, rows: int) -> float:
     """Time to calibrate a model of ``size`` weak learners of ``rows`` rows, over that of its fit."""
-    committees = parameters.committee or size
-    if parameters.kind == TREE and size > FEWEST_COMMITTEES * committees:
+    committees = size // (parameters.committee or size)
+    if parameters.kind == TREE and enough_out_of_bag(committees, rows):
         return SCORING
     return COST * fifths_of(rows)
+
+
+def enough_out_of_bag(committees: int, rows: int) -> bool:
+    """Whether rows out of the bag of two committees or more calibrate a model of so many, of which the first has seen all rows.
+
+    >>> enough_out_of_bag(32, 300), enough_out_of_bag(7, 1_000), enough_out_of_bag(7, 7_000), enough_out_of_bag(1, 10**6)
+    (True, False, True, False)
+    """
+    others = max(committees - 1, 0)
+    twice = 1.0 - SEEN**others - others * (1.0 - SEEN) * SEEN ** max(others - 1, 0)
+    return others >= FEWEST_COMMITTEES or twice * rows >= ENOUGH_ROWS
 
 
 class Unseen(NamedTuple):
@@ -179,7 +192,7 @@ def calibrate(
         power, _ = fit_power(margins, judged.signs, multilabel)
         return Calibration(power / total, unseen.held.size)
     bags = bags_of(model, unseen, n, parameters.committees_of(seed, "committee"))
-    if bags is not None and bags.numbers.size >= FEWEST_COMMITTEES:
+    if bags is not None and enough_out_of_bag(bags.numbers.size + 1, bags.rows.size):
         power, rows = power_out_of_bag(model, data, bags, stream(seed, "calibration"), mapper, multilabel)
     else:
         power, rows = power_by_fifths(model, data, parameters, groups, seed, mapper, multilabel)
@@ -204,7 +217,8 @@ def bags_of(model: Model, unseen: Unseen, n: int, committees: Committees | None)
     rows = np.arange(n)
     if unseen.stopped is model:
         rows = np.setdiff1d(rows, unseen.held)
-    known = np.flatnonzero(begins >= max(1, unseen.before))
+    first = 1 if committees.sees_all(0, rows.size) else 0
+    known = np.flatnonzero(begins >= max(first, unseen.before))
     return Bags(committees, rows, known, np.append(begins, model.size))
 
 
@@ -216,14 +230,12 @@ def power_out_of_bag(
     A row is scored by the committees that have not seen it, and by the first half of these. The growth of the power from half
     of them to all is carried on to the whole model.
     """
-    chosen = np.sort(rng.permutation(data.weight.size)[:MOST_ROWS])
-    seen = np.zeros(data.weight.size, bool)
-    absent = np.zeros((bags.numbers.size, chosen.size), bool)
+    absent = np.ones((bags.numbers.size, data.weight.size), bool)
     for out, number in zip(absent, bags.numbers, strict=True):
-        seen[bags.rows] = bags.committees.sample(int(number), bags.rows.size) > 0
-        out[:] = ~seen[chosen]
-    often = absent.sum(axis=0) >= 2  # so that there is a half of them
-    chosen, absent = chosen[often], absent[:, often]
+        out[bags.rows] = bags.committees.sample(int(number), bags.rows.size) == 0
+    often = np.flatnonzero(absent.sum(axis=0) >= 2)  # so that there is a half of them
+    chosen = np.sort(rng.permutation(often)[:MOST_ROWS])
+    absent = absent[:, chosen]
     unseen = data.rows(chosen)
     earlier = absent & (absent.cumsum(axis=0) <= absent.sum(axis=0) // 2)
     scores = np.zeros((2, *unseen.signs.shape))

@@ -6,7 +6,8 @@ sample of the examples, the first committee excepted, which has all of them, and
 of all. Boosting inside a committee lowers the bias, averaging over committees the variance. A committee ends with so many weak
 learners, or with one that is right everywhere: there is nothing to reweigh then.
 
-Committees of trees see four fifths of the examples, drawn without replacement. Every example is then *out of the bag* of a
+Committees of trees see four fifths of the examples, drawn without replacement, and no more than 250,000: of a million examples
+each committee, the first too, sees a quarter. Every example is then *out of the bag* of a
 fifth of the committees, and probabilities are calibrated by these (`abex.boosting.calibration`). Committees of stumps and
 products see all examples, weighed by independent draws from the exponential distribution (*wagging*).
 
@@ -18,6 +19,7 @@ of committees follows from the number of weak learners (its square root); here t
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +27,9 @@ from numpy.typing import NDArray
 
 from abex.boosting.weak_learners import CERTAIN
 from abex.randomness import stream
+
+SEEN = 0.8  # the share of the examples that a committee of trees sees
+MOST_SEEN = 250_000  # examples: of more, every committee of trees sees others
 
 
 def committee_begins(edge: NDArray[np.float64], size: int) -> NDArray[np.int64]:
@@ -56,18 +61,22 @@ class Committees(NamedTuple):
         >>> committees.sample(0, 6).tolist(), int(committees.sample(1, 6).sum())
         ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 5)
         """
-        if number == 0:
+        if self.sees_all(number, n):
             return np.ones(n)
         rng = stream(self.seed, *self.key, number)
         if not self.parts:
             return rng.standard_exponential(n)
         drawn = np.zeros(n)
-        drawn[rng.permutation(n)[: -(-4 * n // 5)]] = 1.0
+        drawn[rng.permutation(n)[: min(ceil(SEEN * n), MOST_SEEN)]] = 1.0
         return drawn
+
+    def sees_all(self, number: int, n: int) -> bool:
+        """Whether committee ``number`` has all of ``n`` examples as they are: the first one, unless they are very many."""
+        return number == 0 and not (self.parts and n > MOST_SEEN)
 
     def weights(self, number: int, start: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights from which committee ``number`` begins, of initial ones (n, L)."""
-        if number == 0:
+        if self.sees_all(number, start.shape[0]):
             return start
         drawn: NDArray[np.float64] = start * self.sample(number, start.shape[0])[:, None]
         drawn /= drawn.sum()

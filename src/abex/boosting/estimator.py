@@ -26,7 +26,7 @@ from abex.boosting.examples import (
 )
 from abex.boosting.export import text_of
 from abex.boosting.model import Model
-from abex.boosting.parameters import FORMER, checked_parameters, committee_for, committee_of
+from abex.boosting.parameters import FORMER, checked_parameters, committee_for, committee_of, size_for
 from abex.boosting.pilot import piloted
 from abex.boosting.policy_report import PolicyReport, policy_report
 from abex.boosting.portable import PortableClassifier
@@ -53,7 +53,7 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
     Parameters
     ----------
     n_estimators : "auto" or int
-        Number of classifiers. "auto" is 512 trees, or 1,000 stumps or products.
+        Number of classifiers. "auto" is 512 trees (256 of more than 500,000 rows), or 1,000 stumps or products.
     policy : "auto", abex policy, str or None
         Who chooses the features: a policy, its text such as ``"ABE(eta=0.1)"``, or None for full search. "auto" is uniform
         choice, for trees of 20 features or more ``Screening()`` where short trials say that it pays (`abex.boosting.pilot`).
@@ -260,7 +260,8 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         given = read_weights(sample_weight, X)
         given = weighted_by_class(given, self.class_weight, classes, signs, multilabel)
         keep = np.flatnonzero(given > 0)
-        data, categories = with_codes(Examples(X[keep], signs[keep], given[keep]), columns, levels, known)
+        data, categories = with_codes(Examples(X, signs, given).rows(keep), columns, levels, known)
+        size = size_for(self, size, keep.size)
         committee = committee_for(self, keep.size)
         if old is not None:
             committee = getattr(self, "committee_size_", committee)

@@ -136,11 +136,12 @@ def fill_rest(
 
 
 @rare_kernel
-def note_masses(values: Rows, label: int, first: int, last: int, width: Width) -> None:
-    """Number ``label`` of rows first..last-1 = sum of the absolute values of the others."""
+def note_masses(values: Rows, label: int, row: Any, first: int, last: int, width: Width) -> None:
+    """Number ``label`` of rows ``row[first:last]``, or first..last-1, = sum of the absolute values of the others."""
     stand_apart()
     lanes = values.shape[1] // pieces(width)
     for piece in range(pieces(width)):
         for m in range(first, last):
-            mass = lane_sum(without(absolute(load(values, m, piece, width)), label - piece * lanes))
-            values[m, label] = mass if piece == 0 else values[m, label] + mass
+            i = example_at(row, m)
+            mass = lane_sum(without(absolute(load(values, i, piece, width)), label - piece * lanes))
+            values[i, label] = mass if piece == 0 else values[i, label] + mass

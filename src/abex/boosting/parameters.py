@@ -19,6 +19,9 @@ FORMER = "deprecated"  # default of a parameter whose name has changed, as sciki
 MOST_ESTIMATORS = 10**8
 MOST_CYCLES = 1000
 TREES, OTHERS = 512, 1000  # weak learners, unless given
+MANY_ROWS = (
+    500_000  # of more, trees are half as many: their time grows with the rows, what they miss no longer falls
+)
 TREE_ARMS, OTHER_ARMS = 5, 2  # arms of a search, unless given; of trees before any trial, at most
 LEAST_COMMITTEE, MOST_COMMITTEE = 16, 128  # trees of a committee, unless given
 ROWS_PER_TREE = (
@@ -127,6 +130,18 @@ def arms_per_search_of(estimator: Any) -> Any:
         return estimator.arms_per_search
     warn_of("arms_per_round", "arms_per_search", stacklevel=5)
     return estimator.arms_per_round
+
+
+def size_for(estimator: Any, size: int, rows: int) -> int:
+    """Weak learners of a fit to so many rows: half as many trees of very many, unless a number is given.
+
+    >>> class Default:
+    ...     base, n_estimators = "tree", "auto"
+    >>> size_for(Default, TREES, 1_000), size_for(Default, TREES, 10**6)
+    (512, 256)
+    """
+    halved = estimator.base == "tree" and is_auto("n_estimators", estimator.n_estimators) and rows > MANY_ROWS
+    return size // 2 if halved else size
 
 
 def committee_for(estimator: Any, rows: int) -> int | None:

@@ -165,7 +165,7 @@ def fill_bins(binned: BinnedFeatures, j: int, w: ExampleWeights, search: SplitSe
         if search.track:
             fill_rest(masses, bins, binned.frequent[j], w.mass, search.scratch, width)
     if search.track and binned.wide[j]:
-        note_masses(masses, w.labels, 0, bins, width)
+        note_masses(masses, w.labels, None, 0, bins, width)
 
 
 @rare_kernel

@@ -22,7 +22,7 @@ from abex.boosting.weak_learners import (
     record_split,
     record_votes,
 )
-from abex.boosting.weights import ExampleWeights, refresh
+from abex.boosting.weights import ExampleWeights, write_back
 from abex.kernels import Struct, compiled, kernel
 
 LIGHTEST = 1e-30  # mass of a leaf whose weights have vanished: a search ends where there is none
@@ -32,9 +32,8 @@ class TreeGrower(Struct):
     """A tree under way: its leaves, the best split of each, and which of them is searched."""
 
     constant = ("most_leaves", "smoothing")
-    sample: NDArray[
-        np.int32
-    ]  # (n,) the examples that trees are grown on, ascending, then those out of the bag
+    sample: NDArray[np.int32]  # (n,) first the examples that trees are grown on, ascending
+    sample_start: NDArray[np.int64]  # (G + 1,) where those of a group begin
     rows: NDArray[np.int32]  # (n,) examples, leaf by leaf
     begin: NDArray[np.int64]  # (leaves,) where the examples of a leaf begin
     end: NDArray[np.int64]
@@ -56,10 +55,12 @@ class TreeGrower(Struct):
     waiting: int  # leaf to be searched next, or -1
 
 
-def new_tree_grower(n: int, padded: int, leaves: int, smoothing: float) -> TreeGrower:
-    """A grower for ``n`` examples with rows of ``padded`` labels."""
+def new_tree_grower(w: ExampleWeights, leaves: int, smoothing: float) -> TreeGrower:
+    """A grower for the examples of ``w``."""
+    n, padded = w.values.shape
     return TreeGrower(
         sample=np.arange(n, dtype=np.int32),
+        sample_start=w.group_start.copy(),
         rows=np.zeros(n, np.int32),
         begin=np.zeros(leaves, np.int64),
         end=np.zeros(leaves, np.int64),
@@ -79,16 +80,19 @@ def new_tree_grower(n: int, padded: int, leaves: int, smoothing: float) -> TreeG
     )
 
 
-def grow_on(grower: TreeGrower, drawn: NDArray[np.bool_]) -> None:
-    """Grow trees on the examples ``drawn`` (n,); the others are out of the bag."""
-    grower.sampled = int(drawn.sum())
-    grower.sample[:] = np.argsort(~drawn, kind="stable")
+def grow_on(grower: TreeGrower, w: ExampleWeights, drawn: NDArray[np.bool_]) -> None:
+    """Grow trees on the examples ``drawn`` (n,); the others, out of the bag, have no weights."""
+    sample = np.flatnonzero(drawn)
+    grower.sampled = sample.size
+    grower.sample[: sample.size] = sample
+    grower.sample_start[:] = np.searchsorted(sample, w.group_start)
 
 
 @compiled()
 def begin_tree(grower: TreeGrower, search: SplitSearch, w: ExampleWeights) -> float:
     """One leaf with all examples in the bag; returns the sum of the weights to search in."""
-    refresh(w)
+    if w.pending == w.depth:
+        write_back(w, grower.sample_start, grower.sample)
     n = grower.sampled
     rows, sample = grower.rows, grower.sample
     for m in range(n):
@@ -324,8 +328,6 @@ def finish_tree(
                 w.factors[group * w.stride + leaf, k] = down if agrees else up
         for m in range(grower.begin[leaf], grower.end[leaf]):
             slot[rows[m]] += leaf
-    for m in range(grower.sampled, slot.size):  # out of the bag weights vanish: see `no_weight`
-        slot[grower.sample[m]] = grower.most_leaves
     learners.coefficient[t] = coefficient
     learners.edge[t] = edge
     w.pending = w.depth  # the table is full

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.histogram import Rows, note_masses
+from abex.boosting.histogram import Rows, example_at, note_masses
 from abex.kernels import Struct, kernel, rare_kernel
 from abex.kernels.vectors import (
     Vector,
@@ -174,11 +174,6 @@ def set_weights(w: ExampleWeights, start: NDArray[np.float64], rows: NDArray[np.
     w.pending = w.depth  # to be written back before anything else
 
 
-def no_weight(w: ExampleWeights, pattern: int) -> None:
-    """Let the weights of examples with this pattern vanish when they are written back."""
-    w.factors[pattern :: w.stride] = 0.0
-
-
 def best_depth(n: int, groups: int, row_bytes: int) -> int:
     """How many updates to put off: as long as tables cost less than writing back, and fit the cache."""
     cost = {k: (groups * 2 ** (k + 1) + 2 * n) / k for k in range(1, 9)}
@@ -210,15 +205,19 @@ def sum_products(
 
 @rare_kernel
 def settle(
-    sums: Rows, values: Rows, slot: NDArray[Any], factors: Rows, start: int, floor: Rows, first: int, last: int,
-    width: Width,
+    sums: Rows, values: Rows, slot: NDArray[Any], factors: Rows, start: int, floor: Rows, row: Any, first: int,
+    last: int, width: Width,
 ) -> None:  # fmt: skip
-    """`sum_products`; the products, moved away from zero to at least row 0 of ``floor``, are the new ``values``."""
+    """`sum_products` over examples ``row[first:last]``, or first..last-1 where there is no list.
+
+    The products, moved away from zero to at least row 0 of ``floor``, are the new ``values``.
+    """
     stand_apart()
     for piece in range(pieces(width)):
         total = filled(sums, width, 0.0)
         least = load(floor, 0, piece, width)
-        for i in range(first, last):
+        for m in range(first, last):
+            i = example_at(row, m)
             weight = current(values, slot, factors, start, i, piece, width)
             weight = copysign(maximum(absolute(weight), least), weight)
             store(values, i, piece, width, weight)
@@ -236,18 +235,21 @@ def add_block(w: ExampleWeights) -> None:
 
 
 @rare_kernel
-def write_back(w: ExampleWeights) -> None:
-    """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4]."""
+def write_back(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
+    """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4].
+
+    Only the examples of a list ``row`` have weights, if there is one; groups begin at ``starts`` in it.
+    """
     for k in range(w.labels):
         w.total[k] = 0.0
         w.mass[k] = 0.0
-    for group in range(w.group_start.size - 1):
-        end = w.group_start[group + 1]
-        for begin in range(w.group_start[group], end, BLOCK):
+    for group in range(starts.size - 1):
+        end = starts[group + 1]
+        for begin in range(starts[group], end, BLOCK):
             last = min(end, begin + BLOCK)
-            settle(w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, begin, last, w.width)
+            settle(w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, row, begin, last, w.width)
             if w.bounded:
-                note_masses(w.values, w.labels, begin, last, w.width)
+                note_masses(w.values, w.labels, row, begin, last, w.width)
             add_block(w)
     for i in range(w.slot.size):
         w.slot[i] = 0
@@ -329,7 +331,7 @@ def update(
 def refresh(w: ExampleWeights) -> None:
     """Write back when the table is full, or sums carried so far would be too far off."""
     if w.pending == w.depth or w.exact < STRAIN:
-        write_back(w)
+        write_back(w, w.group_start, None)
 
 
 @rare_kernel
