@@ -7,7 +7,10 @@ import pytest
 from sklearn.datasets import load_digits, make_classification, make_multilabel_classification
 
 from abex.boosting import AdaBoostMHClassifier, calibration, stopping
+from abex.boosting import committees as committees_module
+from abex.boosting.booster import new_booster
 from abex.boosting.committees import Committees, committee_begins
+from abex.boosting.examples import Examples
 from abex.errors import UserError
 
 X, Y = load_digits(return_X_y=True)
@@ -71,6 +74,59 @@ def test_examples_out_of_the_bag_never_get_weight():
         rows[seen], classes[seen]
     )
     np.testing.assert_allclose(long.model_.edge[60:], alone.model_.edge, rtol=1e-6)
+
+
+def test_of_very_many_examples_every_committee_sees_others_the_first_too(monkeypatch):
+    """With a limit of 100 examples; the oracle is one plain fit for each sample."""
+    monkeypatch.setattr(committees_module, "MOST_SEEN", 100)
+    rows, classes = X[:300, 20:40], Y[:300]
+    together = classifier(policy=None, n_leaves=4).fit(rows, classes)
+    committees = Committees(8, True, seed_of(together))
+    samples = np.array([committees.sample(number, 300) for number in range(3)])
+    assert samples.sum(axis=1).tolist() == [100.0] * 3
+    assert len({sample.tobytes() for sample in samples}) == 3
+    for number, drawn in enumerate(samples):
+        first, last = 8 * number, min(8 * number + 8, 21)
+        alone = classifier(policy=None, n_leaves=4, n_estimators=last - first, committee_size=None)
+        expected = alone.fit(rows, classes, sample_weight=drawn).model_
+        np.testing.assert_array_equal(together.model_.part(first, last).feature, expected.feature)
+        np.testing.assert_allclose(together.model_.edge[first:last], expected.edge, rtol=1e-9)
+    assert Committees(8, False, seed=3).sees_all(0, 300)  # stumps see all, as they are
+    assert committees.sees_all(0, 100)
+    assert not committees.sees_all(0, 101)
+
+
+def test_few_committees_calibrate_by_rows_out_of_the_bag_if_there_are_enough(monkeypatch):
+    """Seven committees of 500 rows: a third is out of the bag of two or more."""
+    rows, classes = X[:500], Y[:500]
+    fits = []
+    monkeypatch.setattr(calibration, "new_booster", lambda *a, **k: fits.append(a) or new_booster(*a, **k))
+    seven = classifier(n_estimators=56, n_leaves=6, calibrate=True)
+    seven.fit(rows, classes)
+    assert len(fits) == 5  # too few rows: fits of their own, one for each fifth
+    assert seven.calibration_rows_ == 500
+    monkeypatch.setattr(calibration, "ENOUGH_ROWS", 150)
+    fits.clear()
+    seven.fit(rows, classes)
+    committees = Committees(8, True, seed_of(seven))
+    absent = np.array([committees.sample(k, 500) == 0 for k in range(1, 7)]).sum(axis=0)
+    assert not fits
+    assert seven.calibration_rows_ == (absent >= 2).sum() > 150
+
+
+def test_a_first_committee_that_is_a_sample_calibrates_too(monkeypatch):
+    monkeypatch.setattr(committees_module, "MOST_SEEN", 200)
+    monkeypatch.setattr(calibration, "ENOUGH_ROWS", 20)
+    two = classifier(n_estimators=16, n_leaves=6, calibrate=True).fit(X[:600], Y[:600])
+    committees = Committees(8, True, seed_of(two))
+    absent = np.array([committees.sample(k, 600) == 0 for k in range(2)]).all(axis=0)
+    assert two.calibration_rows_ == absent.sum()
+
+
+def test_all_rows_are_not_copied():
+    examples = Examples(X, np.zeros((len(X), 10), np.int8), np.ones(len(X)))
+    assert examples.rows(np.arange(len(X))) is examples
+    assert examples.rows(np.arange(len(X))[::-1]).X[0].tolist() == X[-1].tolist()
 
 
 def test_a_committee_ends_where_a_tree_is_right_everywhere():
