@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_classification
 
-from abex.boosting import AdaBoostMHClassifier
+from abex.boosting import AdaBoostMHClassifier, pilot
 from abex.boosting.booster import new_booster
 from abex.boosting.parameters import checked_parameters
 from abex.boosting.pilot import candidates, corrects_more, practised
-from abex.policies import Screening, Setting
+from abex.policies import Screening, Setting, Uniform
 
 
 def classifier(**parameters):
@@ -105,6 +105,12 @@ def test_one_who_learns_from_shadows_goes_on_where_it_was():
     np.testing.assert_array_equal(parts.model_.feature, whole.model_.feature)
     auto = classifier(n_leaves=6, committee_size=3, n_estimators=4, warm_start=True).fit(X, y)
     assert auto.set_params(n_estimators=6).fit(X, y).policy_ == Screening()
+
+
+def test_where_more_features_do_not_help_nobody_practises(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(pilot, "practised", lambda *_: pytest.fail("practised for nothing"))
+    assert classifier().fit(X[:600], y[:600]).policy_ == Uniform()
 
 
 def test_where_all_features_are_alike_five_are_enough():

@@ -3,9 +3,11 @@ r"""How many features a split of a tree looks at, and who chooses them: what sho
 The root of their number, at least 2 and at most 5, chosen uniformly, is enough where most features tell something: further ones
 cost time and make trees alike, which makes votes too sure. Where few of many features tell anything, the best of five drawn at
 random is mostly a bad one. So of 20 arms or more, 16 trees are fitted to four fifths of the rows (of 2,500 where there are
-more) and judged on the rest: with five arms chosen uniformly, then by `abex.policies.Screening`, then with 20, 80 ... arms a
-search, up to all or 640, by the better of the two. A step is taken if it corrects significantly more answers than it spoils: of
-:math:`b` right only after it and :math:`c` right only before, :math:`b - c > 2\sqrt{b + c}` (McNemar 1947).
+more) and judged on the rest: with five arms chosen uniformly and with 20. If the latter is not better and the former is wrong
+less than half as often as the most frequent label, most features tell something, and that is all. Else five arms chosen by
+`abex.policies.Screening` are tried, then 20, 80 ... arms a search, up to all or 640, by the better of the two. A step is taken
+if it corrects significantly more answers than it spoils: of :math:`b` right only after it and :math:`c` right only before,
+:math:`b - c > 2\sqrt{b + c}` (McNemar 1947).
 
 Before it is tried, the policy *practises*: on trees of eight leaves, each from other rows, it learns which features gain more
 than their shadows (`abex.boosting.arms`), about 40 rewards for an arm. What it has learnt then is where the fit begins.
@@ -111,19 +113,29 @@ def piloted(
         parameters = practised(new, parameters, seed)
     if not (parameters.screens or parameters.adaptive):
         return parameters
-    right = trial(parameters, parameters.per_search)
+
+    def with_more_arms(
+        chosen: BoostingParameters, right: NDArray[np.bool_], numbers: list[int]
+    ) -> tuple[BoostingParameters, NDArray[np.bool_]]:
+        for number in numbers:
+            more = chosen._replace(per_search=number)
+            now = trial(more, number)
+            if not improves(now, right):
+                break
+            chosen, right = more, now
+        return chosen, right
+
+    first = trial(parameters, parameters.per_search)
+    further = numbers[1:] if parameters.adaptive else []
+    uniform, right = with_more_arms(parameters, first, further[:1])
+    if further and uniform is parameters and tells_much(first, judged.signs, multilabel):
+        return parameters
     if parameters.screens:
         screening = practised(new, parameters._replace(policy=Screening(), shadows=True), seed)
         now = trial(screening, "screening")
-        if improves(now, right):
-            parameters, right = screening, now
-    for number in numbers[1:] if parameters.adaptive else []:
-        more = parameters._replace(per_search=number)
-        now = trial(more, number)
-        if not improves(now, right):
-            break
-        parameters, right = more, now
-    return parameters
+        if improves(now, first):
+            return with_more_arms(screening, now, further)[0]
+    return with_more_arms(uniform, right, further[1:])[0] if uniform is not parameters else parameters
 
 
 def practised(new: Callable[..., Booster], parameters: BoostingParameters, seed: int) -> BoostingParameters:
@@ -140,6 +152,18 @@ def practised(new: Callable[..., Booster], parameters: BoostingParameters, seed:
     )
     fit.advance(trees)
     return parameters._replace(practice=Practice(parameters.policy, fit.state, fit.arms))
+
+
+def tells_much(right: NDArray[np.bool_], signs: NDArray[np.int8], multilabel: bool) -> bool:
+    """Whether answers are wrong less than half as often as those of somebody who knows how frequent labels are.
+
+    >>> signs = np.array([[1, -1], [1, -1], [-1, 1], [1, -1]], np.int8)  # the first label is there in three of four rows
+    >>> tells_much(np.array([True] * 4), signs, False), tells_much(np.array([True, True, False, True]), signs, False)
+    (True, False)
+    """
+    share = (signs > 0).mean(axis=0)
+    usual = np.maximum(share, 1.0 - share).mean() if multilabel else share.max()
+    return bool(1.0 - right.mean() < 0.5 * (1.0 - usual))
 
 
 def improves(now: NDArray[np.bool_], before: NDArray[np.bool_]) -> bool:
