@@ -22,7 +22,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
-from numba.core.errors import new_error_context
+from numba.core.errors import new_error_context  # type: ignore[attr-defined]
 from numba.core.event import trigger_event
 from numba.core.typed_passes import NativeLowering
 
@@ -189,7 +189,7 @@ class Passes(PassManager):  # type: ignore[misc]
 
     _ENFORCING = False
 
-    def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:
+    def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:  # noqa: N802 - it is Numba's name
         """Run one, and tell who listens."""
         if self._print_before or self._print_after or self._print_wrap:
             super()._runPass(index, pss, internal_state)

@@ -1,8 +1,8 @@
 """What Numba finds out again and again while it compiles, found out once.
 
-A kernel of ten lines has thirty operations, and Numba goes through a dozen templates for each: twice, when it infers types and when
-it writes code. Before each function it reads its registries, and after most passes it works out anew which variables are alive where.
-Within `shortcuts` the answers are remembered. They are the same: what LLVM gets does not change by a letter
+A kernel of ten lines has thirty operations, and Numba goes through a dozen templates for each: when it infers types and
+again when it writes code. Before each function it reads its registries, and after most passes it works out anew which variables
+are alive where. Within `shortcuts` the answers are remembered. They are the same: what LLVM gets does not change by a letter
 (``tests/test_kernels_shortcuts.py``).
 
 A part of Numba that is not there, in another version, is left as it is.

@@ -11,8 +11,16 @@ from abex.kernels import kernel
 from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
-from abex.policies.klucb import alike, contending_bound
-from abex.samplers.indices import NEVER, contending_index, index_of, level_at, level_of_reaching, never_differ
+from abex.policies.klucb import alike, contending_bound, largest_mean
+from abex.samplers.indices import (
+    NEVER,
+    contending_index,
+    first_contender,
+    index_of,
+    level_at,
+    level_of_reaching,
+    never_differ,
+)
 
 
 class SharedDivergenceRule(NamedTuple):
@@ -31,6 +39,7 @@ def exploration_level(share: float) -> float:
 
 
 never_differ.register(SharedDivergenceRule)(alike)
+first_contender.register(SharedDivergenceRule)(largest_mean)
 
 
 @level_at.register(SharedDivergenceRule)
@@ -100,6 +109,7 @@ class KLUCBPlusPlus(IndexPolicy):
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     crossover = "DIVERGENCE"
+    contenders = "SHARED_CONTENDERS"
     also_known_as = ("KL-UCB++",)
     horizon_sets = ("horizon",)
 
