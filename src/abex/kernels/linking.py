@@ -269,7 +269,8 @@ class ProgramCompiler(CompilerBase):  # type: ignore[misc]
 
     def __init__(self, *terms: Any) -> None:
         without_linear_algebra()
-        super().__init__(*terms)
+        with shortcuts():
+            super().__init__(*terms)
 
     def define_pipelines(self) -> list[PassManager]:
         """One."""

@@ -106,7 +106,8 @@ def functions_are_no_values(usual: Any) -> Callable[..., Any]:
     return resolve_value_type
 
 
-_registrations: dict[int, tuple[Any, int]] = {}  # how many there were when a context read them
+_registrations: dict[int, tuple[Any, int]] = {}  # how many a context has read, -1 if there may be more
+_reading: list[Any] = []  # contexts that read their registries at the moment
 
 
 def registrations(context: Any) -> int:
@@ -119,14 +120,23 @@ def registrations(context: Any) -> int:
 
 
 def registries_read_when_they_grow(usual: Any) -> Callable[..., Any]:
-    """A context has read its registries if nothing was registered since."""
+    """A context has read its registries if nothing was registered since.
+
+    A template that is registered asks for all to be read once more, and registers something: hundreds do when Numba reads all of
+    them for the first time. Who has read most of them reads the rest when that is over.
+    """
 
     def refresh(self: Any) -> None:
-        seen, count = _registrations.get(id(self._registries), (None, -1))
-        if seen is self._registries and count == registrations(self):
+        key, before = id(self._registries), registrations(self)
+        seen, count = _registrations.get(key, (None, -1))
+        if seen is self._registries and (count == before or _reading):
             return
-        usual(self)
-        _registrations[id(self._registries)] = self._registries, registrations(self)
+        _reading.append(self)
+        try:
+            usual(self)
+        finally:
+            _reading.pop()
+        _registrations[key] = self._registries, before if registrations(self) == before else -1
 
     return refresh
 
