@@ -15,7 +15,6 @@ from abex.samplers.indices import (
     NEVER,
     SAFETY,
     contending_index,
-    first_contender,
     index_of,
     level_at,
     level_of_reaching,
@@ -73,17 +72,6 @@ def divergence_contending(
         if best < 1.0 and count * bernoulli_kl(mean, best - SAFETY) > level:
             return -1.0
     return kl_upper_bound(mean, level / count)
-
-
-@first_contender.register(DivergenceRule)
-@kernel
-def largest_mean(rule: Any, state: IndexState) -> int:
-    """The arm of the largest mean is the one of the largest index nearly always."""
-    first = 0
-    for k in range(state.means.size):
-        if state.means[k] > state.means[first]:
-            first = k
-    return first
 
 
 @level_of_reaching.register(DivergenceRule)

@@ -11,11 +11,10 @@ from abex.kernels import kernel
 from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
-from abex.policies.klucb import alike, contending_bound, largest_mean
+from abex.policies.klucb import alike, contending_bound
 from abex.samplers.indices import (
     NEVER,
     contending_index,
-    first_contender,
     index_of,
     level_at,
     level_of_reaching,
@@ -39,7 +38,6 @@ def exploration_level(share: float) -> float:
 
 
 never_differ.register(SharedDivergenceRule)(alike)
-first_contender.register(SharedDivergenceRule)(largest_mean)
 
 
 @level_at.register(SharedDivergenceRule)

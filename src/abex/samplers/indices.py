@@ -51,12 +51,6 @@ def contending_index(rule: Any, state: Any, arm: int, level: float, best: float)
 
 
 @single_dispatch
-def first_contender(rule: Any, state: Any) -> int:
-    """The arm at which a scan begins: if it has a large index, a rule knows of many others that theirs is smaller (kernel)."""
-    return 0
-
-
-@single_dispatch
 def level_of_reaching(rule: Any, state: Any, arm: int, value: float) -> float:
     """The level at which the index of an arm reaches a value that is above its mean (kernel)."""
     return 0.0
@@ -101,14 +95,11 @@ def largest_of_all(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 
 
 @kernel
-def write_indices(sampler: Any, state: Any, t: int) -> None:
+def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one."""
-    n_arms = state.means.size
-    level = level_at(state.rule, n_arms, float(t))
-    first = first_contender(state.rule, state)
+    level = level_at(state.rule, state.means.size, float(t))
     best = -math.inf
-    for j in range(n_arms):
-        k = first + j if first + j < n_arms else first + j - n_arms
+    for k in range(state.means.size):
         sampler.score[k] = contending_index(state.rule, state, k, level, best)
         best = max(best, sampler.score[k])
 
