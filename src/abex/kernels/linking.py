@@ -26,9 +26,10 @@ from numba.core.errors import new_error_context  # type: ignore[attr-defined]
 from numba.core.event import trigger_event
 from numba.core.typed_passes import NativeLowering
 
+from abex.kernels.elements import ELEMENTS
 from abex.kernels.garbage import collection_paused
 from abex.kernels.registries import without_linear_algebra
-from abex.kernels.shortcuts import shortcuts
+from abex.kernels.shortcuts import replaced, shortcuts
 from abex.kernels.sources import NAME
 
 #: Passes of Numba that change nothing in functions without closures, ``with`` and constants to unroll over.
@@ -278,7 +279,7 @@ class ProgramCompiler(CompilerBase):  # type: ignore[misc]
 
     def compile_extra(self, func: Any) -> Any:
         """Compile, while Python does not look for garbage: it would go over all that Numba has made, again and again."""
-        with collection_paused(), shortcuts(), everything_linked(), lock_untimed():
+        with collection_paused(), shortcuts(), replaced(ELEMENTS), everything_linked(), lock_untimed():
             return super().compile_extra(func)
 
 

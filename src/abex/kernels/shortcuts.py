@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -36,11 +36,16 @@ def shortcut(owner: str, name: str) -> Callable[[Replacement], Replacement]:
     return add
 
 
+def shortcuts() -> AbstractContextManager[None]:
+    """Within, Numba takes them."""
+    return replaced(_SHORTCUTS)
+
+
 @contextmanager
-def shortcuts() -> Iterator[None]:
-    """Within, Numba takes them. It holds its compiler's lock meanwhile, so no other thread compiles anything."""
+def replaced(replacements: dict[tuple[str, str], Replacement]) -> Iterator[None]:
+    """Within, these stand in Numba. It holds its compiler's lock meanwhile, so no other thread compiles anything."""
     with ExitStack() as undo:
-        for (owner, name), replacement in _SHORTCUTS.items():
+        for (owner, name), replacement in replacements.items():
             module, _, inner = owner.partition(":")
             try:
                 place: Any = import_module(module)
