@@ -10,6 +10,7 @@ A part of Numba that is not there, in another version, is left as it is.
 
 from __future__ import annotations
 
+import dis
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -166,6 +167,20 @@ def lifetimes_worked_out_when_needed(usual: Any) -> Callable[..., Any]:
         code.generator_info = None
 
     return run
+
+
+@shortcut("numba.core.interpreter", "peep_hole_delete_with_exit")
+def no_with_no_exit(usual: Any) -> Callable[..., Any]:
+    """What ``with`` leaves behind is looked for in every statement, twice, of functions that have none."""
+    names = ("BEFORE_WITH", "SETUP_WITH", "LOAD_SPECIAL")  # by the versions of Python
+    marks = {dis.opmap[name] for name in names if name in dis.opmap}
+
+    def peep_hole_delete_with_exit(func_ir: Any) -> Any:
+        if marks.isdisjoint(func_ir.func_id.func.__code__.co_code[::2]):
+            return func_ir
+        return usual(func_ir)
+
+    return peep_hole_delete_with_exit
 
 
 def remembered(usual: Any) -> Callable[..., Any]:
