@@ -23,7 +23,7 @@ test-failed: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
 # what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
-OLDEST_TESTS = kernels kernels_cache kernels_interfaces kernels_linking kernels_records curves graph_quantities intervals player_terms datasets_own showing
+OLDEST_TESTS = kernels kernels_cache kernels_interfaces kernels_linking kernels_records kernels_shortcuts kernels_elements curves graph_quantities intervals player_terms datasets_own showing
 
 oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS:%=tests/test_%.py)

@@ -112,6 +112,52 @@ def test_what_is_no_record_stays_as_it_is():
     assert by_reference(3) == 3
 
 
+class Mixed(NamedTuple):
+    flag: np.bool_
+    small: np.float32
+    backwards: np.ndarray
+    pair: tuple
+    rng: np.random.Generator
+    large: int
+
+
+def sum_of_mixed(mixed, at):
+    total = mixed.small + mixed.backwards[at] + float(mixed.large >> np.uint64(60))
+    for one in mixed.pair:
+        total += one[at]
+    return total + mixed.rng.random() if mixed.flag else 0.0
+
+
+def new_mixed(flag):
+    return Mixed(
+        np.bool_(flag),
+        np.float32(0.5),
+        np.arange(6.0)[::-2],
+        (np.arange(3.0), np.full(3, 0.25)),
+        np.random.default_rng(5),
+        (1 << 63) + 5,
+    )
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_all_kinds_of_fields_are_laid_out_as_compiled_code_reads_them(flag):
+    function = compiled()(sum_of_mixed)
+    assert function(by_reference(new_mixed(flag)), 1) == sum_of_mixed(new_mixed(flag), 1)
+
+
+class Named(NamedTuple):
+    name: str
+    values: np.ndarray
+
+
+def test_a_record_of_anything_else_is_handed_over_by_value():
+    record = Named("a", np.arange(3.0))
+    assert by_reference(record) is record
+    assert compiled()(lambda record: record.values[2])(by_reference(record)) == 2.0
+    packed = Named((True, 1.0), np.arange(3.0))
+    assert by_reference(packed) is packed
+
+
 def test_functions_of_other_people_may_call_our_kernels():
     import numba
 

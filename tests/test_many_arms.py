@@ -31,8 +31,10 @@ from abex.randomness import stream
 from abex.samplers import changed, crossover, draw
 from abex.samplers.bounded_scan import mass_of, new_bounded_scan, sound_scan
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
+from abex.samplers.contenders import Contenders
 from abex.samplers.softmax import SoftmaxScan
 from abex.samplers.sum_tree import even_tree, find_leaf, set_leaf
+from abex.samplers.tournament import Tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.testing import policy_checks
 from tests.naive.many_arms import boltzmann_law, index_from_history
@@ -346,6 +348,51 @@ def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, contin
                 update(state, t, arm, seen, history[seen][-1], rng)
         history[arm].append(rng.random() if continuous else float(rng.random() < 0.3 + 0.04 * arm))
         update(state, t, arm, arm, history[arm][-1], rng)
+
+
+@pytest.mark.parametrize("rewards", ["coins", "fractions", "nothing"])
+@pytest.mark.parametrize("policy", [KLUCB(), KLUCB(c=3.0), KLUCBPlusPlus()], ids=str)
+@pytest.mark.parametrize("n_arms", [6, 13])
+def test_contenders_play_as_the_tournament_does(policy, n_arms, rewards, monkeypatch):
+    """The same arms from the same random numbers, ties and distributions included, and files of the one are read by the other."""
+    horizon, played, kinds = 600, [], []
+    for few in (0, 14):
+        monkeypatch.setattr(crossover, policy.contenders, few)
+        setting, rng, world = Setting(n_arms, horizon), stream(8, str(policy)), stream(9, "world")
+        state, (select, update) = policy.start(setting), policy.kernels()
+        kinds.append(type(state.sampler))
+        arms = []
+        for t in range(1, horizon + 1):
+            arms.append(select(state, t, rng))
+            for seen in [arms[-1], *world.integers(n_arms, size=int(t % 3 == 0))]:
+                u = world.random()
+                paid = {"coins": float(u < 0.3 + 0.04 * seen), "fractions": u, "nothing": 0.0}[rewards]
+                update(state, t, arms[-1], seen, paid, rng)
+            if t % 50 == 0:
+                shares = np.zeros(n_arms)
+                policy.probabilities(state, t, shares)
+                arms.extend(shares)
+        played.append(arms)
+    assert played[0] == played[1]
+    assert kinds == [Tournament, Contenders]
+
+
+def test_a_saved_tournament_of_few_arms_goes_on_as_contenders(monkeypatch, tmp_path):
+    went_on = []
+    for few in (0, 14):
+        monkeypatch.setattr(crossover, "DIVERGENCE_CONTENDERS", 0)
+        player = Player(KLUCB(), n_arms=9, seed=3)
+        for reward in (0.0, 1.0, 0.0, 1.0):  # five arms are unseen
+            player.update(player.select(), reward=reward)
+        player.save(tmp_path / "player.json")
+        monkeypatch.setattr(crossover, "DIVERGENCE_CONTENDERS", few)
+        player = Player.load(tmp_path / "player.json")
+        arms = []
+        for t in range(60):
+            arms.append(player.select())
+            player.update(arms[-1], reward=float(t % 3 == 0))
+        went_on.append(arms)
+    assert went_on[0] == went_on[1]
 
 
 def test_the_tournament_breaks_ties_uniformly(always_many):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from abex.boosting.arms import Arms, Pulls, make_arms, new_pulls
 from abex.boosting.binning import BinnedFeatures, bin_features, largest_bin
-from abex.boosting.boosting_loop import GrowerFunctions, boosting_loop, functions_of
+from abex.boosting.boosting_loop import Chooser, GrowerFunctions, boosting_loop, functions_of
 from abex.boosting.committees import Committees, committee_begins
 from abex.boosting.full_search import FULL_SEARCH, NoChoice, SearchPart, advance_in_parts, parts_of
 from abex.boosting.model import Model, model_from
@@ -23,6 +23,7 @@ from abex.boosting.stump_grower import StumpGrower, new_stump_grower
 from abex.boosting.tree_grower import TreeGrower, grow_on, new_tree_grower
 from abex.boosting.weak_learners import CERTAIN, PRODUCT, STUMP, TREE, WeakLearners, new_weak_learners
 from abex.boosting.weights import ExampleWeights, group_examples, new_weights, set_weights
+from abex.kernels import by_reference, foreign
 from abex.policies.base import Setting, arms_exist
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
@@ -119,10 +120,12 @@ class Booster:
         self.pulls = self.pulls.with_room(more * self.pulls_each)
 
     def _advance_alone(self, count: int, certain: float) -> int:
-        with arms_exist(self.parameters.policy, self.arms.start.size - 1):
+        policy, chooser = self.parameters.policy, Chooser(self.state, self.rng)
+        with arms_exist(policy, self.arms.start.size - 1):
             found: int = self.loop(
                 self.done, self.done + count, self.functions, self.binned, self.weights, self.search, self.shadow,
-                self.grower, self.arms, self.pulls, self.learners, certain, self.state, self.rng,
+                self.grower, self.arms, self.pulls, self.learners, certain,
+                by_reference(chooser) if policy is None or not foreign(policy.kernels()) else chooser,
             )  # fmt: skip
         return found
 

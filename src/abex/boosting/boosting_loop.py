@@ -86,6 +86,13 @@ def begin_shadows(shadow: SplitSearch, rng: Any) -> None:
     shadow.random = int(rng.random() * 2.0**53)
 
 
+class Chooser(NamedTuple):
+    """Who chooses features: the state of the policy, and its random numbers."""
+
+    state: Any
+    rng: Any
+
+
 @cache
 def boosting_loop(kernels: Kernels) -> Any:
     """The loop, compiled once per policy; what a foreign policy selects is checked."""
@@ -96,10 +103,11 @@ def boosting_loop(kernels: Kernels) -> Any:
     def boost(
         begin: int, end: int, functions: GrowerFunctions, binned: BinnedFeatures, w: ExampleWeights,
         search: SplitSearch, shadow: SplitSearch, grower: Any, arms: Arms, pulls: Pulls, learners: WeakLearners,
-        certain: float, state: Any, rng: Any,
+        certain: float, chooser: Chooser,
     ) -> int:  # fmt: skip
         """Iterations begin..end-1, or until a weak learner has the edge ``certain``; returns how many there were."""
         shadows, paid = arms.shadows, arms.paid
+        state, rng = chooser.state, chooser.rng
         for t in range(begin, end):
             scale = call_at(functions.begin, (grower, search, w))
             while scale > 0.0:

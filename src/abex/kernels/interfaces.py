@@ -109,6 +109,10 @@ def _try_options() -> bool:
     from numba.extending import register_jitable
 
     from abex.kernels.linking import KernelCompiler, ProgramCompiler, RareKernelCompiler
+    from abex.kernels.reference_type import layouts_are_known
+
+    if not layouts_are_known():
+        return False
 
     options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 

@@ -22,10 +22,14 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
+from numba.core.errors import new_error_context  # type: ignore[attr-defined]
+from numba.core.event import trigger_event
 from numba.core.typed_passes import NativeLowering
 
+from abex.kernels.elements import ELEMENTS
 from abex.kernels.garbage import collection_paused
 from abex.kernels.registries import without_linear_algebra
+from abex.kernels.shortcuts import replaced, shortcuts
 from abex.kernels.sources import NAME
 
 #: Passes of Numba that change nothing in functions without closures, ``with`` and constants to unroll over.
@@ -150,7 +154,7 @@ class RareKernelLowering(NativeLowering):  # type: ignore[misc]
         """Into a library that is only linked."""
         state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         flags = state.flags
-        flags.no_compile = flags.no_cpython_wrapper = True
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         # only now: what the kernel calls would inherit it, and be compiled for each case
         flags.forceinline = self.inline
         super().run_pass(state)
@@ -182,9 +186,26 @@ class ProgramLowering(NativeLowering):  # type: ignore[misc]
 
 
 class Passes(PassManager):  # type: ignore[misc]
-    """Passes that leave the code of a function in order: it is not analysed anew after each of them."""
+    """Passes that leave the code of a function in order: it is not analysed anew after each of them, nor are they timed."""
 
     _ENFORCING = False
+
+    def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:  # noqa: N802 - it is Numba's name
+        """Run one, and tell who listens."""
+        if self._print_before or self._print_after or self._print_wrap:
+            super()._runPass(index, pss, internal_state)
+            return
+        pss.analysis = self._analysis
+        function = internal_state.func_id
+        about = {
+            "name": f"{pss.name()} [{function.func_qualname}]",
+            "qualname": function.func_qualname,
+            "module": function.modname,
+        }
+        with trigger_event("numba:run_pass", data=about), new_error_context("Pass {name}", name=pss.name()):
+            pss.run_initialization(internal_state)
+            pss.run_pass(internal_state)
+            pss.run_finalizer(internal_state)
 
 
 _passes: dict[tuple[Any, ...], list[PassManager]] = {}  # by what they depend on
@@ -249,7 +270,8 @@ class ProgramCompiler(CompilerBase):  # type: ignore[misc]
 
     def __init__(self, *terms: Any) -> None:
         without_linear_algebra()
-        super().__init__(*terms)
+        with shortcuts():
+            super().__init__(*terms)
 
     def define_pipelines(self) -> list[PassManager]:
         """One."""
@@ -257,7 +279,7 @@ class ProgramCompiler(CompilerBase):  # type: ignore[misc]
 
     def compile_extra(self, func: Any) -> Any:
         """Compile, while Python does not look for garbage: it would go over all that Numba has made, again and again."""
-        with collection_paused(), everything_linked(), lock_untimed():
+        with collection_paused(), shortcuts(), replaced(ELEMENTS), everything_linked(), lock_untimed():
             return super().compile_extra(func)
 
 

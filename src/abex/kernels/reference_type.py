@@ -1,18 +1,18 @@
 """A record by reference in compiled code: a pointer to its fields. Importing this module tells Numba.
 
 A record cannot change, so all reads of a field give the same: they are marked as invariant, which lets LLVM move them out of
-loops whatever the loop writes to. That holds inside the function that gets the pointer; it is never made part of the wrapper that
-fills the fields in.
+loops whatever the loop writes to.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
+from numba.core.datamodel import default_manager
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import typeof_impl
@@ -73,6 +73,24 @@ def typeof_reference(value: Any, context: Any) -> Any:
 byte = ir.IntType(8)
 word = ir.IntType(64)
 
+#: The fields of what stands in records, in the order in which `abex.kernels.references` lays them out.
+LAYOUTS = {
+    types.Array(types.float64, 2, "C"): "meminfo parent nitems itemsize data shape strides",
+    types.NumPyRandomGeneratorType("generator"): "bit_generator meminfo parent",
+    types.NumPyRandomBitGeneratorType("bit_generator"): (
+        "parent state_address state fnptr_next_uint64 fnptr_next_uint32 fnptr_next_double bit_generator"
+    ),
+}
+
+
+def layouts_are_known() -> bool:
+    """Whether compiled code holds arrays and generators as it did when this was written."""
+    import numba.np.random.generator_core  # noqa: F401 - it defines one of them
+
+    return all(
+        tuple(default_manager[kind]._fields) == tuple(fields.split()) for kind, fields in LAYOUTS.items()
+    )
+
 
 @register_model(RecordType)
 class RecordModel(models.PrimitiveModel):  # type: ignore[misc]
@@ -106,43 +124,11 @@ def place_of(context: Any, builder: Any, kind: RecordType, record: Any, index: i
 
 @unbox(RecordType)  # type: ignore[untyped-decorator]
 def unbox_record(kind: Any, value: Any, c: Any) -> Any:
-    """The fields, in the frame of the wrapper, which outlives the call."""
-    room = cgutils.alloca_once(c.builder, ir.ArrayType(word, words_of(c.context, kind)))
-    place = c.builder.bitcast(room, ir.PointerType(byte))
-    wrong = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
-    record = c.pyapi.object_getattr_string(value, "record")
-    cleanups: list[Any] = []
-    fill(kind, record, place, wrong, cleanups, c)
-
-    def cleanup() -> None:
-        for undo in reversed(cleanups):
-            undo()
-        c.pyapi.decref(record)
-
-    return NativeValue(place, cleanup=cleanup, is_error=c.builder.load(wrong))
-
-
-def fill(kind: RecordType, record: Any, place: Any, wrong: Any, cleanups: list[Any], c: Any) -> None:
-    """Write the fields of a record, and of those within."""
-    for index, inner in enumerate(kind.kinds):
-        item = c.pyapi.tuple_getitem(record, index)
-        field = place_of(c.context, c.builder, kind, place, index)
-        if isinstance(inner, RecordType):
-            fill(inner, item, field, wrong, cleanups, c)
-            continue
-        native = c.unbox(inner, item)
-        c.builder.store(native.value, field)
-        with c.builder.if_then(native.is_error, likely=False):
-            c.builder.store(cgutils.true_bit, wrong)
-        cleanups.append(partial(release, inner, native, c))
-
-
-def release(kind: Any, native: Any, c: Any) -> None:
-    """Give a field back after the call, as Numba does with an argument."""
-    if native.cleanup is not None:
-        native.cleanup()
-    if c.context.enable_nrt:
-        c.context.nrt.decref(c.builder, kind, native.value)
+    """Where the fields are laid out; the reference keeps them while the call lasts."""
+    number = c.pyapi.object_getattr_string(value, "address")
+    address = c.pyapi.long_as_longlong(number)
+    c.pyapi.decref(number)
+    return NativeValue(c.builder.inttoptr(address, ir.PointerType(byte)))
 
 
 @infer_getattr

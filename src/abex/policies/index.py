@@ -11,6 +11,7 @@ from abex.policies.base import PerArm, Setting
 from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
 from abex.samplers import crossover
+from abex.samplers.contenders import new_contenders
 from abex.samplers.tournament import new_index_sampler
 from abex.schema import Count, FixedAtStart, MeanOf
 
@@ -29,6 +30,7 @@ class IndexPolicy(SampledPolicy[Any]):
 
     record: ClassVar[Any] = IndexState  # or one with more arrays between the means and the rule
     crossover: ClassVar[str]  # the name of its constant in `abex.samplers.crossover`
+    contenders: ClassVar[str | None] = None  # and where it has a cheap bound on an index
     arms_per_leaf: ClassVar[int] = 1  # of the tournament: the cheaper an index, the more
     learn = staticmethod(learn_mean)
 
@@ -49,4 +51,6 @@ class IndexPolicy(SampledPolicy[Any]):
     def with_sampler(self, state: Any) -> Any:
         """Find the largest index."""
         few = getattr(crossover, self.crossover)
+        if self.contenders and few < state.observations.size <= getattr(crossover, self.contenders):
+            return state._replace(sampler=new_contenders(state.observations))
         return state._replace(sampler=new_index_sampler(state.observations, few, self.arms_per_leaf))

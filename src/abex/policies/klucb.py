@@ -47,9 +47,13 @@ def divergence_index(rule: DivergenceRule, state: IndexState, arm: int, level: f
 
 @kernel
 def contending_bound(mean: float, each: float, best: float) -> float:
-    """The largest mean at a divergence of ``each``, or -1 if Pinsker's inequality tells that it is below ``best``."""
-    if mean + math.sqrt(0.5 * each) < best:
-        return -1.0
+    """The largest mean at a divergence of ``each``, or -1 if it is below ``best``, by Pinsker's bound or the divergence to it."""
+    goal = best - SAFETY  # arms that have seen the same in another order tie
+    if mean < goal:
+        if 2.0 * (goal - mean) * (goal - mean) > each:
+            return -1.0
+        if best < 1.0 and bernoulli_kl(mean, goal) > each:
+            return -1.0
     return kl_upper_bound(mean, each)
 
 
@@ -119,6 +123,7 @@ class KLUCB(IndexPolicy):
 
     c: float = real(0.0, least=0.0, most=HUGE)
     crossover = "DIVERGENCE"
+    contenders = "DIVERGENCE_CONTENDERS"
     also_known_as = ("KL-UCB", "KL-UCB-N")
     forgettable = True
 

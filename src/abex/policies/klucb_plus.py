@@ -12,7 +12,14 @@ from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.klucb import alike, contending_bound
-from abex.samplers.indices import NEVER, contending_index, index_of, level_at, level_of_reaching, never_differ
+from abex.samplers.indices import (
+    NEVER,
+    contending_index,
+    index_of,
+    level_at,
+    level_of_reaching,
+    never_differ,
+)
 
 
 class SharedDivergenceRule(NamedTuple):
@@ -100,6 +107,7 @@ class KLUCBPlusPlus(IndexPolicy):
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     crossover = "DIVERGENCE"
+    contenders = "SHARED_CONTENDERS"
     also_known_as = ("KL-UCB++",)
     horizon_sets = ("horizon",)
 

@@ -8,7 +8,8 @@ distribution.
 what is wanted              few arms                        many arms                  ``subject``, ``at``
 ==========================  ==============================  =========================  ==============================
 softmax of scores           `bounded_scan.BoundedScan`      `buckets.Buckets`          the scores, the rate
-argmax of growing indices   `indices.IndexScan`             `tournament.Tournament`    the policy's state, the step
+argmax of growing indices   `indices.IndexScan`,            `tournament.Tournament`    the policy's state, the step
+                            `contenders.Contenders`
 argmax of Gumbel draws      `gumbel.GumbelScan`             `gumbel.GumbelExceedance`  the policy's state, the step
 argmax of Beta draws        `beta.BetaScan`                 `beta.BetaExceedance`      the policy's state, the step
 exponential weights         `sum_tree.SumTree`              `sum_tree.SumTree`         the log-weights, the rate

@@ -222,15 +222,21 @@ def largest_of_tournament(tree: Tournament, state: Any, t: int, rng: Any) -> int
     return one_of_ties(tree, state, level, float(below(int(nodes[1, TIES]), rng)))
 
 
+@kernel
+def share_among_fresh(sampler: Any, out: Any) -> bool:
+    """Whether arms never observed share all probability; if not, ``out`` is 0."""
+    for k in range(out.size):
+        out[k] = 0.0
+    for j in range(sampler.clock.fresh):
+        out[sampler.order[j]] = 1.0 / sampler.clock.fresh
+    return bool(sampler.clock.fresh > 0)
+
+
 @distribution.register(Tournament)
 @kernel
 def distribution_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -> None:
     """1 over the ties; arms never observed come first."""
-    for k in range(out.size):
-        out[k] = 0.0
-    for j in range(tree.clock.fresh):
-        out[tree.order[j]] = 1.0 / tree.clock.fresh
-    if tree.clock.fresh > 0:
+    if share_among_fresh(tree, out):
         return
     level = level_at(state.rule, state.means.size, float(t))
     if tree.nodes[1, UNTIL] < level or level < tree.clock.now:
@@ -266,7 +272,7 @@ def one_of_ties(tree: Tournament, state: Any, level: float, rest: float) -> int:
 
 
 @kernel
-def stand_at(tree: Tournament, arm: int, edge: int) -> None:
+def stand_at(tree: Any, arm: int, edge: int) -> None:
     """Swap ``arm`` with the one at the edge of those never observed; the next decision plays all matches."""
     moved, where = tree.order[edge], tree.place[arm]
     tree.order[where], tree.place[moved] = moved, where
@@ -274,11 +280,9 @@ def stand_at(tree: Tournament, arm: int, edge: int) -> None:
     tree.clock.now = NEVER
 
 
-@changed.register(Tournament)
 @kernel
-def changed_in_tournament(tree: Tournament, state: Any, seen: int) -> None:
-    """An arm was observed: replay its matches."""
-    nodes = tree.nodes
+def list_as_observed(tree: Any, state: Any, seen: int) -> None:
+    """An arm was observed, or all that was known of it is forgotten: it stands among its like."""
     fresh, where = tree.clock.fresh, tree.place[seen]
     if (
         state.observations[seen] > 0.0
@@ -289,6 +293,14 @@ def changed_in_tournament(tree: Tournament, state: Any, seen: int) -> None:
     elif where >= fresh:  # all that was known is forgotten
         stand_at(tree, seen, fresh)
         tree.clock.fresh = fresh + 1
+
+
+@changed.register(Tournament)
+@kernel
+def changed_in_tournament(tree: Tournament, state: Any, seen: int) -> None:
+    """An arm was observed: replay its matches."""
+    nodes = tree.nodes
+    list_as_observed(tree, state, seen)
     if tree.clock.now == NEVER:  # no decision has needed the tree yet: the first one plays all matches
         return
     node = nodes.shape[0] // 2 + seen // tree.together

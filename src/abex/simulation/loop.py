@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from abex.environments.environment import Environment, Rules
 from abex.errors import UserError
@@ -28,6 +28,22 @@ class Tally(Scalars):
     value: float  # what an environment of another package paid there, or counted as regret
 
 
+class Course(NamedTuple):
+    """All that one replication plays with."""
+
+    state: Any  # of the policy
+    world: Any
+    feedback: Any
+    mail: Any
+    memory: Any  # what of the state belongs to a decision
+    checkpoints: Any  # (C,)
+    regret: Any  # (C,), up to each checkpoint
+    optimal_pulls: Any  # (C,)
+    tally: Tally
+    seen: Any  # room for the arms that a pull reveals
+    rng: Any
+
+
 def loop(kernels: Kernels, rules: Rules, reveal: Any, deliveries: Deliveries = AT_ONCE) -> Any:
     """The steps of one replication as a plain function; `compiled_loop` compiles the same source."""
     select, update = kernels
@@ -36,10 +52,10 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any, deliveries: Deliveries = A
     checked = foreign(kernels)  # ours have been: theirs may select what is not there
     watched = foreign(rules)  # ours have been: theirs may pay what is no reward
 
-    def play(
-        state: Any, world: Any, feedback: Any, mail: Any, memory: Any, first: int, last: int,
-        checkpoints: Any, regret: Any, optimal_pulls: Any, tally: Tally, seen: Any, rng: Any,
-    ) -> None:  # fmt: skip
+    def play(course: Course, first: int, last: int) -> None:
+        state, world, feedback = course.state, course.world, course.feedback
+        mail, memory = course.mail, course.memory
+        tally, seen, rng = course.tally, course.seen, course.rng
         where, lost, optimal = tally.checkpoint, tally.regret, tally.optimal
         for t in range(first, last + 1):
             arm = select(state, t, rng)
@@ -61,9 +77,9 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any, deliveries: Deliveries = A
                         tally.step, tally.arm, tally.value = when, seen[j], reward
                         raise ValueError(NO_REWARD)
                     update(state, when, pulled, seen[j], reward, rng)
-            if t == checkpoints[where]:
-                regret[where] = lost
-                optimal_pulls[where] = optimal
+            if t == course.checkpoints[where]:
+                course.regret[where] = lost
+                course.optimal_pulls[where] = optimal
                 where += 1
         tally.checkpoint, tally.regret, tally.optimal = where, lost, optimal
 

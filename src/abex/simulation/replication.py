@@ -17,7 +17,7 @@ from abex.policies.base import Policy, Setting
 from abex.randomness import counter_key, stream
 from abex.simulation.deliveries import LATE, as_late, memory_of, new_calendar
 from abex.simulation.detection import detection_report
-from abex.simulation.loop import Tally, compiled_loop, loop, plays_well, short
+from abex.simulation.loop import Course, Tally, compiled_loop, loop, plays_well, short
 
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
 CHUNK_SECONDS = 0.05
@@ -74,15 +74,16 @@ def play_replication(
     rng = stream(seed, replication, "policy", repr(policy))
     regret, optimal_pulls = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
     tally, seen = Tally(n_arms=environment.n_arms), np.zeros(widest, np.int64)
-    tail = (checkpoints, regret, optimal_pulls, tally, seen, rng)
+    course: Any = Course(
+        state, world, feedback, mail, memory, checkpoints, regret, optimal_pulls, tally, seen, rng
+    )
     if foreign([policy.select, policy.update]):
         check_record(f"{type(policy).__name__}.start", state)
     if foreign(environment.rules()):
         check_record(f"{type(environment).__name__}.open", world)
     name = short(str(policy))
-    records: tuple[Any, ...] = (state, world, feedback, mail)
     if not (interpreted or foreign([*policy.kernels(), *environment.rules(), reveal])):
-        records = tuple(by_reference(record) for record in records)
+        course = by_reference(course)
 
     def piece(first: int, last: int) -> int:
         """Play these steps; nanoseconds of CPU."""
@@ -92,7 +93,7 @@ def play_replication(
             plays_well(policy, environment, tally),
             compile_as(name, stopped),
         ):
-            play(*records, memory, first, last, *tail)
+            play(course, first, last)
         return time.thread_time_ns() - began
 
     piece(1, 0)  # no step at all: compiles
