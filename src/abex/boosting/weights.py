@@ -263,7 +263,6 @@ def write_back(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
     for row in range(0, w.factors.shape[0], w.stride):
         for k in range(w.factors.shape[1]):
             w.factors[row, k] = factor
-    negate(w, 1)
     w.sum = everything * factor
     w.written = everything
     w.factor = factor
@@ -332,6 +331,7 @@ def refresh(w: ExampleWeights) -> None:
     """Write back when the table is full, or sums carried so far would be too far off."""
     if w.pending == w.depth or w.exact < STRAIN:
         write_back(w, w.group_start, None)
+        negate(w, 1)
 
 
 @rare_kernel
