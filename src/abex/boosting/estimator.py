@@ -91,10 +91,10 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
     max_seconds : float or None
         Stop when the fit has lasted so long, the time to calibrate included.
     calibrate : bool
-        Fit the temperature of `predict_proba` on rows set aside. A dozen committees of trees or more have them at no cost: a
-        fifth of them has not seen a row. Else a second, half as long fit on four fifths of the rows is made; of fewer than
-        5,000 rows further fifths are set aside in turn, of fewer than 1,000 all. A thousand validation rows of early
-        stopping serve as they are. Without, the temperature is 1, as if a thousand rows had said so.
+        Fit the temperature of `predict_proba` on rows set aside. A dozen committees of trees have them at no cost, for a fifth
+        of them has not seen a row, and so have fewer committees of many rows. Else a second, half as long fit on four fifths of
+        the rows is made; of fewer than 5,000 rows further fifths are set aside in turn, of fewer than 1,000 all. A thousand
+        validation rows of early stopping serve as they are. Without, the temperature is 1, as if a thousand rows had said so.
     class_weight : dict, "balanced" or None
         Factors of the weights of the rows of each class, 1 for classes that are not named; "balanced": all weigh the same.
     categorical_features : "from_dtype", list, mask or None
