@@ -37,20 +37,20 @@ class WatchClock(Scalars):
 @kernel
 def push_reward(blocks: Any, clock: Any, reward: float) -> None:
     """Append a block of one reward; where three blocks have one size the older two become one."""
-    last = clock.blocks
-    blocks[COUNT, last], blocks[SUM, last], blocks[SQUARES, last] = 1.0, reward, reward * reward
-    end = last + 1
-    at = last
-    while (
-        at >= 2 and blocks[COUNT, at] == blocks[COUNT, at - 1] and blocks[COUNT, at] == blocks[COUNT, at - 2]
-    ):
-        for row in range(3):
-            blocks[row, at - 2] += blocks[row, at - 1]
-            for j in range(at - 1, end - 1):
-                blocks[row, j] = blocks[row, j + 1]
-        end -= 1
+    at = clock.blocks
+    blocks[COUNT, at] = size = 1.0
+    blocks[SUM, at] = reward
+    blocks[SQUARES, at] = reward * reward
+    last = at
+    while at >= 2 and blocks[COUNT, at - 1] == size and blocks[COUNT, at - 2] == size:
         at -= 2
-    clock.blocks = end
+        for row in range(3):
+            blocks[row, at] += blocks[row, at + 1]
+            for j in range(at + 1, last):
+                blocks[row, j] = blocks[row, j + 1]
+        last -= 1
+        size += size
+    clock.blocks = last + 1
 
 
 @kernel
@@ -114,20 +114,22 @@ def split_evidence(before: float, old: float, after: float, new: float, mean: fl
 @rare_kernel
 def forget_before(state: Any, older: int, kept: float) -> None:
     """Drop the older blocks of the watched arm, and leave every other arm ``kept`` observations at its mean and variance."""
-    blocks, clock = state.blocks, state.clock
-    for k in range(state.observations.size):
-        if state.observations[k] > kept:
-            state.squares[k] *= kept / state.observations[k]
-            state.observations[k] = kept
+    blocks, clock, observations, spread = state.blocks, state.clock, state.observations, state.squares
+    for k in range(observations.size):
+        count = observations[k]
+        if count > kept:
+            spread[k] *= kept / count
+            observations[k] = kept
     n, total, squares = 0.0, 0.0, 0.0
-    for j in range(clock.blocks - older):
+    left, watched = clock.blocks - older, clock.watched
+    for j in range(left):
         for row in range(3):
             blocks[row, j] = blocks[row, j + older]
         n += blocks[COUNT, j]
         total += blocks[SUM, j]
         squares += blocks[SQUARES, j]
-    clock.blocks -= older
+    clock.blocks = left
     clock.changes += 1
-    state.observations[clock.watched] = n
-    state.means[clock.watched] = total / n
-    state.squares[clock.watched] = max(squares - total * total / n, 0.0)
+    observations[watched] = n
+    state.means[watched] = total / n
+    spread[watched] = max(squares - total * total / n, 0.0)
