@@ -380,7 +380,7 @@ def error_against_time(
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(min(x for x, _ in every) / 1.4, max(x for x, _ in every) * 1.4)
-        axes.set_ylim(least / 1.2, least * 6.0)
+        axes.set_ylim(least / 1.2, min(6.0 * least, 1.3 * max(y for _, y in every)))
         plain_log_ticks(axes.xaxis)
         plain_log_ticks(axes.yaxis)
         axes.set_xlabel("CPU seconds of fit")
