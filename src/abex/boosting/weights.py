@@ -260,9 +260,9 @@ def write_back(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
     for k in range(w.labels):
         w.total[k] *= factor
         w.mass[k] *= factor
-    for row in range(0, w.factors.shape[0], w.stride):
+    for start in range(0, w.factors.shape[0], w.stride):
         for k in range(w.factors.shape[1]):
-            w.factors[row, k] = factor
+            w.factors[start, k] = factor
     w.sum = everything * factor
     w.written = everything
     w.factor = factor

@@ -12,14 +12,7 @@ from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.klucb import alike, contending_bound
-from abex.samplers.indices import (
-    NEVER,
-    contending_index,
-    index_of,
-    level_at,
-    level_of_reaching,
-    never_differ,
-)
+from abex.samplers.indices import NEVER, contending_index, index_of, level_at, level_of_reaching, never_differ
 
 
 class SharedDivergenceRule(NamedTuple):
