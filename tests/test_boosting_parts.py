@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from abex.boosting.arms import make_arms, reward_of
-from abex.boosting.binning import bin_features
+from abex.boosting.binning import bin_features, even_bins, midpoints
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.predictor import goes_right
 from abex.boosting.stopping import hold_out
@@ -47,6 +47,53 @@ def test_arms_hold_the_features_that_vary():
         split = np.split(arms.features, arms.start[1:-1])
         assert [part.tolist() for part in split] == wanted
     assert make_arms(binned, BoostingParameters(), None).features.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("counts", "bins", "alone", "wanted"),
+    [
+        ([1] * 10, 5, -1, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
+        ([2, 2, 4, 1, 3], 3, -1, [0, 0, 1, 2, 2]),
+        ([1, 9, 1, 1], 2, -1, [0, 0, 1, 1]),  # a value belongs where the middle of its rows does
+        ([1, 1, 9, 1], 2, -1, [0, 0, 1, 1]),
+        ([9, 1, 1, 1], 2, -1, [0, 1, 1, 1]),
+        ([1, 1, 50, 1, 1], 4, 2, [0, 0, 1, 2, 2]),
+        ([50, 1, 1, 1, 1], 4, 0, [0, 1, 1, 2, 2]),
+        ([1, 1, 1, 1, 50], 4, 4, [0, 0, 1, 1, 2]),
+        ([1, 50, 1, 1, 1], 4, 1, [0, 1, 2, 3, 3]),  # it divides a bin
+    ],
+)
+def test_values_are_binned_by_the_middle_of_their_rows(counts, bins, alone, wanted):
+    assert even_bins(np.array(counts), bins, alone).tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bins_hold_about_equal_counts(seed):
+    rng = np.random.default_rng(seed)
+    counts, bins = rng.integers(1, 30, 200), int(rng.integers(3, 60))
+    for alone in (-1, 0, 199, int(rng.integers(200))):
+        of_rank = even_bins(counts, bins, alone)
+        others = np.where(np.arange(200) == alone, 0, counts)
+        held = np.bincount(of_rank, weights=others)
+        assert set(np.diff(of_rank)) <= {0, 1}
+        assert held.size <= bins
+        assert held.max() <= others.sum() / (bins - 2 * (alone >= 0)) + others.max()
+        assert alone < 0 or (of_rank == of_rank[alone]).sum() == 1
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_thresholds_lie_in_the_middle(single):
+    assert midpoints(np.array([-3.0, 1.0, 1.5, 8.0]), single).tolist() == [-1.0, 1.25, 4.75]
+    assert midpoints(np.array([2.0]), single).size == 0
+
+
+def test_thresholds_divide_neighbours_whatever_the_rounding():
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal(200) * 10.0 ** rng.integers(-300, 300, 200)
+    values = np.unique([*values, *np.nextafter(values, np.inf), -1.7e308, 1.7e308, 0.0, 5e-324, -5e-324])
+    cuts = midpoints(values, False)
+    assert (values[:-1] <= cuts).all()
+    assert (cuts < values[1:]).all()
 
 
 @pytest.mark.parametrize(

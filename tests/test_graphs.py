@@ -73,9 +73,28 @@ def test_a_graph_is_a_value(drawn, directed):
     twin = pickle.loads(pickle.dumps(graph))
     assert twin == graph
     assert twin.is_directed == graph.is_directed
-    assert graph.reverse().reverse() == graph
-    assert graph.undirected().n_edges >= graph.mutual().n_edges
     assert Graph.from_scipy(graph.to_scipy()) == graph
+
+
+@settings(deadline=None)
+@given(pairs, st.booleans())
+def test_edges_are_turned_round_answered_or_left_out(drawn, directed):
+    n, edges = drawn
+    graph = Graph.from_edges(edges, n, directed=directed, labels=range(10, 10 + n))
+    there = {(u, v) for u, v in edges if u != v}
+    there |= set() if directed else {(v, u) for u, v in there}
+    turned = {(v, u) for u, v in there}
+    for other, wanted in (
+        (graph, there),
+        (graph.reverse(), turned),
+        (graph.undirected(), there | turned),
+        (graph.mutual(), there & turned),
+    ):
+        assert set(zip(*map(np.ndarray.tolist, other.pairs()), strict=True)) == wanted
+        assert [other.into(arm).tolist() for arm in range(n)] == [
+            [*sorted(u for u, v in wanted if v == arm), arm] for arm in range(n)
+        ]
+        assert other.labels.tolist() == graph.labels.tolist()
 
 
 def test_nothing_can_be_written_into_a_graph():

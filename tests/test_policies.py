@@ -16,7 +16,7 @@ from abex.policies.exp3 import loss_probabilities
 from abex.policies.forgetting import Forgetting
 from abex.randomness import stream
 from abex.samplers.indices import IndexScan
-from abex.samplers.softmax import pick, softmax_weights
+from abex.samplers.softmax import pick, softmax, softmax_weights
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
 
@@ -136,12 +136,44 @@ def test_softmax_never_overflows(values, rate):
     assert abs(out.sum() - 1.0) < 1e-9
 
 
-def test_pick_never_returns_an_arm_without_weight():
-    class Last:
-        def random(self):
-            return 1.0 - 2.0**-53
+@pytest.mark.parametrize(
+    ("scores", "weights"),
+    [
+        ([0.0, math.log(2.0) / 3.0, 0.0], [0.5, 1.0, 0.5]),
+        ([7.0, 7.0], [1.0, 1.0]),
+        ([-2.0], [1.0]),
+        ([1.0, -math.inf, 1.0], [1.0, 0.0, 1.0]),
+        ([math.inf, 0.3, math.inf], [1.0, 0.0, 1.0]),
+        ([0.9, -math.inf, math.inf, 0.9], [0.0, 0.0, 1.0, 0.0]),
+    ],
+)
+def test_the_largest_scores_have_weight_one_and_infinite_ones_all_of_it(scores, weights):
+    scores, out = np.array(scores), np.full(len(scores), math.nan)
+    assert softmax_weights(scores, 3.0, out) == pytest.approx(sum(weights))
+    assert out.tolist() == pytest.approx(weights)
+    softmax(scores, 3.0, out)
+    assert out.tolist() == pytest.approx([weight / sum(weights) for weight in weights])
 
-    assert pick(np.array([0.3, 0.7, 0.0]), 1.0 + 1e-9, Last()) == 1
+
+class Drawn:
+    """A source that draws one number."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self):
+        return self.number
+
+
+def test_pick_never_returns_an_arm_without_weight():
+    assert pick(np.array([0.3, 0.7, 0.0]), 1.0 + 1e-9, Drawn(1.0 - 2.0**-53)) == 1
+    assert pick(np.array([0.0, 0.3, 0.7]), 1.0, Drawn(0.0)) == 1
+
+
+def test_pick_goes_through_the_weights_in_their_order():
+    weights = np.array([1.0, 0.0, 2.0, 1.0])
+    drawn = [pick(weights, 4.0, Drawn((number + 0.5) / 8.0)) for number in range(8)]
+    assert drawn == [0, 0, 2, 2, 2, 2, 3, 3]
 
 
 def test_explore_then_commit_never_changes_its_mind():
