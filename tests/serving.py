@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
+from abex.client import Client
 from abex.service import Settings, create_app
+from tests.waiting import PATIENCE, wait_until
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -29,51 +32,57 @@ def service(store, **settings):
 
 @contextmanager
 def command(store, *options, log=None):
-    """`abex serve` as a process on a free port; yields the process and its address."""
+    """`abex serve` as a process on a free port, its log in a file; yields the process and its address."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     words = [sys.executable, "-m", "abex", "serve", "--store", store, "--port", "0", "--rate", "0", *options]
-    process = subprocess.Popen(
-        words, env=environment, stderr=subprocess.PIPE if log is None else log, text=True
-    )
-    try:
-        address = process.stderr.readline().split()[-1] if log is None else said(log, process)
-        wait_for(f"{address}/ready")
-        yield process, address
-    finally:
-        process.send_signal(signal.SIGTERM)
+    with contextlib.ExitStack() as stack:
+        log = log or stack.enter_context(
+            tempfile.NamedTemporaryFile("w")
+        )  # a pipe that nobody reads fills up
+        process = subprocess.Popen(words, env=environment, stderr=log, text=True)
         try:
-            process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
+            address = wait_until(lambda: first_line(log.name), process).split()[-1]
+            wait_for(f"{address}/ready")
+            yield process, address
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(PATIENCE)
+            finally:
+                process.kill()
+                print(Path(log.name).read_text())  # shown where the test fails
 
 
-def said(log, process):
-    """The address, from the first line of a log file."""
-    until = time.monotonic() + 30.0
-    while time.monotonic() < until and process.poll() is None:
-        line = Path(log.name).read_text().partition("\n")
-        if line[1]:
-            return line[0].split()[-1]
-        time.sleep(0.05)
-    raise AssertionError(Path(log.name).read_text())
+def first_line(path):
+    """The first line of a file, "" until it is whole."""
+    line, end, _ = Path(path).read_text().partition("\n")
+    return line if end else ""
 
 
-def wait_for(address, status=200, seconds=60.0):
+def patient(address):
+    """A client of a service that waits for its answers."""
+    return Client(address, patience=PATIENCE, timeout=PATIENCE)
+
+
+def get(address):
+    """An answer, however long it takes."""
+    return httpx.get(address, timeout=PATIENCE)
+
+
+def wait_for(address, status=200):
     """Wait until an address answers with a status."""
-    until = time.monotonic() + seconds
-    while True:
+
+    def answered():
         try:
-            if httpx.get(address, timeout=10.0).status_code == status:
-                return
+            return get(address).status_code == status
         except httpx.TransportError:
-            pass
-        assert time.monotonic() < until, f"{address} never answered {status}"
-        time.sleep(0.1)
+            return False
+
+    wait_until(answered)
 
 
 def workers(pid):
-    """The processes of a supervisor that answer requests."""
+    """The processes of a supervisor that answer requests, the one that began first in front."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -83,4 +92,4 @@ def workers(pid):
             continue
         if parent == pid and b"spawn_main" in words:
             found.append(int(stat.parent.name))
-    return found
+    return sorted(found)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import time
+from multiprocessing.connection import Connection
 from typing import Any
 
 import uvicorn
@@ -21,6 +23,38 @@ from abex.service.settings import Settings
 GRACE = 20  # seconds for requests that are under way when the service is told to stop
 BACKLOG = 2048
 STARTING = 60  # seconds that a worker may take to import all it needs before the supervisor takes it for hung
+
+
+class Pulse:
+    """Asks a worker through its pipe whether it is alive, and waits for no answer.
+
+    uvicorn waits, for up to `STARTING` seconds: on a worker that dies before it answers, or takes its time to start, while it
+    notices neither a signal nor what becomes of the others.
+    """
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._asked: float | None = None  # when; None once it has answered
+
+    def __call__(self, timeout: float) -> bool:
+        """Whether the worker has not been silent for longer than that."""
+        if self._asked is not None and self._pipe.poll():
+            self._pipe.recv()
+            self._asked = None
+        if self._asked is None:
+            self._asked = time.monotonic()
+            self._pipe.send(b"ping")
+        return time.monotonic() - self._asked <= timeout
+
+
+class Supervisor(Multiprocess):
+    """uvicorn's supervisor, which replaces workers that die or fall silent, without its waiting."""
+
+    def keep_subprocess_alive(self) -> None:
+        """Look at every worker once."""
+        for worker in self.processes:
+            vars(worker).setdefault("ping", Pulse(worker.parent_conn))
+        super().keep_subprocess_alive()
 
 
 class Factory:
@@ -80,4 +114,4 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="abex-metrics-") as folder:
         os.environ[FOLDER] = folder
-        Multiprocess(config, [listening]).run()
+        Supervisor(config, [listening]).run()
