@@ -23,7 +23,8 @@ from typing import Any
 import httpx
 from tests.serving import command, workers
 from tests.test_service_fuzz import exchange, hostile
-from tests.test_service_processes import Load, check_log, wait_until
+from tests.test_service_processes import Load, check_log
+from tests.waiting import wait_until
 
 from abex.client import Client
 

@@ -7,8 +7,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
+
+from tests.waiting import PATIENCE, wait_until
 
 PASSWORD = "sesame"
 MISSING = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
@@ -71,25 +72,19 @@ class Server:
             cwd=self.folder, user=self._user, stdout=log, stderr=log,
         )  # fmt: skip
         log.close()
-        until = time.monotonic() + 60.0
-        while time.monotonic() < until:
-            answer = subprocess.run(
-                [self._bin / "pg_isready", "-h", "127.0.0.1", "-p", str(self.port)],
-                capture_output=True,
-                check=False,
+        ready = [self._bin / "pg_isready", "-h", "127.0.0.1", "-p", str(self.port)]
+        try:
+            wait_until(
+                lambda: subprocess.run(ready, capture_output=True, check=False).returncode == 0, self._process
             )
-            if answer.returncode == 0:
-                return
-            if self._process.poll() is not None:
-                raise RuntimeError((self.folder / "log").read_text()[-2000:])
-            time.sleep(0.1)
-        raise TimeoutError("the server did not start")
+        except AssertionError as error:
+            raise AssertionError((self.folder / "log").read_text()[-2000:]) from error
 
     def stop(self) -> None:
         """At once, as in a crash of the machine: what was acknowledged must be there afterwards."""
         if self._process is not None:
             self._process.send_signal(3)  # SIGQUIT
-            self._process.wait(30)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def remove(self) -> None:

@@ -23,6 +23,7 @@ from abex.players.events import apply
 from abex.players.journal import journal_at
 from abex.players.journal_rows import event_of
 from abex.players.seeding import SequenceStream
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 
@@ -102,7 +103,7 @@ class Storm:
         command += [str(self.total), str(self.rng.randrange(2**31))]
         return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
 
-    def rage(self, kills: int, pause: float, limit: float) -> None:
+    def rage(self, kills: int, pause: float, limit: float = PATIENCE) -> None:
         """Kill random workers until all work is done; ``pause`` seconds between kills on average."""
         until = time.monotonic() + limit
         while self.workers:

@@ -17,13 +17,16 @@ from abex.results import Payload, Store
 from abex.sweeps.cluster import on_cluster
 from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.sweep import raise_on_failure, sweep
+from tests.waiting import wait_until
 
 
 def numbers(cell, stopped):
-    """Random numbers named by the cell, after a short pause."""
+    """Random numbers named by the cell, after a short pause; not before there is the file that is its gate."""
     if "begun" in cell:
         Path(cell["begun"]).touch()
     time.sleep(cell.get("pause", 0.0))
+    if "gate" in cell:
+        wait_until(Path(cell["gate"]).exists)
     if "diary" in cell:
         with open(cell["diary"], "a") as diary:
             diary.write(f"{cell['replication']}\n")
@@ -52,9 +55,9 @@ def dies_later(cell, stopped):
 
 
 def deaf(cell, stopped):
-    """Works for minutes in compiled code, whatever the interpreter would like to tell it."""
+    """Works for hours in compiled code, whatever the interpreter would like to tell it."""
     Path(cell["begun"]).touch()
-    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9, dklen=3200)
 
 
 def fails(cell, stopped):

@@ -18,6 +18,7 @@ from abex.boosting.model import Model
 from abex.boosting.model_checks import check_model
 from abex.boosting.stored_arrays import array_fields
 from abex.errors import UserError
+from tests.waiting import PATIENCE
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = (X[:, 0] + X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
@@ -31,7 +32,7 @@ def test_forged_models_are_refused_or_work():
     """In a process of its own: before models were checked, such files ended it or hung."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.forged_models", "--cases", "400", "--seed", "1"],
-        capture_output=True, text=True, timeout=900, cwd=Path(__file__).parents[1],
+        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[1],
         env={**os.environ, "NUMBA_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

@@ -14,6 +14,7 @@ from abex.extras import EXTRA_OF, MissingExtraError, how_to_install, installed, 
 from abex.graphs import erdos_renyi
 from abex.graphs.exact import fractional_domination
 from abex.graphs.simplex import small_fractional_domination
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -28,7 +29,7 @@ def run_without(packages, code, *, check=True):
     """What Python says when these packages are not installed."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.without_extras", ",".join(packages), code],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert not check or done.returncode == 0, done.stderr
     return done

@@ -12,6 +12,7 @@ import pytest
 
 from abex.results import Store
 from tests.test_results import of_format_1
+from tests.waiting import PATIENCE
 
 resource = pytest.importorskip("resource", reason="limits on file sizes are a matter of Unix")
 FILE = """
@@ -49,7 +50,7 @@ def run(
         "--quiet",
     ]
     return subprocess.run(
-        [*prefix, *command], cwd=folder, capture_output=True, text=True, timeout=300, preexec_fn=restrict,
+        [*prefix, *command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, preexec_fn=restrict,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
     )  # fmt: skip
 

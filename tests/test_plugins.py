@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 SOURCE = '''
 from dataclasses import dataclass
@@ -89,7 +91,12 @@ def run(folder, *command, fails=False):
     paths = [str(folder / "site"), str(ROOT / "src"), str(ROOT)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert (done.returncode != 0) == fails, done.stderr
     return done.stdout + done.stderr

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of Unix")
 
 FILE = """
@@ -40,7 +42,9 @@ def run(tmp_path, *options: str, terminal: bool = False) -> tuple[str, str]:
         *options,
     ]
     if not terminal:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True
+        )
         return done.stdout, done.stderr
     parent, child = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
@@ -57,7 +61,7 @@ def run(tmp_path, *options: str, terminal: bool = False) -> tuple[str, str]:
             if not chunk:
                 break
             seen += chunk
-        assert process.wait(300) == 0
+        assert process.wait(PATIENCE) == 0
     os.close(parent)
     return "", seen.decode("utf-8", "replace")
 

@@ -7,12 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from abex.cli import main
+from tests.waiting import PATIENCE, wait_until
 
 FILE = """
 name = "watched"
@@ -35,36 +35,35 @@ def start(folder: Path, *arguments: str, **more) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def until(fact, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-
-
 def missing(page: Path) -> int:
     """How many cells the page says are missing."""
     found = re.search(r"(\d+) cells are still missing", page.read_text())
     return int(found[1]) if found else 0
 
 
+def finish(folder: Path) -> None:
+    """Make the experiment a small one, all of which is computed."""
+    (folder / "watched.toml").write_text(FILE.format(seeds=2))
+    assert start(folder, "run", "watched.toml", "--quiet").wait(PATIENCE) == 0
+
+
 def test_a_watched_page_follows_a_sweep_in_another_process_and_ends_cleanly(tmp_path):
-    (tmp_path / "watched.toml").write_text(FILE.format(seeds=2))
-    assert start(tmp_path, "run", "watched.toml", "--quiet").wait(120) == 0
-    (tmp_path / "watched.toml").write_text(FILE.format(seeds=60))
+    finish(tmp_path)
+    (tmp_path / "watched.toml").write_text(FILE.format(seeds=10_000))
     page = tmp_path / "out" / "report.html"
     sweep = start(tmp_path, "run", "watched.toml", "--workers", "1", "--quiet")
     watch = start(tmp_path, "report", "--watch", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        until(lambda: page.exists() and missing(page) > 0)
-        early = missing(page)
+        early = wait_until(lambda: page.exists() and missing(page), watch)
         assert 'http-equiv="refresh"' in page.read_text()  # the page reloads itself
-        until(lambda: missing(page) < early)
-        assert sweep.poll() is None  # while the sweep is still running
-        assert sweep.wait(120) == 0
-        until(lambda: missing(page) == 0)
+        wait_until(lambda: missing(page) < early, watch)
+        assert sweep.poll() is None  # it takes an hour
+        sweep.kill()
+        sweep.wait()
+        finish(tmp_path)
+        wait_until(lambda: missing(page) == 0, watch)
         watch.send_signal(signal.SIGINT)
-        out, error = watch.communicate(timeout=60)
+        out, error = watch.communicate(timeout=PATIENCE)
         assert watch.returncode == 0
         assert "report.html" in out
         assert error == ""
@@ -86,10 +85,10 @@ def test_open_starts_the_browser_or_says_that_there_is_none(tmp_path, browser):
     environment = {"PATH": str(python), "BROWSER": str(script), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-m", "abex", "report", "--open", "--results", "out"], cwd=tmp_path, env=environment,
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=PATIENCE, check=True,
     )  # fmt: skip
     if browser:
-        until(lambda: (tmp_path / "opened").exists())
-        assert (tmp_path / "opened").read_text().strip() == (tmp_path / "out" / "report.html").as_uri()
+        opened = wait_until(lambda: (tmp_path / "opened").exists() and (tmp_path / "opened").read_text())
+        assert opened.strip() == (tmp_path / "out" / "report.html").as_uri()
     else:
         assert "no browser could be started" in done.stderr

@@ -20,6 +20,7 @@ import abex.results.salvaging
 from abex.cli import main
 from abex.errors import UserError
 from abex.results import Claims, Payload, Store, key_of, salvage, salvage_in_place
+from tests.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -402,10 +403,7 @@ def test_a_run_that_was_buried_alive_goes_on_and_shows_itself_again(tmp_path, mo
         ours.take(["a"])
         base = sqlite3.connect(f"{tmp_path / 'cells.sqlite'}.claims", isolation_level=None)
         base.execute("DELETE FROM owners")
-        deadline = time.monotonic() + 30
-        while not base.execute("SELECT * FROM owners").fetchall():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: base.execute("SELECT * FROM owners").fetchall())
         base.close()
         assert ours.take(["b"]) == {"b"}
 
@@ -431,7 +429,7 @@ def test_two_processes_write_to_one_store_without_loss(tmp_path):
         "        store.put([({'replication': r}, Payload({'x': np.arange(50.0) + r}))])\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", script, str(path), str(15 * i)]) for i in range(3)]
-    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(PATIENCE) for writer in writers] == [0, 0, 0]
     with Store(path) as store:
         assert len(store) == 60  # the ranges overlap
         assert not store.damaged()

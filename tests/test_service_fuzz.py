@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.serving import command, service
+from tests.waiting import PATIENCE
 
 schemathesis = pytest.importorskip("schemathesis")
 hypothesis = pytest.importorskip("hypothesis")
@@ -121,7 +122,7 @@ def hostile(rng):
 
 def exchange(host, port, data):
     """Send bytes, say that there are no more, read what comes."""
-    with socket.create_connection((host, port), timeout=10.0) as connection:
+    with socket.create_connection((host, port), timeout=PATIENCE) as connection:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)

@@ -17,6 +17,7 @@ from abex.policies.base import Policy
 from abex.policies.means import Means, learn_mean, new_means
 from abex.randomness import counter_key
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
+from tests.waiting import PATIENCE
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
 QUICK = {"horizon": 300, "replications": 4, "seed": 5, "progress": False}
@@ -161,7 +162,7 @@ def test_ctrl_c_stops_promptly_and_cleanly():
         assert process.stdout.readline().strip() == "ready"
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode != 0

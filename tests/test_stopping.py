@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from abex.results import Store
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -35,7 +35,7 @@ def work(experiment, store, **options):
         deaf(long, None)
     if place == "adrift":  # as when the signal comes while a pool starts a thread: nobody joins it
         threading.Thread(target=deaf, args=(long, None)).start()
-        time.sleep(600)
+        time.sleep(10_000)
     sweep([long], store, {"threads": in_threads, "processes": in_processes}[place](1))
 
 abex.cli.run.run_one = work
@@ -60,11 +60,9 @@ def test_a_signal_ends_a_run_that_cannot_listen(tmp_path, place, number, code, w
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     arguments = [sys.executable, "-c", COMMAND, place, str(tmp_path), str(begun)]
     process = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
-    while not begun.exists():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
+    wait_until(begun.exists, process)
     process.send_signal(number)
-    error = process.communicate(timeout=60)[1]  # the cell would last for minutes
+    error = process.communicate(timeout=PATIENCE)[1]  # the cell would last for hours
     assert process.returncode == code
     assert error.lstrip("\n") == word
     with Store(tmp_path / "cells.sqlite") as store:

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("starlette")
 from tests.serving import service
+from tests.waiting import wait_until
 
 MEANS = {"red": 0.2, "green": 0.8, "old": 0.5}
 
@@ -93,9 +94,7 @@ def test_an_expired_decision_counts_for_the_heir_as_it_did(tmp_path):
     with service(f"sqlite:///{tmp_path}/expiring.db") as client:
         make(client, "banner", ["red"], expire=0.001)
         client.post("/v1/players/banner/decisions", json={})
-        for _ in range(50):
-            if client.get("/v1/players/banner/summary").json()["expired"]:
-                break
+        wait_until(lambda: client.get("/v1/players/banner/summary").json()["expired"])
         make(client, "heir", ["red"])
         assert learn(client, "heir", "banner")["learned"] == 1
         assert arms_of(client, "heir")["red"]["mean"] == 0.0

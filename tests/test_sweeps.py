@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.forecast import Forecast, guess
 from abex.sweeps.sweep import raise_on_failure, sweep
 from tests.sweep_cells import cells
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[1]
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.7, 0.4, 0.2]}}
@@ -141,11 +143,11 @@ def test_workers_whose_parent_was_killed_go_too(tmp_path):
     """They hold the standard error of their parent: whoever reads it would wait for the end of their cells."""
     begun = tmp_path / "begun"
     run = run_as_a_process(
-        tmp_path / "cells.sqlite", 2, 300, "processes", {"begun": str(begun)}, stderr=subprocess.PIPE
+        tmp_path / "cells.sqlite", 2, 10_000, "processes", {"begun": str(begun)}, stderr=subprocess.PIPE
     )
-    wait_for(begun, run)
+    wait_until(begun.exists, run)
     run.kill()
-    run.communicate(timeout=60)  # the cell would last 300 s
+    run.communicate(timeout=PATIENCE)  # the cell would last for hours
 
 
 def run_as_a_process(
@@ -156,35 +158,28 @@ def run_as_a_process(
     return subprocess.Popen([sys.executable, *arguments], env=environment, **options)
 
 
-def wait_for(path: Path, process: subprocess.Popen) -> None:
-    while not path.exists():
-        assert process.poll() is None
-        time.sleep(0.02)
-
-
 def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_one(tmp_path):
     """Really kills: -9 at a random moment, again and again, until a run comes through."""
     path, count, pause = tmp_path / "cells.sqlite", 120, 0.03
     luck = random.Random(7)
-    kills, before = 0, 0
-    while kills < 12:
+    before = 0
+
+    def got_into_its_work(process, before):
+        with Store(path) as store:
+            return process.poll() is not None or len(store) > before
+
+    for _ in range(12):
         process = run_as_a_process(path, count, pause)
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:  # let it get into its work
-            with Store(path) as store:
-                if len(store) > before:
-                    break
-            time.sleep(0.01)
+        wait_until(partial(got_into_its_work, process, before))
         time.sleep(luck.random() * 0.15)
         process.kill()
         process.wait()
-        kills += 1
         with Store(path) as store:
             assert not store.damaged()
             assert len(store) >= before  # nothing that was there is lost
             before = len(store)
     assert before > 0
-    assert run_as_a_process(path, count, pause=pause).wait(120) == 0
+    assert run_as_a_process(path, count, pause=pause).wait(PATIENCE) == 0
     with Store(path) as store:
         assert store.dump() == undisturbed(tmp_path, cells(count, pause=pause))
 
@@ -193,7 +188,7 @@ def test_two_runs_on_one_store_share_the_cells(tmp_path):
     path, diary = tmp_path / "cells.sqlite", tmp_path / "diary"
     more = {"diary": str(diary)}
     runs = [run_as_a_process(path, 60, 0.03, "threads", more) for _ in range(2)]
-    assert [run.wait(120) for run in runs] == [0, 0]
+    assert [run.wait(PATIENCE) for run in runs] == [0, 0]
     computed = [int(word) for word in diary.read_text().split()]
     assert sorted(set(computed)) == list(range(60))
     assert len(computed) <= 62  # both would be 120
