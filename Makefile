@@ -10,17 +10,13 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-.PHONY: run test test-failed oldest fuzz mutants lint docs benchmarks-docs clean
+.PHONY: run test oldest fuzz mutants lint docs benchmarks-docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
-
-# what failed in the last `make test`, one test after the other
-test-failed: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
 # what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
 OLDEST_TESTS = kernels kernels_cache kernels_interfaces kernels_linking kernels_records kernels_shortcuts kernels_elements curves graph_quantities intervals player_terms datasets_own showing

@@ -1,25 +1,49 @@
-"""Real data are found where `$ABEX_DATA` says, else beside the repository; pages are opened in a browser where there is one."""
+"""Pages are opened in a browser where there is one; the last line of a run says what was not tested."""
 
-import os
 import shutil
-from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-BESIDE = Path(__file__).parents[2] / "shared" / "data"
-if BESIDE.is_dir():
-    os.environ.setdefault("ABEX_DATA", str(BESIDE))
+from tests.needs import BROWSER, not_tested
+from tests.waiting import PATIENCE
+
+# what is compiled at the first example takes seconds, and on a busy machine so does anything
+settings.register_profile("abex", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("abex")
+
+
+class Browser:
+    """Opens pages that wait as long as the machine takes."""
+
+    def __init__(self, running):
+        self.running = running
+
+    def new_context(self, **options):
+        context = self.running.new_context(**options)
+        context.set_default_timeout(1000 * PATIENCE)
+        return context
 
 
 @pytest.fixture(scope="module")
 def browser():
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: the page is not opened"
-    )
+    api = pytest.importorskip("playwright.sync_api")
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
-        pytest.skip("no Chromium on this machine: the page is not opened (Debian: apt-get install chromium)")
+        pytest.skip(BROWSER)
     with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield running
+        running = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"], timeout=1000 * PATIENCE
+        )
+        yield Browser(running)
         running.close()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session):
+    """The last word."""
+    result = yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and (skipped := reporter.stats.get("skipped")):
+        reporter.write_line(not_tested(report.longrepr[2].removeprefix("Skipped: ") for report in skipped))
+    return result

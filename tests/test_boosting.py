@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import zipfile
 from dataclasses import dataclass
@@ -14,12 +13,14 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, make_multilabel_classification
 from sklearn.model_selection import train_test_split
 
+from abex import datasets
 from abex.boosting import AdaBoostMHClassifier, load
 from abex.errors import UserError
 from abex.kernels import kernel
 from abex.policies import UCB1
 from abex.policies.base import Policy
 from abex.policies.simple import ArmCount
+from tests.needs import real_data
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, TEST, Y_TRAIN, Y_TEST = train_test_split(X, Y, test_size=0.4, random_state=0)
@@ -357,11 +358,9 @@ def test_a_mistake_is_told_in_one_sentence(parameters, said):
         classifier(**parameters).fit(TRAIN, Y_TRAIN)
 
 
+@real_data("pendigits")
 @pytest.mark.parametrize(("base", "least", "most"), [("stump", 4.0, 6.0), ("tree", 1.7, 2.8)])
 def test_pendigits_ends_near_the_published_error(base, least, most):
-    datasets = pytest.importorskip("abex.datasets", reason="needs the data sets")
-    if "ABEX_DATA" not in os.environ:
-        pytest.skip("set ABEX_DATA to a folder with the real data sets")
     data = datasets.load("pendigits")
     size = {"stump": 4000, "tree": 300}[base]
     fitted = classifier(base=base, n_estimators=size, arms_per_search=1 if base == "stump" else 4)

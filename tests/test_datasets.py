@@ -3,13 +3,11 @@
 import gzip
 import hashlib
 import io
-import os
 import shutil
 import struct
 import subprocess
 import tarfile
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +23,7 @@ from abex.datasets.storage import find, load_arrays, parse, read_arrays
 from abex.datasets.unpack import uncompress, unpack
 from abex.errors import UserError
 from tests.naive.lzw import compress
-
-REAL = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets are not here (set ABEX_DATA)")
+from tests.needs import DATA, real_data
 
 
 @pytest.fixture
@@ -179,7 +175,7 @@ def test_long_codes_and_many_bytes_come_back():
     assert uncompress(compress(content, 16)) == content
 
 
-@pytest.mark.skipif(shutil.which("gzip") is None, reason="gzip is not installed")
+@pytest.mark.skipif(shutil.which("gzip") is None, reason="needs gzip (Debian: apt-get install gzip)")
 def test_the_slow_compressor_writes_what_gzip_reads():
     content = b"-0.2080, 0.3480, 0.3280, 1.\n" * 300 + bytes(range(256)) * 9
     for widest in (10, 12, 16):
@@ -361,11 +357,11 @@ PAPER = {
 
 @pytest.fixture
 def real(cache, monkeypatch):
-    monkeypatch.setenv("ABEX_DATA", str(REAL))
+    monkeypatch.setenv("ABEX_DATA", str(DATA))
     return cache
 
 
-@needs_data
+@real_data("isolet")
 @pytest.mark.parametrize("name", PAPER)
 def test_the_papers_table(real, name):
     n_train, n_test, n_features, n_classes, kind = PAPER[name]
@@ -383,7 +379,7 @@ def test_the_papers_table(real, name):
     assert checksum_of(again.arrays().values()) == first.checksum
 
 
-@needs_data
+@real_data("isolet")
 def test_class_counts_of_usps_and_pendigits_are_the_published_ones(real):
     usps, pen = load("usps"), load("pendigits")
     assert np.bincount(usps.y_train).tolist() == [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
@@ -391,7 +387,7 @@ def test_class_counts_of_usps_and_pendigits_are_the_published_ones(real):
     assert np.bincount(pen.y_test).tolist() == [363, 364, 364, 336, 364, 335, 336, 364, 336, 336]
 
 
-@needs_data
+@real_data("isolet")
 def test_the_facebook_networks(real):
     ego = load("facebook-0")
     assert (ego.n_nodes, ego.sources.size) == (333, 2_519)
@@ -405,7 +401,7 @@ def test_the_facebook_networks(real):
     assert inside.sum() == ego.sources.size  # the ego's network is what its friends share
 
 
-@needs_data
+@real_data("isolet")
 def test_every_real_file_is_verified(real):
     states = {name: look(registry.entry_of(name)).status for name in names()}
     missing = {name for name, status in states.items() if status == "missing"}

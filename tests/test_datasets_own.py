@@ -2,8 +2,6 @@
 
 import contextlib
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +12,10 @@ from hypothesis import strategies as st
 
 from abex.datasets import load, read, read_ratings
 from abex.errors import UserError
+from tests.needs import DATA, real_data
 
 pd = pytest.importorskip("pandas")
 
-DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-needs_epinions = pytest.mark.skipif(
-    not (DATA / "epinions" / "rating.mat").exists(), reason="epinions is not here, set ABEX_DATA"
-)
 
 X = np.random.default_rng(0).integers(0, 9, (40, 3))
 Y = np.arange(40) % 3
@@ -391,7 +386,7 @@ def test_a_classifier_is_not_trained_on_a_matlab_file(tmp_path):
         read(tmp_path / "t.mat")
 
 
-@needs_epinions
+@real_data("epinions/rating.mat")
 def test_the_files_of_epinions_are_read_as_ones_own(monkeypatch):
     monkeypatch.setenv("ABEX_DATA", str(DATA))
     own = read_ratings(DATA / "epinions" / "rating.mat", DATA / "epinions" / "trustnetwork.mat")

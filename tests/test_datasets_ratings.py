@@ -1,10 +1,8 @@
 """The recommendation pipeline: filter, SocialMF, completion, split, the cache of its steps, and the environment RatingTable."""
 
-import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,9 +41,7 @@ from abex.errors import UserError
 from abex.graphs.feedback import Links, reveal_links
 from abex.randomness import counter_key
 from tests.naive import ratings as naive
-
-REAL = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets are not here (set ABEX_DATA)")
+from tests.needs import DATA, real_data
 
 
 @pytest.fixture(autouse=True)
@@ -450,9 +446,9 @@ def test_the_environment_is_built_from_a_pipeline():
 # -- the real data ------------------------------------------------------------------------------------------
 
 
-@needs_data
+@real_data("epinions")
 def test_epinions_has_the_papers_users_products_and_edges(monkeypatch):
-    monkeypatch.setenv("ABEX_DATA", str(REAL))
+    monkeypatch.setenv("ABEX_DATA", str(DATA))
     raw = load("epinions")
     assert raw.ratings.size == 922_267
     assert raw.trusters.size == 355_754
@@ -463,9 +459,9 @@ def test_epinions_has_the_papers_users_products_and_edges(monkeypatch):
     assert kept.ratings.size == 123_101
 
 
-@needs_data
+@real_data("epinions")
 def test_the_epinions_experiment_from_the_raw_files(monkeypatch):
-    monkeypatch.setenv("ABEX_DATA", str(REAL))
+    monkeypatch.setenv("ABEX_DATA", str(DATA))
     problem = recommendation("epinions", seed=0)
     assert (problem.tuning.size, problem.test.size) == (3_026, 504)
     assert problem.table.bits.nbytes < 2.1e6

@@ -3,7 +3,6 @@
 import gzip
 import json
 import math
-import os
 from functools import cache
 from pathlib import Path
 
@@ -17,11 +16,9 @@ from abex.evaluation import Log, LogReplay, Side, evaluate, replay
 from abex.evaluation.estimators import ESTIMATORS, combine
 from abex.evaluation.uncertainty import bca, bernstein, influence
 from abex.players.events import Decided, Rewarded
+from tests.needs import DATA, real_data
 
-REAL = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / "obd"
-needs_data = pytest.mark.skipif(
-    not REAL.is_dir(), reason="the Open Bandit sample is not here (set ABEX_DATA)"
-)
+REAL = DATA / "obd"
 
 LOGGED = np.array([0.4, 0.3, 0.2, 0.1])
 TARGET = np.array([0.1, 0.2, 0.3, 0.4])
@@ -442,7 +439,7 @@ def test_the_command_prints_a_table_and_draws(tmp_path, capsys, monkeypatch):
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@needs_data
+@real_data("obd")
 def test_uniform_choice_from_the_thompson_logs_of_the_open_bandit_sample():
     arms = range(34)
     found = evaluate(
@@ -459,7 +456,7 @@ def test_uniform_choice_from_the_thompson_logs_of_the_open_bandit_sample():
         assert max(low, truth.bootstrap[0]) < min(high, truth.bootstrap[1])
 
 
-@needs_data
+@real_data("obd")
 def test_the_womens_campaign_cannot_answer():
     with gzip.open(REAL / "bts-women.csv.gz", "rt") as file:
         assert file.readline().startswith(",timestamp,item_id")

@@ -79,7 +79,7 @@ def test_a_limit_on_file_sizes_stops_a_run_and_the_next_one_goes_on(tmp_path):
 
 def needs_mounts() -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this machine permits no mounts of one's own")
+        pytest.skip("needs mounts of one's own (a machine that permits `unshare -rm`)")
 
 
 def test_a_folder_that_may_only_be_read_is_enough_where_it_holds_everything(tmp_path):

@@ -1,9 +1,7 @@
 """Policies on feedback graphs against slow oracles."""
 
 import math
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,8 +40,8 @@ from abex.policies.base import Setting
 from abex.randomness import stream
 from abex.testing.policy_contract import leaves
 from tests.naive import graphs as naive
+from tests.needs import DATA, real_data
 
-DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 FACEBOOK = DATA / "facebook" / "0.edges"
 
 
@@ -274,7 +272,7 @@ def test_isolated_arms_and_several_components_are_legal():
             assert (wrong[0, :, -1] > 0).all(), "the special arm has to be found first"
 
 
-@pytest.mark.skipif(not FACEBOOK.exists(), reason="facebook/0.edges not found, set ABEX_DATA")
+@real_data("facebook/0.edges")
 @pytest.mark.parametrize(
     ("policy", "regret", "error"),
     [

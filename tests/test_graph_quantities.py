@@ -2,7 +2,6 @@
 
 import ast
 import itertools
-import os
 import time
 from pathlib import Path
 
@@ -35,10 +34,9 @@ from abex.graphs.exact import (
 )
 from abex.policies.base import Setting
 from tests.naive import graphs as naive
+from tests.needs import DATA, real_data
 
-DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 FACEBOOK = DATA / "facebook" / "0.edges"
-needs_data = pytest.mark.skipif(not FACEBOOK.exists(), reason="facebook/0.edges not found, set ABEX_DATA")
 
 small = st.tuples(st.integers(1, 8), st.floats(0.0, 0.7), st.integers(0, 10**6), st.booleans()).map(
     lambda drawn: erdos_renyi(drawn[0], drawn[1], drawn[2], directed=drawn[3])
@@ -292,7 +290,7 @@ def test_the_regret_bound_equals_a_dense_program():
     assert bound.upper == pytest.approx(answer.fun)
 
 
-@needs_data
+@real_data("facebook/0.edges")
 def test_facebook_has_its_known_quantities():
     graph = Graph.read(FACEBOOK)
     assert independence_number(graph)[:2] == (120, 120)

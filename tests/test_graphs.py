@@ -3,7 +3,6 @@
 import gzip
 import json
 import math
-import os
 import pickle
 import tempfile
 from pathlib import Path
@@ -31,11 +30,7 @@ from abex.graphs.feedback import Alone, is_drawn, observers, probability_seen, r
 from abex.graphs.graph_json import read_graph, write_graph
 from abex.graphs.time_varying import graph_of_feedback
 from abex.randomness import counter_key
-
-DATA = Path(os.environ.get("ABEX_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-needs_data = pytest.mark.skipif(
-    not (DATA / "facebook").exists(), reason="facebook data not found, set ABEX_DATA"
-)
+from tests.needs import DATA, real_data
 
 pairs = st.integers(1, 7).flatmap(
     lambda n: st.tuples(
@@ -234,7 +229,7 @@ def test_any_bytes_are_a_graph_or_one_sentence(pieces):
         }
 
 
-@needs_data
+@real_data("facebook")
 def test_the_facebook_files_have_their_published_sizes():
     sizes = {"0.edges": (333, 2519), "348.edges.gz": (224, 3192), "facebook_combined.txt.gz": (4039, 88234)}
     for name, (nodes, edges) in sizes.items():

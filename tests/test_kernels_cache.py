@@ -154,7 +154,7 @@ def test_a_link_that_another_user_laid_is_refused(tmp_path, monkeypatch):
     (tmp_path / "kernels").symlink_to(tmp_path / "mine")
     monkeypatch.setenv("ABEX_CACHE", str(tmp_path))
     if os.geteuid() != 0:
-        pytest.skip("only root can give a link away")
+        pytest.skip("needs root (who alone can give a link away)")
     os.chown(tmp_path / "kernels", 12345, -1, follow_symlinks=False)
     with pytest.warns(CompilerWarning, match="belongs to another user"):
         assert fresh_folder() is None

@@ -135,7 +135,7 @@ def test_vector_code_can_be_made_for_another_architecture_and_never_fuses_operat
     sums, values, factors = (new_rows(count, 10, np.float32) for count in (1, 4, 4))
     run_sum(sums, values, np.zeros(4, np.uint8), factors, width_of(10, np.float32))
     if not usable("vectors"):
-        pytest.skip("there is no vector code")
+        pytest.skip("needs vector code (a processor for which there is some)")
     (code,) = run_sum.inspect_llvm().values()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()

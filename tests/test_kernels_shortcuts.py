@@ -29,7 +29,7 @@ POLICIES = ["Evidence", "ABE", "Thompson", "UCBV"]
 
 def test_what_llvm_gets_is_the_same_to_the_letter(tmp_path):
     if not usable("options"):
-        pytest.skip("only public interfaces are used")
+        pytest.skip("needs private interfaces (run without ABEX_PLAIN)")
     found = [
         run_in_process(PROGRAM.format(before=before, policies=POLICIES), ABEX_CACHE=str(tmp_path / name))
         for name, before in {"with": "", "without": "abex.kernels.shortcuts._SHORTCUTS.clear()"}.items()

@@ -21,6 +21,7 @@ from abex.players.journal import journal_at
 from abex.players.together import Ask, Tell, together
 from abex.policies import known_policies
 from tests import postgresql
+from tests.needs import POSTGRESQL
 from tests.shared_storm import Storm, replayed, verify
 from tests.test_player_terms import Clock
 from tests.waiting import PATIENCE, wait_until
@@ -30,7 +31,7 @@ from tests.waiting import PATIENCE, wait_until
 def server(request):
     """A server, when a test asks for one."""
     if postgresql.binaries() is None:
-        pytest.skip(postgresql.MISSING)
+        pytest.skip(POSTGRESQL)
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("psycopg")
     found = postgresql.Server()

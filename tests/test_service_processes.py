@@ -16,6 +16,7 @@ import pytest
 from abex import Player
 from abex.service import launching
 from tests import postgresql
+from tests.needs import POSTGRESQL
 from tests.serving import ROOT, command, get, patient, wait_for, workers
 from tests.waiting import PATIENCE, wait_until
 
@@ -126,7 +127,7 @@ def test_a_worker_that_was_silent_for_too_long_is_given_up(monkeypatch):
 
 def test_a_stopped_database_is_503_and_then_it_goes_on():
     if postgresql.binaries() is None:
-        pytest.skip(postgresql.MISSING)
+        pytest.skip(POSTGRESQL)
     pytest.importorskip("psycopg")
     server = postgresql.Server()
     try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +21,7 @@ from abex.theory import (
     lai_robbins,
     ucb1_bound,
 )
+from tests.needs import DATA, real_data
 
 
 def found_sweep(reveals: np.ndarray, seed: int) -> int:
@@ -139,17 +138,9 @@ def test_a_graph_of_another_size_is_refused() -> None:
         graph_lower_bound([0.5, 0.6], np.eye(3))
 
 
-def facebook() -> Path | None:
-    folders = [os.environ.get("ABEX_DATA"), Path(__file__).parents[2] / "shared" / "data"]
-    return next(
-        (Path(f) / "facebook/0.edges" for f in folders if f and (Path(f) / "facebook/0.edges").exists()), None
-    )
-
-
-@pytest.mark.skipif(facebook() is None, reason="ego-Facebook is not there: set ABEX_DATA")
+@real_data("facebook/0.edges")
 def test_the_lower_bound_on_ego_facebook_is_a_seventh_of_that_without_the_graph() -> None:
-    path = facebook()
-    assert path is not None
+    path = DATA / "facebook/0.edges"
     names, ends = np.unique(np.loadtxt(path, dtype=np.int64), return_inverse=True)
     ends = ends.reshape(-1, 2)
     reveals = np.zeros((names.size, names.size))
