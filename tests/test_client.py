@@ -1,6 +1,7 @@
 """The client: what it asks for, and that what it repeats counts once."""
 
 import asyncio
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -118,12 +119,16 @@ def test_mistakes_are_sentences_and_are_not_repeated(app):
             client.reward("x", client.decide("x").id, 7.0)
 
 
-def test_patience_ends(app):
-    with client_of(app, ["later"] * 1000, patience=0.3) as client:
+def test_patience_ends(app, monkeypatch):
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda pause: now.__setitem__(0, now[0] + pause))
+    monkeypatch.setattr("abex.client.time", clock)
+    with client_of(app, ["later"] * 1000, patience=10.0) as client:
         with pytest.raises(ServiceError, match="the store is away") as refused:
             client.decide("x")
         assert refused.value.status == 503
-        assert 2 <= client._http._transport.asked < 20
+        assert 8.0 < now[0] <= 10.0  # pauses grow up to two seconds
+        assert 5 <= client._http._transport.asked < 30
 
 
 def test_the_same_in_asyncio(app):

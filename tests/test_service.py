@@ -1,5 +1,6 @@
 """The decision service in one process: what it answers, refuses, and keeps."""
 
+import asyncio
 import io
 import json
 import threading
@@ -14,7 +15,7 @@ from abex import Player, UserError
 from abex.evaluation import Log
 from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
-from abex.service import Settings, rates
+from abex.service import Settings, rates, watching_handlers
 from abex.service.desk import Desk
 from abex.service.keys import ROLES, new_key, parse_keys
 from abex.service.routes import ROUTES
@@ -478,6 +479,38 @@ def test_metrics_tell_of_requests_and_players(shop):
         'abex_arm_share{arm="',
     ):
         assert line in text
+
+
+def test_a_stream_pauses_between_its_events_and_shows_that_it_lives(monkeypatch):
+    """By a clock of its own: 100 decisions a second for two seconds, then nothing for half a minute."""
+    now, told = [0.0], []
+    player = SimpleNamespace(n_arms=3, seq=lambda: int(100 * min(now[0], 2.0)))
+    context = SimpleNamespace(stopping=False)
+    state = watching_handlers.Watching()
+
+    async def do(work):
+        pass
+
+    async def sleep(seconds):
+        now[0] += seconds
+        context.stopping = now[0] > 33.0
+
+    async def listen():
+        async for event in watching_handlers._events(context, SimpleNamespace(player=player, do=do), state):
+            told.append((now[0], event.partition(b"\n")[0]))
+
+    fakes = SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread)
+    monkeypatch.setattr(watching_handlers, "asyncio", fakes)
+    monkeypatch.setattr(watching_handlers, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(watching_handlers, "summary_of", lambda player, shown: {})
+    asyncio.run(listen())
+    assert told == [
+        *((0.25 * number, b"event: summary") for number in range(9)),
+        (6.75, b"event: speed"),  # nothing in the last twenty looks
+        (17.25, b": still here"),
+        (32.5, b": still here"),
+    ]
+    assert state.streams == 0
 
 
 def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
