@@ -122,7 +122,7 @@ def _span(text: str, within: str) -> tuple[int, int]:
         inner = [
             child
             for child in getattr(node, "body", [])
-            if isinstance(child, ast.FunctionDef | ast.ClassDef) and child.name == name
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and child.name == name
         ]
         if not inner:
             return 0, 0
