@@ -193,7 +193,7 @@ def test_multiboost_mode_smooths_and_uses_single_precision_cuts():
         assert model.coefficient[t] == pytest.approx(coefficient, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 4), st.integers(2, 5), st.integers(2, 6))
 def test_small_problems_of_any_shape(seed, n, d, labels, levels):
     rng = np.random.default_rng(seed)

@@ -63,7 +63,7 @@ TABLE = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_idx_files_come_back(shape, seed):
     array = np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
     assert np.array_equal(formats.idx(idx_bytes(array), "file"), array)
@@ -133,7 +133,6 @@ def test_labels_out_of_range_are_named():
 
 
 @given(st.lists(st.integers(-300, 70_000), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_the_smallest_type_keeps_every_number(values):
     array = np.array(values, dtype=np.float64)
     small = smallest(array)
@@ -165,7 +164,7 @@ def test_checksums_see_type_shape_and_values():
     st.integers(10, 12),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_compressed_files_come_back(content, widest, clears):
     assert uncompress(compress(content, widest, clears)) == content
 

@@ -89,7 +89,7 @@ def test_a_second_file_is_the_test_set(tmp_path, ending):
 @given(
     st.lists(st.sampled_from("abc"), min_size=8, max_size=60), st.integers(0, 50), st.sampled_from([0.2, 0.5])
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_set_aside_rows_are_a_share_of_each_class(tmp_path_factory, labels, seed, share):
     path = tmp_path_factory.mktemp("own") / "t.csv"
     labels = [*labels, "a", "a", "a", "b", "b", "b"]

@@ -81,7 +81,7 @@ def small():
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
     st.integers(0, 4),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_the_filter_equals_counting_by_hand(rows, trust, more_than):
     users, items, means, pairs = naive.active(rows, trust, more_than)
     ratings = as_ratings(rows, trust, 6, 5)
@@ -252,7 +252,7 @@ def test_the_binary_table_equals_the_dense_computation(small, keep_observed, thr
 
 
 @given(st.integers(7, 5000), st.integers(0, 100))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_one_product_in_seven_is_for_the_test(n_products, seed):
     tuning, test = split_products(n_products, seed)
     assert test.size == n_products // 7
@@ -266,7 +266,7 @@ def test_too_few_products_cannot_be_split():
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_packed_tables_count_as_the_plain_ones(n_users, n_products, seed):
     rng = np.random.default_rng(seed)
     likes = rng.random((n_users, n_products)) < 0.4

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -172,7 +172,6 @@ def test_delays_have_their_distribution(delay):
     assert chisquare(counts[likely], expected[likely] * f).pvalue > 1e-6
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a loaded machine is no failure
 @given(st.floats(1.0, 1e9), st.integers(0, 2**64 - 1), st.integers(1, 10**9), st.integers(0, 10**6))
 def test_no_delay_is_longer_than_the_longest(mean, key, t, arm):
     delay = Geometric(mean)

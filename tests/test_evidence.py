@@ -135,7 +135,7 @@ def test_an_arm_that_comes_is_explored_and_one_that_goes_leaves_no_trace():
     assert state.clock.highest == 0.3
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), UNIT), max_size=60))
 def test_any_rewards_keep_the_state_sound(n_arms, updates):
     policy = Evidence()

@@ -48,7 +48,7 @@ def tournament(n):
     return Graph.from_edges((low, high), n, directed=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(small)
 def test_exact_numbers_equal_enumeration(graph):
     assert independence_number(graph)[:2] == (naive.independence_number(graph),) * 2
@@ -59,7 +59,7 @@ def test_exact_numbers_equal_enumeration(graph):
         assert naive.acyclic_number(graph) == naive.independence_number(graph)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(small, st.integers(0, 1000))
 def test_greedy_sets_prove_themselves(graph, seed):
     independent = greedy_independent_set(graph)
@@ -75,7 +75,7 @@ def test_greedy_sets_prove_themselves(graph, seed):
         assert is_independent(graph, sample)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(small)
 def test_the_fractional_cover_is_proven_by_its_packing(graph):
     cover = fractional_domination(graph)
@@ -89,7 +89,7 @@ def test_the_fractional_cover_is_proven_by_its_packing(graph):
     assert cover.upper <= naive.domination_number(graph) + 1e-9
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(small)
 def test_no_arm_can_be_added_to_a_greedy_set(graph):
     """Independent and acyclic sets are maximal, and the dominating set needs each of its arms in its turn."""
@@ -105,7 +105,7 @@ def test_no_arm_can_be_added_to_a_greedy_set(graph):
         seen |= out[arm]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(small, st.integers(0, 99))
 def test_a_certificate_holds_whatever_the_solver_says(graph, seed):
     """Any numbers at all are scaled to a cover and a packing, and so to a proven interval."""

@@ -42,7 +42,6 @@ pairs = st.integers(1, 7).flatmap(
 # -- a value -------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(pairs, st.booleans())
 def test_rows_are_closed_sorted_and_the_transpose_of_each_other(drawn, directed):
     n, edges = drawn
@@ -57,7 +56,6 @@ def test_rows_are_closed_sorted_and_the_transpose_of_each_other(drawn, directed)
     assert graph.widest == max(graph.out(arm).size for arm in range(n))
 
 
-@settings(deadline=None)
 @given(pairs, st.booleans())
 def test_a_graph_is_a_value(drawn, directed):
     n, edges = drawn
@@ -71,7 +69,6 @@ def test_a_graph_is_a_value(drawn, directed):
     assert Graph.from_scipy(graph.to_scipy()) == graph
 
 
-@settings(deadline=None)
 @given(pairs, st.booleans())
 def test_edges_are_turned_round_answered_or_left_out(drawn, directed):
     n, edges = drawn
@@ -194,7 +191,7 @@ def test_wrong_edges_are_one_sentence(edges, n, message):
         Graph.from_edges(edges, n)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.sampled_from(

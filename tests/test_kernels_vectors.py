@@ -57,7 +57,7 @@ def run():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("numbers", [1, 2, 3, 8, 10, 16, 26, 40])
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), lane=st.integers(-1, 50), spread=st.integers(-30, 30))
 def test_compiled_vectors_are_those_of_python(run, dtype, numbers, seed, lane, spread):
     rng = np.random.default_rng(seed)

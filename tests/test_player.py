@@ -314,7 +314,7 @@ def test_a_saved_player_holds_everything(tmp_path):
 
 
 @given(st.integers(0, 10**9))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_damaged_file_gives_one_clear_error(tmp_path_factory, where):
     folder = tmp_path_factory.mktemp("damage")
     _, path = saved(folder)

@@ -100,7 +100,7 @@ KINDS = st.sampled_from(
 
 @pytest.mark.parametrize("policy", ["Exp3(gamma=0.2)", "UCB1"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_forged_rows_are_refused_or_harmless(policy, data):
     replica, names = played(
         policy, **data.draw(st.sampled_from([{}, {"n_arms": None, "arms": ["a", "b", "c"]}]))

@@ -131,7 +131,7 @@ def test_numbered_players_do_not_take_names():
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.lists(st.floats(0, 1), min_size=1, max_size=20))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_range_of_rewards_is_a_change_of_units(low, width, shares):
     high = low + width
     player, plain = Player(UCB1(), 2, rewards=(low, high), seed=1), Player(UCB1(), 2, seed=1)

@@ -99,7 +99,7 @@ def test_abe_without_an_exploration_slot_is_boltzmann_exploration_draw_by_draw(p
 
 
 @given(st.floats(0, 1), st.floats(1e-9, 50))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_the_divergence_bound_is_the_largest_mean_within_the_level(mean, level):
     q = kl_upper_bound(mean, level)
     assert mean <= q <= 1.0
@@ -124,7 +124,7 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.floats(0, 1e6))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_softmax_never_overflows(values, rate):
     values = np.array(values)
     out = np.zeros(values.size)
@@ -286,7 +286,7 @@ def test_the_remembered_leader_is_the_leader(policy):
     st.lists(st.sampled_from([0.0, 1.0, 0.5, 1e-9, 1.0 - 1e-9]), max_size=30),
     st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_any_number_of_arms_and_any_rewards_give_a_valid_arm(policy, n_arms, rewards, seed):
     player = Player(policy, n_arms, horizon=100, seed=seed)
     for reward in rewards:

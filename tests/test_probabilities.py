@@ -69,7 +69,7 @@ def first_is_larger(a, b, c, d):
 
 
 @given(st.tuples(*[st.integers(1, 40)] * 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_two_beta_draws_agree_with_the_exact_sum(shape):
     a, b, c, d = shape
     assert of_betas([a, c], [b, d])[0] == pytest.approx(first_is_larger(a, b, c, d), rel=1e-10, abs=1e-13)
@@ -88,7 +88,7 @@ def by_scipy(a, b, k):
 
 
 @given(st.lists(st.tuples(st.floats(-0.3, 3.0), st.floats(-0.3, 3.0)), min_size=1, max_size=6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_beta_draws_agree_with_scipy(logs):
     a, b = 10.0 ** np.array(logs).T
     found = of_betas(a, b)
@@ -146,7 +146,7 @@ def test_a_draw_or_a_point_is_a_mixture_of_all_who_draw():
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40), st.floats(0.0, 300.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_gumbel_noise_of_one_width_is_the_softmax(means, steep):
     means, steep = np.array(means), steep + 0.01
     weights = np.exp(steep * (means - means.max()))

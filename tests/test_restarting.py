@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from abex import (
@@ -55,7 +55,6 @@ def test_a_detector_raises_the_alarm_of_its_definition(number, kind):
     assert alarms > 0
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, 0.125, 0.5, 1.0]), min_size=2, max_size=60),
     st.integers(1, 3),

@@ -35,7 +35,7 @@ def some(store: Store, count: int = 5) -> list[dict]:
     return cells
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.text(max_size=5), arrays(st.sampled_from([np.float64, np.int32, np.uint8, bool]), array_shapes())

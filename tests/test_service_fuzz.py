@@ -58,7 +58,6 @@ def test_no_described_request_breaks_the_service(app):
             @hypothesis.settings(
                 max_examples=EXAMPLES,
                 derandomize=True,
-                deadline=None,
                 database=None,
                 suppress_health_check=list(hypothesis.HealthCheck),
             )

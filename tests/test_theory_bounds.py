@@ -69,7 +69,7 @@ def test_bounds_far_beyond_floating_point_stay_exact_in_logarithms() -> None:
 # -- the corollary against the sum that it bounds --------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     gap=st.floats(0.2, 1.0), c=st.floats(30.0, 500.0), alpha=st.floats(0.1, 1.0),
     eta=st.floats(0.05, 5.0), n_arms=st.integers(2, 6),
@@ -269,7 +269,7 @@ schedules = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(schedule=schedules, gaps=st.lists(decades, min_size=5, max_size=5), eta=decades, factor=st.floats(1.0, 100.0),
        log10_horizon=st.floats(0.0, 9.0))  # fmt: skip
 def test_our_bound_keeps_its_digits_over_twelve_decades(
@@ -282,7 +282,7 @@ def test_our_bound_keeps_its_digits_over_twelve_decades(
     assert bound >= naive.certain_regret(gaps, horizon, schedule, eta) * (1.0 - 1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(c=st.floats(0.0, 20.0), gap=decades, eta=decades, horizon=st.integers(1, 10**7))
 def test_our_bound_is_never_below_what_any_policy_loses(
     c: float, gap: float, eta: float, horizon: int
@@ -292,7 +292,7 @@ def test_our_bound_is_never_below_what_any_policy_loses(
     assert bound >= naive.two_point_bound(gap, horizon) * (1.0 - 1e-12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(a=st.floats(-15.0, 2.0), start=st.integers(0, 10**12), length=st.integers(0, 10**12))
 def test_the_integral_of_the_leak_keeps_its_digits(a: float, start: int, length: int) -> None:
     import mpmath
@@ -350,7 +350,7 @@ def test_the_divergence_of_the_smallest_probabilities() -> None:
     assert bernoulli_kl(0.9, 1e-300) == pytest.approx(0.9 * math.log(0.9e300) + 0.1 * math.log(0.1))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(p=st.floats(0.0, 1.0), shift=st.floats(-12.0, 0.0), up=st.booleans())
 def test_the_divergence_keeps_its_digits(p: float, shift: float, up: bool) -> None:
     import mpmath

@@ -42,7 +42,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return Schedule(n_arms, draw(amounts), draw(exponents), draw(roundings), covers)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(schedules())
 def test_the_schedule_is_the_papers_algorithm_slot_by_slot(schedule: Schedule) -> None:
     covers = None if schedule.covers is None else list(schedule.covers)
@@ -60,7 +60,7 @@ def test_the_schedule_is_the_papers_algorithm_slot_by_slot(schedule: Schedule) -
     assert [schedule.exploration_pulls(HORIZON, k) for k in range(schedule.sweep)] == counts
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(schedules())
 def test_first_exploration_is_where_the_first_slot_is(schedule: Schedule) -> None:
     first = schedule.first_exploration()
