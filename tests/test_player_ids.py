@@ -15,6 +15,7 @@ from abex import ABE, UCB1, Exp3, Player, Thompson, Uniform, UserError
 from abex.players import decision_ids
 from tests.fuzz.players import FuzzedOwn
 from tests.test_player import snapshot
+from tests.waiting import PATIENCE
 
 
 def test_ids_are_uuids_that_sort_by_time():
@@ -139,7 +140,7 @@ def test_pickles_go_through_the_checked_form():
         restore(policy, text.replace('"steps": 30', '"steps": 31'), compiled)
 
 
-def read_all(pipe, seconds=20):
+def read_all(pipe, seconds=PATIENCE):
     """What a child writes, or nothing if it is stuck."""
     import select
 
