@@ -101,7 +101,7 @@ def regret_most(means: Iterable[float], horizon: int, slack: float) -> float:
         +\frac1{e^{\mathrm{kl}(\mu_k+\varepsilon,\mu_k)}-1}\Big)+\Delta_{\max}\cdot(\text{Lemma 5})
 
     For every fixed slack the last terms are constants, so the regret over ln T is in the limit at most Lai and Robbins' constant.
-    They are large constants: for coins of 0.6 and 0.5 the bound says less than "every step is lost" up to three million steps.
+    They are large constants: for coins of 0.6 and 0.5 the bound says less than "every step is lost" up to 2.5 million steps.
 
     >>> 800 < regret_most([0.8, 0.2], 10_000, slack=0.2) < 900
     True
