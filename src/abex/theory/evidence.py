@@ -47,7 +47,7 @@ def probability_least(evidence: float, n_arms: int) -> float:
 
 
 def draws_most(mean: float, best: float, n_arms: int, horizon: int, slack: float) -> float:
-    r"""Lemma 4: how often an observed Bernoulli arm is drawn in expectation while its mean and the largest one are within ``slack``.
+    r"""Lemma 4: how often an observed Bernoulli arm is drawn in expectation while its mean and the best are within ``slack``.
 
     With :math:`d=\mathrm{kl}(\mu_k+\varepsilon,\mu^*-\varepsilon)` it is at most
     :math:`\frac{\ln_+(T/K)}d+1`, counted over the steps at which the arm has been observed,
