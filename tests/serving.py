@@ -36,9 +36,8 @@ def command(store, *options, log=None):
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     words = [sys.executable, "-m", "abex", "serve", "--store", store, "--port", "0", "--rate", "0", *options]
     with contextlib.ExitStack() as stack:
-        log = log or stack.enter_context(
-            tempfile.NamedTemporaryFile("w")
-        )  # a pipe that nobody reads fills up
+        if log is None:  # a pipe that nobody reads would fill up
+            log = stack.enter_context(tempfile.NamedTemporaryFile("w"))
         process = subprocess.Popen(words, env=environment, stderr=log, text=True)
         try:
             address = wait_until(lambda: first_line(log.name), process).split()[-1]

@@ -65,8 +65,9 @@ class Cluster:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """A scheduler may take its time to answer."""
+    """A scheduler may take its time to answer; a cell that waits for its gate takes no other one along."""
     monkeypatch.setattr("abex.sweeps.cluster.CONNECT_SECONDS", PATIENCE)
+    monkeypatch.setattr(sys.modules[sweep.__module__], "BATCH_SECONDS", 0.0)
 
 
 @pytest.fixture
