@@ -159,7 +159,7 @@ def test_a_matrix_of_any_kind_is_a_graph():
     "wrong", [np.ones((2, 3)), [[0, 1], [1]], np.ones(3), 7, "friends.txt", None, [["a", "b"], ["c", "d"]]]
 )
 def test_what_is_no_matrix_is_one_sentence(wrong):
-    with pytest.raises(UserError, match="matrix must be (square|a square adjacency matrix)"):
+    with pytest.raises(UserError, match=r"matrix must be (square|a square adjacency matrix)"):
         Graph.from_matrix(wrong)
 
 

@@ -150,13 +150,15 @@ class Graph(FeedbackGraph):
         >>> Graph.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
         <Graph: 3 arms, 1 undirected edges>
         """
+        shape: tuple[int, ...]
+        edges: tuple[NDArray[Any], ...]
         if hasattr(matrix, "tocoo"):
             entries = matrix.tocoo()
             there = entries.data != 0
             shape, edges = entries.shape, (entries.row[there], entries.col[there])
         else:
             table = _numbers_of(matrix)
-            shape, edges = table.shape, np.nonzero(table) if table.ndim else ()
+            shape, edges = table.shape, np.nonzero(np.atleast_1d(table))
         if len(shape) != 2 or shape[0] != shape[1]:
             raise UserError(f"matrix must be square, got shape {shape}")
         return cls.from_edges(edges, shape[0], directed=directed)
