@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from abex.extras import PACKAGES_OF
+from abex.cli import COMMANDS
+from abex.extras import EXTRA_OF, PACKAGES_OF
 from abex.policies import known_policies
 from tests.test_extras import run_without
-from tests.without_extras import INSTALL, missing_without
+from tests.without_extras import INSTALL, extras_named_in, missing_without
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -93,6 +94,25 @@ def test_example(needs, block, extras, name, tmp_path):
         script.write_text(f"{textwrap.dedent(BEFORE.get(name, ''))}\n{block}")
     run = f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_path('example.py', run_name='__main__')"
     run_without(missing_without(extras), run)
+
+
+#: extras beside its own with which a command does what the pages show
+ENOUGH = {"evaluate": "serve"}
+
+
+def test_every_command_stands_below_an_install_that_is_enough_for_it():
+    commands = [
+        (page, text[: fence.start(1) + line.start()], line[1])
+        for page, text in ((page, page.read_text()) for page in PAGES)
+        for fence in re.finditer(r"^```(?:console)?\n(.*?)^```$", text, re.M | re.S)
+        for line in re.finditer(r"^(?:\$ )?abex (\w+)", fence[1], re.M)
+    ]
+    assert len({name for _, _, name in commands}) > 8
+    for page, above, name in commands:
+        here = set(EXTRA_OF) - missing_without(extras_named_in(above))
+        extra = COMMANDS[name][2]
+        enough = [PACKAGES_OF[one] for one in (extra, ENOUGH.get(name)) if one]
+        assert not extra or any(here >= set(packages) for packages in enough), f"{page.name}: abex {name}"
 
 
 def test_every_install_names_extras_of_this_clone():
