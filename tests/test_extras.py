@@ -1,6 +1,7 @@
 """The core runs with NumPy alone; what is missing is one sentence with the command to type."""
 
 import ast
+import pickle
 import re
 import subprocess
 import sys
@@ -105,8 +106,14 @@ def test_where_abex_came_from_is_what_pip_noted(monkeypatch):
 def test_the_outer_extra_is_named_if_it_brings_the_package():
     with pytest.raises(MissingExtraError, match=r"needs numba, .*\[report\]'"), needed("report"), needed():
         raise MissingExtraError("numba")
-    with pytest.raises(MissingExtraError, match=r"needs numba, .*\[simulate\]'"), needed("serve"), needed():
-        raise MissingExtraError("numba")
+    for outer in (None, "serve"):
+        with pytest.raises(MissingExtraError, match=r"needs numba, .*\[boosting\]'"), needed(outer):
+            raise MissingExtraError("numba", "boosting")
+
+
+def test_the_sentence_comes_back_from_another_process():
+    error = MissingExtraError("numba", "boosting")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_the_core_is_numpy_and_two_small_packages():

@@ -49,7 +49,10 @@ class MissingExtraError(UserError, ImportError):
 
     def __init__(self, package: str, extra: str | None = None) -> None:
         super().__init__(how_to_install(package, extra))
-        self.package = package
+        self.package, self.extra = package, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.package, self.extra)
 
 
 def how_to_install(package: str, extra: str | None = None) -> str:
@@ -94,8 +97,8 @@ def origin_of_abex() -> dict[str, Any] | None:
 def needed(extra: str | None = None) -> Iterator[None]:
     """Around what an extra brings: if a package is not there, one sentence with the command to type.
 
-    Of nested ones the outer names the extra, if it brings the package: ``@needed("report")`` on a command says what is enough
-    for all of it, whichever package is missed first.
+    Of nested ones the outer names the extra, if it brings the package: around a whole command it says what is enough for all
+    of it, whichever package is missed first.
 
     >>> with needed():
     ...     import math
@@ -103,6 +106,8 @@ def needed(extra: str | None = None) -> Iterator[None]:
     try:
         yield
     except MissingExtraError as error:
+        if extra is None or error.package not in PACKAGES_OF[extra]:
+            raise
         raise MissingExtraError(error.package, extra) from None
     except ModuleNotFoundError as error:
         package = (error.name or "").split(".")[0]
