@@ -148,11 +148,10 @@ def test_no_two_pages_make_different_players_of_one_name_in_one_file():
 
 
 def test_the_number_of_policies_is_that_of_the_library_and_of_the_tables():
-    assert re.match(
-        rf"{len(known_policies())} policies, ", (ROOT / "docs/which_policy_tables.md").read_text()
-    )
+    ours = sum(cls.__module__.startswith("abex.") for cls in known_policies().values())
+    assert (ROOT / "docs/which_policy_tables.md").read_text().startswith(f"{ours} policies, ")
     for page in (ROOT / "README.md", ROOT / "docs/index.md"):
-        assert set(re.findall(r"(\d+) policies\b", page.read_text())) == {str(len(known_policies()))}
+        assert set(re.findall(r"(\d+) policies\b", page.read_text())) == {str(ours)}
 
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
