@@ -172,7 +172,7 @@ def test_functions_of_other_people_may_call_our_kernels():
 
 def test_kernels_become_machine_code_in_the_compiled_function_alone():
     if not usable("options"):
-        pytest.skip("only public interfaces are used")
+        pytest.skip("needs private interfaces (run without ABEX_PLAIN)")
     function = compiled(kind_of_inner, put, scaled)(run)
     function(by_reference(new_outer()), 1)
     (code,) = function.chosen.inspect_llvm().values()
