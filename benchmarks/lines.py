@@ -1,8 +1,10 @@
-"""Lines of code by room of src/abex; python benchmarks/lines.py [--files] [--against REV]
+"""Lines of code by room of src/abex, now or before and now.
+
+    python -m benchmarks.lines [--files] [--against REV]
 
 A line of code holds a token of the language: blank lines, comments and docstrings do not count, every line of a text that is a
-value does. A room is a folder of src/abex, with all below it; the modules beside the folders count as one. The core is all but the
-rooms in `OUTER`.
+value does. A room is a folder of src/abex, with all below it; the modules beside the folders count as one. The core is all but
+the rooms in `OUTER`.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ Counts = dict[str, int]  # file -> lines of code
 
 
 def code_lines(source: str) -> int:
-    """Lines that hold code.
+    r"""Lines that hold code.
 
-    >>> code_lines('"A docstring."\\n\\nx = 1  # one\\ny = (\\n    2,\\n)\\n')
+    >>> code_lines('"A docstring."\n\nx = 1  # one\ny = (\n    2,\n)\n')
     4
     """
     spoken = docstring_starts(ast.parse(source))
