@@ -3,7 +3,8 @@
     python -m benchmarks.ways [--only NAME ...]
 
 Each way is gone a number of times, after it has been gone as often so that all is imported and made. Its files are those whose
-functions are called, or call others, at least every second time: what is done once, before the first step or beside the way, does not count.
+functions are called, or call others, at least every second time: what is done once, before the first step or beside the way, does
+not count.
 Kernels run interpreted, so that they are seen. Files that every way passes are named and not counted.
 """
 
