@@ -120,7 +120,7 @@ def played(policy: Any, n_arms: int, steps: int) -> str:
         for step in range(steps):
             made = player.decide_many(2) if step % 11 == 10 else [player.decide()]
             said += [str(one.arm) for one in made]
-            if step % n_arms == 1:
+            if step % (3 * n_arms) == 1:
                 said.append(chance(made[0]))
             waiting += [(one.id, one.arm) for one in made]
             while len(waiting) > step % 5:  # up to four rewards are late
