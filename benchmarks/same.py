@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.subjects import Absent, Part, policies
+from benchmarks.subjects import Absent, Part, players, policies
 
 Parts = dict[str, str]  # part -> hash
 
@@ -38,6 +38,9 @@ SUBJECTS = {
     "decisions": Subject(
         policies.decisions, "every decision of a Player on a fixed stream, saved on the way"
     ),
+    "shared-sqlite": Subject(players.sqlite_states, "state and log of shared players after mixed events"),
+    "shared-postgresql": Subject(players.postgresql_states, "the same on a PostgreSQL server of our own"),
+    "openapi": Subject(players.openapi, "/openapi.json"),
 }
 
 
