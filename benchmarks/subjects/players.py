@@ -22,7 +22,7 @@ PLAYERS = {"ABE(eta=1.0)": 10_000, "Evidence()": 2_000, "Exp3(gamma=0.2)": 2_000
 
 @contextmanager
 def fixed_ids() -> Iterator[None]:
-    """What the system gives at random and the time of day are the same in every process."""
+    """What the system gives at random and the time of day are the same in every process; no thread works in the background."""
     asked: Counter[int] = Counter()
 
     def urandom(size: int) -> bytes:
@@ -33,6 +33,8 @@ def fixed_ids() -> Iterator[None]:
         mock.patch("os.urandom", urandom),
         mock.patch("time.time", return_value=MOMENT),
         mock.patch("time.time_ns", return_value=int(MOMENT) * 10**9),
+        mock.patch("abex.players.tending.SOON", 10**6),
+        mock.patch("abex.players.tending.NOW_AND_THEN", 10**6),
     ):
         yield
 
@@ -94,6 +96,7 @@ def live(player: Any, events: int, time: Clock) -> None:
         player.flush()
         waiting += [one.id for one in made]
         time.now += 0.5
+        player.refresh()  # lets decisions expire
         rewards: list[Any] = []
         while len(waiting) > 8:
             name = waiting.pop(int(rng.integers(len(waiting))))
