@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.subjects import Absent, Part, players, policies
+from benchmarks.subjects import Absent, Part, boosting, players, policies
 
 Parts = dict[str, str]  # part -> hash
 
@@ -41,6 +41,8 @@ SUBJECTS = {
     "shared-sqlite": Subject(players.sqlite_states, "state and log of shared players after mixed events"),
     "shared-postgresql": Subject(players.postgresql_states, "the same on a PostgreSQL server of our own"),
     "openapi": Subject(players.openapi, "/openapi.json"),
+    "models": Subject(boosting.default_models, "default models of ten tables of scikit-learn"),
+    "published-models": Subject(boosting.published_models, "models of the published data sets", True),
 }
 
 
