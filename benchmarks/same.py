@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.subjects import Absent, Part, boosting, players, policies
+from benchmarks.subjects import Absent, Part, boosting, laboratory, players, policies
 
 Parts = dict[str, str]  # part -> hash
 
@@ -42,6 +42,9 @@ SUBJECTS = {
     "shared-postgresql": Subject(players.postgresql_states, "the same on a PostgreSQL server of our own"),
     "openapi": Subject(players.openapi, "/openapi.json"),
     "models": Subject(boosting.default_models, "default models of ten tables of scikit-learn"),
+    "cells": Subject(laboratory.cells, "cells of the quick experiments"),
+    "figures": Subject(laboratory.figures, "what the report of the quick experiments draws"),
+    "commands": Subject(laboratory.commands, "every line of --json of the commands"),
     "published-models": Subject(boosting.published_models, "models of the published data sets", True),
 }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from abex.errors import UserError
 from benchmarks.boosting_errors import PUBLISHED
 from benchmarks.subjects import Absent, Part, exact
+
+from abex.errors import UserError
 
 #: data set -> the (c, alpha) of the paper
 PAPER = {
