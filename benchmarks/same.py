@@ -100,7 +100,7 @@ def compare(before: dict[str, Parts], now: dict[str, Parts]) -> bool:
             continue
         found = differences(before[name], parts)
         same = same and not found
-        print(f"{name}: " + (f"{len(found)} parts are not the same" if found else "the same"))
+        print(f"{name}: " + (f"not the same in {len(found)} of {len(parts)} parts" if found else "the same"))
         for line in found:
             print(f"    {line}")
     return same

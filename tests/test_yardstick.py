@@ -70,7 +70,7 @@ def test_a_decision_that_differs_is_named_with_its_policy(few, monkeypatch, caps
     monkeypatch.setattr(Player, "decide", flipped)
     assert same.main(["--only", "decisions", "--against", str(before)]) == 1
     said = capsys.readouterr().out
-    assert "decisions: 1 parts are not the same\n    differs: UCB1, 4 arms\n" in said
+    assert "decisions: not the same in 1 of 4 parts\n    differs: UCB1, 4 arms\n" in said
 
 
 def test_a_policy_that_is_gone_or_new_is_named(few, monkeypatch):
