@@ -94,9 +94,10 @@ def measure(names: list[str], detail: bool) -> dict[str, Parts]:
 def compare(before: dict[str, Parts], now: dict[str, Parts]) -> bool:
     """Say what differs; whether nothing does."""
     same = True
+    for name in before.keys() ^ now.keys():
+        print(f"{name}: {'hashed now' if name in now else 'in the file'} only, so not compared")
     for name, parts in now.items():
         if name not in before:
-            print(f"{name}: not in the file, so not compared")
             continue
         found = differences(before[name], parts)
         same = same and not found
@@ -120,14 +121,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all hashes as JSON")
     parser.add_argument("--against", type=Path, metavar="FILE", help="name what differs from such a file")
     options = parser.parse_args(arguments)
+    if unknown := [word for word in options.only if not chosen([word])]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(SUBJECTS)}")
     names = [name for name in chosen(options.only) if not (options.no_data and SUBJECTS[name].needs_data)]
-    if not names:
-        parser.error(f"there are {', '.join(SUBJECTS)}")
     if options.list:
         for name in names:
             print(f"{name:24}{SUBJECTS[name].what}")
         return 0
-    before: dict[str, Any] = json.loads(options.against.read_text()) if options.against else {}
+    saved: dict[str, Any] = json.loads(options.against.read_text()) if options.against else {}
+    before = {name: parts for name, parts in saved.items() if name in names}
     now = measure(names, options.detail)
     if options.out:
         options.out.write_text(json.dumps(now, indent=1) + "\n")

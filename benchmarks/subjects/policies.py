@@ -75,10 +75,10 @@ def named(names: tuple[str, ...]) -> list[Instance]:
 def regret() -> Iterator[Part]:
     """Compiled, on the smallest of these instances."""
     (instance,) = named(SMALL[:1])
-    environment, graph = bandit_problem(instance.problem)
+    environment, _ = bandit_problem(instance.problem)
+    known_graph = erdos_renyi(environment.n_arms, 0.5, seed=1)
     for text, policy in known():
-        if policy.needs_graph:
-            graph = erdos_renyi(environment.n_arms, 0.5, seed=1)
+        graph = known_graph if policy.needs_graph else None
         curves = simulate(
             policy, environment, graph=graph, horizon=COMPILED_STEPS, replications=2, seed=1, workers=1,
             checkpoints=30, progress=False,
