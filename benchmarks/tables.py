@@ -113,6 +113,9 @@ BENCHMARKS = {
 #: scripts that others use, or that were run once to choose something
 NO_TABLE = {
     "tables",
+    "lines",
+    "same",
+    "ways",
     "hand_written",
     "serve_load",
     "serve_floor",
