@@ -11,6 +11,14 @@ if BESIDE.is_dir():
     os.environ.setdefault("ABEX_DATA", str(BESIDE))
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache of data, without ABEX_DATA."""
+    monkeypatch.setattr("abex.datasets.source_files.user_cache", lambda: tmp_path / "cache")
+    monkeypatch.delenv("ABEX_DATA", raising=False)
+    return tmp_path / "cache" / "data"
+
+
 @pytest.fixture(scope="module")
 def browser():
     api = pytest.importorskip(

@@ -22,11 +22,10 @@ from abex.datasets import (
     load,
     rating_errors,
     recommendation,
-    storage,
+    source_files,
     synthetic_ratings,
 )
 from abex.datasets.completion import binarise, split_products
-from abex.datasets.dataset import checksum_of
 from abex.datasets.factorisation import (
     TEST,
     TRAIN,
@@ -39,6 +38,7 @@ from abex.datasets.factorisation import (
     rmse,
 )
 from abex.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
+from abex.datasets.types import checksum_of
 from abex.errors import UserError
 from abex.graphs.feedback import Links, reveal_links
 from abex.randomness import counter_key
@@ -50,7 +50,7 @@ needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets ar
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(source_files, "user_cache", lambda: tmp_path / "cache")
     return tmp_path / "cache" / "data"
 
 
@@ -338,9 +338,9 @@ def _stopped(*arguments):
 def test_a_process_killed_while_writing_leaves_no_half_stage(tmp_path):
     program = """
 import os, pathlib, signal, sys
-from abex.datasets import storage, synthetic_ratings
+from abex.datasets import source_files, synthetic_ratings
 from abex.datasets.factorisation import active
-storage.user_cache = lambda: pathlib.Path(sys.argv[1])
+source_files.user_cache = lambda: pathlib.Path(sys.argv[1])
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)  # the bytes are written, the file has no name yet
 active(synthetic_ratings(40, 40, ratings_per_user=20, seed=0), 2)
 """

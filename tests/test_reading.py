@@ -3,7 +3,6 @@
 import gzip
 import io
 import struct
-import tarfile
 import tracemalloc
 import zipfile
 import zlib
@@ -17,11 +16,11 @@ from scipy.sparse import csc_matrix
 
 from abex import Curves, Graph
 from abex.cli import main
-from abex.datasets import formats, read, read_ratings
-from abex.datasets.unpack import unpack
+from abex.datasets import read, read_ratings
 from abex.environments import Table
 from abex.errors import UserError, brief
 from abex.experiments import read_experiment
+from abex.matlab import matrices_of
 from abex.reading import array_of, most_bytes, named, reading
 from abex.sweeps.problems import bandit_problem, with_checksums
 
@@ -93,27 +92,12 @@ def test_packed_arrays_may_not_grow_without_end(tmp_path, little):
     refused(read, path, match="packed in a way")
 
 
-def test_upstream_archives_may_not_grow_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.datasets.unpack.MOST_BYTES", LITTLE)
-    content = bytes(20 * LITTLE)
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(content))
-    refused(unpack, tmp_path / "a.txt.gz", match="grows beyond")
-    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
-        entry = tarfile.TarInfo("b.txt")
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
-    refused(unpack, tmp_path / "b.tar.gz", "b.txt", match="grows beyond")
-    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("c.txt", content)
-    refused(unpack, tmp_path / "c.zip", "c.txt", match="grows beyond")
-
-
 def test_a_packed_matlab_matrix_may_not_grow_without_end(little):
     packed = zlib.compress(bytes(20 * LITTLE))
     content = b"MATLAB 5.0".ljust(124) + struct.pack("<HH", 0x0100, 0x4D49)
     content += struct.pack("<II", 15, len(packed)) + packed
-    refused(formats.matlab, content, "rating", 4, "rating.mat", match="would take .* ABEX_MAX_BYTES")
-    refused(formats.matlab, content[:140], "rating", 4, "rating.mat", match=r"rating\.mat")
+    refused(matrices_of, content, "rating.mat", match="would take .* ABEX_MAX_BYTES")
+    refused(matrices_of, content[:140], "rating.mat", match=r"rating\.mat")
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -127,14 +111,14 @@ def test_matlab_matrices_are_read_as_scipy_does(packed):
     stream = io.BytesIO()
     savemat(stream, {**matrices, "words": "text", "cells": [1, "x"], "record": {"a": 1}, "complex": np.ones((2, 2)) * 1j},
             do_compression=packed)  # fmt: skip
-    mine = formats.matlab_arrays(stream.getvalue(), "x.mat")
+    mine = matrices_of(stream.getvalue(), "x.mat")
     theirs = loadmat(io.BytesIO(stream.getvalue()))
     assert set(matrices) <= set(mine)
     for name in matrices:
         assert mine[name].dtype == theirs[name].dtype
         assert mine[name].shape == theirs[name].shape
         assert (mine[name] != theirs[name]).sum() == 0
-    assert set(formats.matlab_arrays(stream.getvalue(), "x.mat", ["small"])) == {"small"}
+    assert set(matrices_of(stream.getvalue(), "x.mat", ["small"])) == {"small"}
 
 
 @pytest.mark.parametrize("index", [2_000_000_000, 2**31, 2**63, 10**20, 10**400, -5])

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from abex import Curves
-from abex.datasets import formats, read, read_ratings
+from abex.datasets import read, read_ratings
 from abex.environments import Table
+from abex.matlab import matrices_of
 from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
 from tests.fuzz.outcomes import File, folder, read_file, told
 
@@ -196,10 +197,9 @@ def run_matlab(case: File) -> str:
     """Read the matrix."""
 
     def read() -> None:
-        for name, matrix in formats.matlab_arrays(case.content, case.name).items():
+        for name, matrix in matrices_of(case.content, case.name).items():
             assert matrix.dtype.kind in "biuf", name
             assert matrix.ndim >= 2, name
-        formats.matlab(case.content, "rating", 4, case.name)
 
     read_file(case, read_ratings)
     return told(read)

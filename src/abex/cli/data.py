@@ -8,11 +8,9 @@ import click
 
 from abex.cli.help import examples, number_option
 from abex.cli.output import console, table
-from abex.datasets.catalogue import CatalogueEntry
-from abex.datasets.dataset import Ratings
-from abex.datasets.inventory import State, check, look, quick_check
-from abex.datasets.registry import entries, entry_of
-from abex.datasets.storage import cache
+from abex.datasets.registry import CatalogueEntry, State, check, entries, entry_of, import_from, look, obtain
+from abex.datasets.source_files import cache
+from abex.datasets.types import Ratings
 from abex.errors import UserError
 
 COLOURS = {
@@ -83,7 +81,7 @@ def check_command(names: tuple[str, ...]) -> None:
         state = check(entry)
         status = click.style(state.status, fg=COLOURS.get(state.status))
         click.echo(f"{entry.name:<18} {status}  {state.detail}".rstrip())
-        if not state.usable:
+        if state.status in ("damaged", "incomplete"):
             wrong.append(entry.name)
     if wrong:
         raise UserError(
@@ -99,7 +97,7 @@ def check_command(names: tuple[str, ...]) -> None:
 def show(name: str) -> None:
     """Show all about one data set: description, files and addresses, checksums, licence, full citation."""
     entry = entry_of(name)
-    click.echo(describe(entry, quick_check(entry)))
+    click.echo(describe(entry, check(entry, quick=True)))
 
 
 @command.command(
@@ -143,8 +141,6 @@ def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:
 
 def fetch_one(entry: CatalogueEntry, folder: Path | None) -> None:
     """Fetch or import one data set and say so."""
-    from abex.datasets.download import import_from, obtain
-
     if not entry.parts:
         click.echo(f"{entry.name}: comes with scikit-learn")
     elif folder is not None:
@@ -162,7 +158,7 @@ def show_table() -> None:
     columns = ("name", "rows", "features", "classes", "state", "where", "licence", "cite")
     rows = []
     for name, entry in entries().items():
-        state = quick_check(entry)
+        state = check(entry, quick=True)
         where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
         sizes = (entry.rows, entry.features, entry.classes)
         rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
@@ -190,5 +186,5 @@ def describe(entry: CatalogueEntry, state: State) -> str:
     ]
     for part in entry.parts:
         lines.append(f"file      {part.name}{f'  sha256 {part.sha256}' if part.sha256 else ''}")
-        lines += [f"          {url}" for remote in part.remotes for url in remote.urls]
+        lines += [f"          {url}" for url in part.urls]
     return "\n".join(lines)

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from abex.datasets.accuracy import rating_errors
     from abex.datasets.binary_table import BinaryTable
     from abex.datasets.completion import RecommendationData, recommendation
-    from abex.datasets.dataset import Dataset, Network, Ratings
     from abex.datasets.rating_files import read_ratings
     from abex.datasets.registry import load, names
     from abex.datasets.socialmf import SocialMF
     from abex.datasets.synthetic import synthetic_ratings
+    from abex.datasets.types import Dataset, Network, Ratings
     from abex.datasets.user_data import read
 
 _HOME = {
     "BinaryTable": "binary_table",
-    "Dataset": "dataset",
-    "Network": "dataset",
-    "Ratings": "dataset",
+    "Dataset": "types",
+    "Network": "types",
+    "Ratings": "types",
     "RecommendationData": "completion",
     "SocialMF": "socialmf",
     "load": "registry",

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import Ratings
 from abex.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
 from abex.datasets.socialmf import SocialMF
+from abex.datasets.types import Ratings
 from abex.errors import UserError
 
 #: the first two have the weights that were best on Epinions' validation ratings, the third Jamali and Ester's

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.datasets.binary_table import BinaryTable
-from abex.datasets.dataset import Edges, Ratings, trust_edges
 from abex.datasets.disk_cache import cached_on_disk
 from abex.datasets.factorisation import Factors, active, fit, refit
 from abex.datasets.registry import load
 from abex.datasets.socialmf import SocialMF
+from abex.datasets.types import Edges, Ratings, trust_edges
 from abex.errors import UserError, one_of, whole_number
 from abex.progress import Progress
 from abex.randomness import stream

@@ -20,9 +20,9 @@ from typing import Any, ParamSpec, TypeVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import checksum_of
-from abex.datasets.storage import cache, read_arrays, write_arrays
-from abex.errors import UserError
+from abex.datasets import source_files
+from abex.datasets.registry import keep_arrays, kept_arrays
+from abex.datasets.types import checksum_of
 from abex.kernels import prune, source_stamp
 
 Parameters = ParamSpec("Parameters")
@@ -38,15 +38,15 @@ def cached_on_disk(function: Callable[Parameters, Value]) -> Callable[Parameters
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         path = results_folder() / f"{function.__name__}-{key_of(function, bound.arguments)[:32]}.npz"
-        kept = read_arrays(path)
+        kept = kept_arrays(path)
         if kept is not None:
             with suppress(Exception):  # what was damaged is computed again
                 return thaw(get_type_hints(function)["return"], kept)  # type: ignore[no-any-return]
         value = function(*args, **kwargs)
-        with suppress(UserError):  # a cache that cannot be written costs time, nothing else
-            write_arrays(path, freeze(value))
+        keep_arrays(path, freeze(value))
+        with suppress(OSError):
             os.utime(path.parent)
-            prune(path.parent.parent, keep=path.parent)
+        prune(path.parent.parent, keep=path.parent)
         return value
 
     return run
@@ -54,7 +54,7 @@ def cached_on_disk(function: Callable[Parameters, Value]) -> Callable[Parameters
 
 def results_folder() -> Path:
     """Results of this version's pipelines; folders of versions that are no longer used are deleted in time."""
-    return cache() / "stages" / source_stamp()
+    return source_files.cache() / "stages" / source_stamp()
 
 
 def key_of(function: Callable[..., Any], arguments: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import Ratings
 from abex.datasets.disk_cache import cached_on_disk
 from abex.datasets.socialmf import (
     DescentState,
@@ -22,6 +21,7 @@ from abex.datasets.socialmf import (
     new_descent,
     penalties_of,
 )
+from abex.datasets.types import Ratings
 from abex.errors import UserError, whole_number
 from abex.progress import Progress
 from abex.randomness import stream

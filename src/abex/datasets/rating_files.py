@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import Ratings
-from abex.datasets.formats import matlab_arrays
 from abex.datasets.rating_columns import RATING_ROLES, TRUST_ROLES, pick, plain, tang_columns
 from abex.datasets.table_files import content_of, kind_of, read_columns
+from abex.datasets.types import Ratings
 from abex.errors import UserError, real_number
 from abex.extras import needed
+from abex.matlab import matrices_of
 from abex.reading import array_of, check_size, named
 
 
@@ -135,7 +135,7 @@ def _matlab(path: Path, n_columns: int) -> NDArray[Any]:
 
     arrays = {
         name: value
-        for name, value in matlab_arrays(content_of(path), named(path)).items()
+        for name, value in matrices_of(content_of(path), named(path)).items()
         if getattr(value, "ndim", 0) == 2
         and value.dtype.kind in "biuf"
         and (issparse(value) or value.shape[1] >= n_columns)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import Dataset, smallest
 from abex.datasets.matrix_files import read_matrix
 from abex.datasets.table_files import Columns, kind_of, position_of, read_columns, words_of
+from abex.datasets.types import Dataset, smallest
 from abex.errors import UserError, brief, nearest, real_number, shown
 from abex.randomness import stream
 from abex.reading import check_size, named
