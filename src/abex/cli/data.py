@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from abex.cli.help import examples, number_option
+from abex.cli.help import examples
 from abex.cli.output import console, table
 from abex.datasets.registry import CatalogueEntry, State, check, entries, entry_of, import_from, look, obtain
 from abex.datasets.source_files import cache
-from abex.datasets.types import Ratings
 from abex.errors import UserError
 
 COLOURS = {
@@ -98,38 +97,6 @@ def show(name: str) -> None:
     """Show all about one data set: description, files and addresses, checksums, licence, full citation."""
     entry = entry_of(name)
     click.echo(describe(entry, check(entry, quick=True)))
-
-
-@command.command(
-    short_help="Root mean squared errors of rating predictions.",
-    epilog=examples("abex data rmse", "abex data rmse stars.csv --trust friends.csv --more-than 5"),
-)
-@click.argument("ratings", default="epinions")
-@click.option(
-    "--trust", type=click.Path(path_type=Path), help="Trust or friend list that belongs to a file of ratings."
-)
-@click.option(
-    "--columns", help="Which columns are user, item and rating, by name or position: userid,productid,rating"
-)
-@number_option("--more-than", 30, "Keep users and items with more ratings than this.", least=0)
-@number_option("--seeds", 5, "Random splits to average over.")
-def rmse(ratings: str, trust: Path | None, columns: str | None, more_than: int, seeds: int) -> None:
-    """Root mean squared error of means, matrix factorisation and SocialMF on held-out ratings.
-
-    RATINGS is epinions, or a file of your own with the columns user, item and rating.
-    """
-    from abex.datasets import load, rating_errors, read_ratings
-    from abex.datasets.factorisation import active
-
-    asked = None if columns is None else [int(one) if one.isdecimal() else one for one in columns.split(",")]
-    raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust, columns=asked)
-    if not isinstance(raw, Ratings):
-        raise UserError(f"{ratings} holds no ratings: name epinions, or a file with user, item and rating")
-    kept = active(raw, more_than)
-    click.echo(repr(kept))
-    click.echo(f"{'root mean squared error':<30}{'validation':>12}{'test':>10}{'std. error':>12}")
-    for row in rating_errors(kept, seeds=range(seeds)):
-        click.echo(f"{row.method:<30}{row.validation:>12.4f}{row.test:>10.4f}{row.test_error:>12.4f}")
 
 
 def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:

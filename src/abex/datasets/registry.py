@@ -19,6 +19,7 @@ from abex.datasets.paper_sets import READERS, Arrays, Contents, Reader
 from abex.datasets.source_files import SourceFile, UnreachableError, place_of
 from abex.datasets.types import checksum_of
 from abex.errors import UserError, one_of
+from abex.extras import MissingExtraError
 from abex.files import write_atomically
 from abex.reading import arrays_of, reading
 
@@ -228,6 +229,8 @@ def check(entry: CatalogueEntry, *, quick: bool = False) -> State:
         contents = contents_of(entry)
         if not quick or any(part.sha256 is None for part in entry.parts):
             parse(entry, contents)
+    except MissingExtraError:
+        raise
     except UserError as error:
         return State(state.place, "damaged", str(error))
     return State(state.place, "verified" if entry.checksum else "unregistered")
