@@ -14,12 +14,12 @@ from abex.lazy import lazy_names
 if TYPE_CHECKING:
     from abex.datasets.binary_table import BinaryTable
     from abex.datasets.completion import RecommendationData, recommendation
-    from abex.datasets.rating_files import read_ratings
+    from abex.datasets.own_ratings import read_ratings
+    from abex.datasets.own_tables import read
     from abex.datasets.registry import load, names
     from abex.datasets.socialmf import SocialMF
     from abex.datasets.synthetic import synthetic_ratings
     from abex.datasets.types import Dataset, Network, Ratings
-    from abex.datasets.user_data import read
 
 _HOME = {
     "BinaryTable": "binary_table",
@@ -30,8 +30,8 @@ _HOME = {
     "SocialMF": "socialmf",
     "load": "registry",
     "names": "registry",
-    "read": "user_data",
-    "read_ratings": "rating_files",
+    "read": "own_tables",
+    "read_ratings": "own_ratings",
     "recommendation": "completion",
     "synthetic_ratings": "synthetic",
 }

@@ -80,7 +80,7 @@ def load(name: str | Path, **options: Any) -> Any:
     ((1200, 64), (597, 64), ('0', '1', '2'))
     """
     if is_path(name):
-        from abex.datasets.user_data import read
+        from abex.datasets.own_tables import read
 
         return read(name, **options)
     entry = entry_of(str(name))
