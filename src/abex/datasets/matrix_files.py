@@ -51,8 +51,7 @@ def read_rows(path: Path, n_features: int, target: str | int | None = None) -> B
         X = _widened(X, n_features)
     if X.shape[1] != n_features:
         raise UserError(
-            f"{named(path)} has {X.shape[1]} columns of numbers, the model was trained on the {n_features} columns "
-            "that it needs"
+            f"{named(path)} has {X.shape[1]} columns of numbers, the model needs the {n_features} columns it was trained on"
         )
     if np.isinf(X).any():
         raise UserError(f"{named(path)} has an infinite value: correct or drop such rows")
