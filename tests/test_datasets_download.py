@@ -16,13 +16,13 @@ from tests.test_datasets import CONTENT, RIGHT, TABLE, put, tarred, toy
 
 
 class Server(ThreadingHTTPServer):
-    """Serves bytes by path; a path in ``broken`` ends in the middle."""
+    """Serves bytes by path; a path in ``broken`` ends in the middle, one in ``garbled`` is no HTTP."""
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.broken, self.asked = {}, set(), []
+        self.files, self.broken, self.garbled, self.asked = {}, set(), set(), []
 
     def url(self, path):
         return f"http://127.0.0.1:{self.server_address[1]}/{path}"
@@ -32,6 +32,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.lstrip("/")
         self.server.asked.append(path)
+        if path in self.server.garbled:
+            self.wfile.write(b"no such protocol\r\n\r\n")
+            return
         content = self.server.files.get(path)
         if content is None:
             self.send_error(404)
@@ -95,6 +98,9 @@ def test_a_wrong_or_broken_file_everywhere_leaves_nothing_behind(server, cache, 
         obtain(entry)
     server.files.clear()
     with pytest.raises(UserError, match="HTTP 404"):
+        obtain(entry)
+    server.garbled = {"toy.txt"}
+    with pytest.raises(UserError, match="no sound answer"):
         obtain(entry)
     assert everything_in(cache) == []
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import io
 import math
 import os
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -104,7 +101,7 @@ def fetch(part: SourceFile, fetched: dict[str, bytes]) -> bytes:
             content = unpacked(packed, name, part.name, url)
             if not is_right(part, content):
                 raise UserError(f"{url} has another SHA-256 than registered")
-        except (OSError, ValueError, http.client.HTTPException, UserError) as error:
+        except (OSError, ValueError, UserError) as error:
             reasons.setdefault(_why(error), url.split("/")[2])
         else:
             fetched[name] = packed
@@ -114,26 +111,34 @@ def fetch(part: SourceFile, fetched: dict[str, bytes]) -> bytes:
 
 def download(url: str) -> bytes:
     """All bytes at an address."""
+    import urllib.request  # most runs find what they need on this machine
+    from http.client import HTTPException
+
     request = urllib.request.Request(url, headers={"User-Agent": "abex"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-        total = int(answer.headers.get("Content-Length") or 0)
-        parts, size = [], 0
-        with Progress(f"fetch {name_at(url)}", total or math.inf, show=None if total else False) as bar:
-            while part := answer.read(CHUNK):
-                parts.append(part)
-                size += len(part)
-                bar.advance(len(part))
-                if size > MOST_BYTES:
-                    raise UserError(f"{url} has more than {MOST_BYTES >> 20} MB: it is not the upstream file")
-    if size < total:
-        raise ConnectionError(f"the connection broke after {size:,} of {total:,} bytes")
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+            total = int(answer.headers.get("Content-Length") or 0)
+            parts, size = [], 0
+            with Progress(f"fetch {name_at(url)}", total or math.inf, show=None if total else False) as bar:
+                while part := answer.read(CHUNK):
+                    parts.append(part)
+                    size += len(part)
+                    bar.advance(len(part))
+                    if size > MOST_BYTES:
+                        raise UserError(
+                            f"{url} has more than {MOST_BYTES >> 20} MB: it is not the upstream file"
+                        )
+        if size < total:
+            raise ConnectionError(f"the connection broke after {size:,} of {total:,} bytes")
+    except HTTPException as error:
+        raise ConnectionError(f"no sound answer ({type(error).__name__})") from None
     return b"".join(parts)
 
 
-def _why(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        return f"HTTP {error.code} {error.reason}"
+def _why(error: Any) -> str:
     reason = getattr(error, "reason", None) or error
+    if hasattr(error, "code"):
+        return f"HTTP {error.code} {reason}"
     return getattr(reason, "strerror", None) or str(reason) or type(error).__name__
 
 
