@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex.datasets import load, read, read_ratings
+from abex.datasets.matrix_files import read_rows
 from abex.errors import UserError
 
 X = np.random.default_rng(0).integers(0, 9, (40, 3))
@@ -182,6 +183,25 @@ def test_a_pickle_in_a_numpy_file_is_not_opened(tmp_path):
     np.save(tmp_path / "t.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(UserError, match="NumPy"):
         read(tmp_path / "t.npy")
+
+
+def test_a_sparse_test_file_may_end_with_zeros(tmp_path):
+    wide, narrow = tmp_path / "wide.svm", tmp_path / "narrow.svm"
+    wide.write_text("0 1:1 3:2\n1 1:4 2:5\n")
+    narrow.write_text("0 1:1\n1 2:1\n")
+    assert read(wide, test=narrow).X_test.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert read(narrow, test=wide).X_train.tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_a_split_of_a_file_is_kept_and_a_model_sees_its_test_rows(tmp_path):
+    path = tmp_path / "split.npz"
+    np.savez(path, X_train=X[:30], y_train=Y[:30], X_test=X[30:], y_test=Y[30:])
+    assert np.array_equal(read(path).X_test, X[30:])
+    rows, labels = read_rows(path, 3)
+    assert np.array_equal(rows, X[30:])
+    assert np.array_equal(labels, Y[30:])
+    with pytest.raises(UserError, match="has test rows of its own"):
+        read(path, test=path)
 
 
 def test_a_data_frame_is_read_as_its_file_is(tmp_path):

@@ -91,8 +91,6 @@ def read_columns(source: Source, *, header: bool = True, words: Collection[str] 
         if name in columns:
             raise UserError(f"{where} has two columns called {shown(name)}")
         columns[name] = _values(frame.iloc[:, position])
-        if name in words and columns[name].dtype.kind != "O":
-            columns[name] = columns[name].astype(object)
     return columns
 
 

@@ -209,6 +209,15 @@ class Log:
         )
 
 
+def as_log(log: Any) -> Log:
+    """``log`` if it is a `Log`, else an error."""
+    if not isinstance(log, Log):
+        raise UserError(
+            f"log must be a Log, got {type(log).__name__}: see Log.read, Log.from_columns and Log.from_player"
+        )
+    return log
+
+
 def _column(name: str, values: Any, kind: Any) -> Any:
     try:
         array = np.array(values, dtype=kind)
