@@ -25,6 +25,14 @@ class Browser:
         return context
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache of data, without ABEX_DATA."""
+    monkeypatch.setattr("abex.datasets.source_files.user_cache", lambda: tmp_path / "cache")
+    monkeypatch.delenv("ABEX_DATA", raising=False)
+    return tmp_path / "cache" / "data"
+
+
 @pytest.fixture(scope="module")
 def browser():
     api = pytest.importorskip("playwright.sync_api")

@@ -35,7 +35,6 @@ FIRST_PLACES = {
 
 # Modules of one name in several packages, because they tell of one thing.
 SHARED_NAMES = {
-    "epinions": {"datasets", "experiments"},
     "evidence": {"policies", "samplers", "theory"},
     "page": {"report", "arena"},
     "parameters": {"", "boosting"},

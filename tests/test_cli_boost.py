@@ -145,8 +145,8 @@ def test_true_and_false_are_classes_however_they_are_written(tmp_path, capsys):
     rows = [(k, k > 20) for k in range(40)]
     lower = written(tmp_path / "lower.csv", "x,y\n" + "".join(f"{k},{str(y).lower()}\n" for k, y in rows))
     model = trained(tmp_path, written(tmp_path / "t.csv", "x,y\n" + "".join(f"{k},{y}\n" for k, y in rows)))
-    arff = "@relation t\n@attribute x numeric\n@attribute y {True,False}\n@data\n"
-    words = written(tmp_path / "t.arff", arff + "".join(f"{k},{y}\n" for k, y in rows))
+    words = tmp_path / "t.parquet"
+    pd.DataFrame({"x": range(40), "y": [str(y) for _, y in rows]}).to_parquet(words)
     for file in (lower, words):
         capsys.readouterr()
         run("evaluate", model, file)
@@ -177,9 +177,9 @@ def test_a_word_among_numbers_is_named(fruit, tmp_path, capsys):
 def test_booleans_of_one_format_are_those_of_another(tmp_path):
     table = "flag,y\n" + "True,a\nFalse,b\n" * 20
     model = trained(tmp_path, written(tmp_path / "t.csv", table))
-    arff = "@relation t\n@attribute flag {True,False}\n@data\nTrue\nFalse\n"
-    answers = predicted(tmp_path, model, written(tmp_path / "t.arff", arff))
-    assert answers["class"].tolist() == ["a", "b"]
+    words = tmp_path / "t.parquet"
+    pd.DataFrame({"flag": ["True", "False"]}).to_parquet(words)
+    assert predicted(tmp_path, model, words)["class"].tolist() == ["a", "b"]
 
 
 def test_words_may_hold_an_equals_sign(tmp_path):
@@ -230,11 +230,9 @@ def test_words_that_look_like_numbers_stay_words(tmp_path, capsys):
 
 
 def test_an_unknown_target_does_not_hinder_a_prediction(tmp_path):
-    arff = "@relation t\n@attribute x numeric\n@attribute y {a,b}\n@data\n"
-    model = trained(tmp_path, written(tmp_path / "t.arff", arff + "1,a\n2,b\n" * 20))
-    assert predicted(tmp_path, model, written(tmp_path / "n.arff", arff + "1,?\n2,?\n"))[
-        "class"
-    ].tolist() == ["a", "b"]
+    model = trained(tmp_path, written(tmp_path / "t.csv", "x,y\n" + "1,a\n2,b\n" * 20))
+    answers = predicted(tmp_path, model, written(tmp_path / "n.csv", "x,y\n1,?\n2,?\n"))
+    assert answers["class"].tolist() == ["a", "b"]
 
 
 # -- matrices -----------------------------------------------------------------------------------------------

@@ -1,21 +1,16 @@
 """A person's own files: every format gives the same data, and mistakes are one sentence."""
 
-import contextlib
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
-import scipy.io
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex.datasets import load, read, read_ratings
+from abex.datasets.matrix_files import read_rows
 from abex.errors import UserError
-from tests.needs import DATA, real_data
-
-pd = pytest.importorskip("pandas")
-
 
 X = np.random.default_rng(0).integers(0, 9, (40, 3))
 Y = np.arange(40) % 3
@@ -31,11 +26,6 @@ def svm_text(X, y):
     )
 
 
-def arff_text(frame):
-    head = "@relation toy\n" + "".join(f"@attribute {name} numeric\n" for name in "abc")
-    return head + "@attribute kind {0,1,2}\n@data\n" + frame.to_csv(header=False, index=False)
-
-
 def write(path, frame=FRAME):
     """The same data under the format of the path's ending."""
     name = path.name
@@ -47,10 +37,7 @@ def write(path, frame=FRAME):
     elif name.endswith(".csv.gz"):
         path.write_bytes(gzip.compress(frame.to_csv(index=False, sep=";").encode()))
     elif name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
         frame.to_parquet(path)
-    elif name.endswith(".arff"):
-        path.write_text(arff_text(frame))
     elif name.endswith(".svm"):
         path.write_text(svm_text(X, y))
     elif name.endswith(".npz"):
@@ -60,7 +47,7 @@ def write(path, frame=FRAME):
     return path
 
 
-ENDINGS = [".csv", ".tsv", ".csv.gz", ".parquet", ".arff", ".svm", ".npz", ".npy"]
+ENDINGS = [".csv", ".tsv", ".csv.gz", ".parquet", ".svm", ".npz", ".npy"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -158,8 +145,9 @@ def test_the_name_of_a_column_wins_over_a_position(tmp_path):
         ("t.csv", "y\nx\nz\n", "no column beside"),
         ("t.csv", "a,y\n1,x\n2,z\n", "too few rows"),
         ("t.xyz", "a,y\n", "known endings"),
-        ("t.arff", "@relation x\n@data\n", "ARFF|no rows"),
+        ("t.arff", "@relation x\n@data\n", "known endings.* what pandas has read"),
         ("t.svm", "1 nonsense\n", "LIBSVM"),
+        ("t.svm", "1:1 2:1\n", "no labels"),
         ("t.npz", "not a zip", "NumPy"),
         ("t.npy", "\x93NUMPY", "NumPy"),
         ("t.parquet", "PAR1", "Parquet"),
@@ -197,119 +185,154 @@ def test_a_pickle_in_a_numpy_file_is_not_opened(tmp_path):
         read(tmp_path / "t.npy")
 
 
-# -- ratings ------------------------------------------------------------------------------------------------
+def test_a_sparse_test_file_may_end_with_zeros(tmp_path):
+    wide, narrow = tmp_path / "wide.svm", tmp_path / "narrow.svm"
+    wide.write_text("0 1:1 3:2\n1 1:4 2:5\n")
+    narrow.write_text("0 1:1\n1 2:1\n")
+    assert read(wide, test=narrow).X_test.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert read(narrow, test=wide).X_train.tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_a_split_of_a_file_is_kept_and_a_model_sees_its_test_rows(tmp_path):
+    path = tmp_path / "split.npz"
+    np.savez(path, X_train=X[:30], y_train=Y[:30], X_test=X[30:], y_test=Y[30:])
+    assert np.array_equal(read(path).X_test, X[30:])
+    rows, labels = read_rows(path, 3)
+    assert np.array_equal(rows, X[30:])
+    assert np.array_equal(labels, Y[30:])
+    with pytest.raises(UserError, match="has test rows of its own"):
+        read(path, test=path)
+
+
+def test_a_data_frame_is_read_as_its_file_is(tmp_path):
+    import polars
+    import pyarrow
+
+    plain = read(write(tmp_path / "plain.csv"), seed=3)
+    kinds = FRAME.astype({"a": "Int64", "b": "category", "c": "float32", "kind": "string"})
+    for frame in (
+        FRAME,
+        kinds,
+        FRAME.set_index(FRAME["a"] - 99),
+        polars.DataFrame(FRAME),
+        pyarrow.table(FRAME),
+    ):
+        data = read(frame, seed=3)
+        assert data.checksum == plain.checksum
+        assert (data.name, data.class_names) == ("data frame", plain.class_names)
+    assert read(FRAME[:30], test=FRAME[30:]).X_test.tolist() == X[30:].tolist()
+    blank = kinds.assign(a=kinds["a"].where(kinds["a"] > 2), kind="x")
+    blank.loc[:9, "kind"] = "y"
+    assert np.isnan(read(blank, missing=True).X_train[:, 0]).any()
+    for frame, complaint in (
+        (blank, "the data frame has a missing or infinite value in column 'a'"),
+        (
+            FRAME.assign(kind=kinds["kind"].where(kinds["a"] > 2)),
+            "target of the data frame has a missing value",
+        ),
+        (FRAME.set_axis(["a", "a", "c", "kind"], axis=1), "two columns called 'a'"),
+        (FRAME[:0], "no rows"),
+        ([1, 2], "a file or a data frame"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            read(frame)
+    with pytest.raises(UserError, match="must be in a file, too"):
+        read(write(tmp_path / "t.npz"), test=FRAME)
+
+
+# -- ratings --------------------------------------------------------------------------------------------------
+
+
+def seen(ratings):
+    """The ratings and the trust pairs by their labels."""
+    people = ratings.user_labels
+    rows = zip(people[ratings.users], ratings.item_labels[ratings.items], ratings.ratings, strict=True)
+    return sorted(rows), sorted(zip(people[ratings.trusters], people[ratings.trustees], strict=True))
 
 
 def test_ratings_and_trust_are_read_with_and_without_names(tmp_path):
-    (tmp_path / "r.csv").write_text("user,item,stars,when\nann,tea,5,1\nbob,tea,2,1\nann,milk,3,2\n")
+    (tmp_path / "r.csv").write_text("user,item,rating,when\nann,tea,5,1\nbob,tea,2,1\nann,milk,3,2\n")
     (tmp_path / "bare.tsv").write_text("ann\ttea\t5\nbob\ttea\t2\nann\tmilk\t3\n")
     (tmp_path / "t.csv").write_text("ann,bob\ncid,ann\n")
-    ratings = read_ratings(tmp_path / "r.csv", tmp_path / "t.csv", lowest=1, highest=5)
+    ratings = read_ratings(tmp_path / "r.csv", tmp_path / "t.csv", lowest=0, highest=6)
     assert ratings.user_labels.tolist() == ["ann", "bob", "cid"]
-    assert ratings.item_labels.tolist() == ["milk", "tea"]
-    assert list(zip(ratings.users, ratings.items, ratings.ratings, strict=True)) == [
-        (0, 1, 5),
-        (1, 1, 2),
-        (0, 0, 3),
-    ]
-    assert list(zip(*ratings.trust_edges(), strict=True)) == [(0, 1), (2, 0)]
-    assert (ratings.lowest, ratings.highest) == (1, 5)
+    assert seen(ratings) == (
+        [("ann", "milk", 3), ("ann", "tea", 5), ("bob", "tea", 2)],
+        [("ann", "bob"), ("cid", "ann")],
+    )
+    assert (ratings.name, ratings.lowest, ratings.highest) == ("r", 0, 6)
     bare = read_ratings(tmp_path / "bare.tsv", tmp_path / "t.csv", directed=False)
-    assert bare.users.tolist() == ratings.users.tolist()
+    assert seen(bare)[0] == seen(ratings)[0]
+    assert seen(bare)[1] == [("ann", "bob"), ("ann", "cid"), ("bob", "ann"), ("cid", "ann")]
     assert (bare.lowest, bare.highest) == (2, 5)
-    assert list(zip(*bare.trust_edges(), strict=True)) == [(0, 1), (2, 0), (1, 0), (0, 2)]
 
 
-def test_numbered_users_come_from_any_format(tmp_path):
-    table = np.array([[7, 1, 4], [9, 2, 3], [7, 2, 1]])
-    np.save(tmp_path / "r.npy", table)
-    (tmp_path / "r.txt").write_text("7 1 4\n9 2 3\n7 2 1\n")
-    (tmp_path / "t.txt").write_text("truster trustee\n7 9\n11 7\n")
-    for name in ("r.npy", "r.txt"):
-        ratings = read_ratings(tmp_path / name, tmp_path / "t.txt")
-        assert ratings.user_labels.tolist() == [7, 9, 11]
-        assert ratings.trusters.tolist() == [0, 2]
-        assert ratings.ratings.tolist() == [4, 3, 1]
+RATED = [(7, 1, 4), (7, 2, 1), (9, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs"),
+    [
+        ("7 1 4\n9 2 3\n7 2 1\n", "truster trustee\n7 9\n11 7\n"),
+        ("rating;when;Item ID;user_id\n4;1;1;7\n3;2;2;9\n1;3;2;7\n", "trustee,truster\n9,7\n7,11\n"),
+        (",userId,itemId,rating,2019,2020\n0,7,1,4,0,0\n1,9,2,3,0,0\n2,7,2,1,0,0\n", "7,9\n11,7\n"),
+        ("who,what,grade\n7,1,4\n9,2,3\n7,2,1\n", "from,to\n7,9\n11,7\n"),
+        ("who,item,stars\n7,1,4\n9,2,3\n7,2,1\n", '"truster","trustee"\n7,9\n11,7\n'),
+    ],
+)
+def test_names_tell_the_columns_and_three_columns_stand_in_order(tmp_path, rows, pairs):
+    (tmp_path / "r.txt").write_text(rows)
+    (tmp_path / "t.txt").write_text(pairs)
+    assert seen(read_ratings(tmp_path / "r.txt", tmp_path / "t.txt")) == (RATED, [(7, 9), (11, 7)])
+
+
+def test_ratings_are_read_from_data_frames():
+    rows = pd.DataFrame(RATED, columns=["user", "item", "rating"])
+    trust = pd.DataFrame({"truster": [7, 11], "trustee": [9, 7]})
+    large = rows.assign(user=rows["user"].astype("Int64") + 2**60)  # no float keeps these apart
+    assert seen(read_ratings(rows, trust)) == (RATED, [(7, 9), (11, 7)])
+    assert read_ratings(large).user_labels.tolist() == [2**60 + 7, 2**60 + 9]
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("u,i\n1,2\n", "expected at least 3"),
+        ("user,item\n1,2\n", "has the columns user, item: say which are"),
+        ("1,2,3,4\n1,3,4,5\n", "has the columns 0, 1, 2, 3: say which are"),
+        (
+            "userId,movieId,rating,timestamp\n1,2,3,4\n",
+            "has the columns userId, movieId, rating, timestamp: say which are",
+        ),
+        ("item,person,rating\n1,2,3\n", "has the columns item, person, rating: say which are"),
+        ("movie,user,stars\n1,2,3\n", "has the columns movie, user, stars: say which are"),
+        ("user,item,rating,User Id\n1,2,3,4\n", "say which are user and item and rating"),
+        ("ann,tea,\nbob,tea,3\nbob,milk,4\n", "say which are user and item and rating"),
         ("u,i,r\n1,2,good\n", "not a number"),
         ("u,i,r\n1,2,\n", "not a number"),
         ("u,i,r\n1,2,3\n", "lowest < highest"),
         ("u,i,r\n1,2,3\n,2,4\n", "id that is missing"),
+        ("u,i,r\nann,2,3\n,2,4\n", "missing id"),
     ],
 )
-def test_wrong_ratings_are_one_sentence(tmp_path, content, complaint):
-    (tmp_path / "r.csv").write_text(content)
-    with pytest.raises(UserError, match=complaint):
-        read_ratings(tmp_path / "r.csv")
-
-
-def test_ratings_outside_the_scale_are_named(tmp_path):
-    (tmp_path / "r.csv").write_text("u,i,r\n1,2,3\n1,3,9\n")
-    with pytest.raises(UserError, match="the rating 9, outside 1 to 5"):
-        read_ratings(tmp_path / "r.csv", lowest=1, highest=5)
-
-
-CIAO = "userid,productid,categoryid,rating,helpfulness\n7,1,20,4,2\n9,2,20,3,5\n7,2,11,1,0\n"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        CIAO,
-        "rating;when;movieId;userId\n4;1;1;7\n3;2;2;9\n1;3;2;7\n",
-        "Product ID\tReviewer\tStars\n1\t7\t4\n2\t9\t3\n2\t7\t1\n",
-        ",user_id,item_id,rating\n0,7,1,4\n1,9,2,3\n2,7,2,1\n",
-        "who,what,rating\n7,1,4\n9,2,3\n7,2,1\n",
-        "who,item,grade\n7,1,4\n9,2,3\n7,2,1\n",
-        "user,item,rating,score\n7,1,4,40\n9,2,3,30\n7,2,1,10\n",
-    ],
-)
-def test_names_decide_which_column_is_the_rating(tmp_path, content):
-    (tmp_path / "r.csv").write_text(content)
-    ratings = read_ratings(tmp_path / "r.csv")
-    assert ratings.ratings.tolist() == [4, 3, 1]
-    assert ratings.user_labels[ratings.users].tolist() == [7, 9, 7]
-    assert ratings.item_labels[ratings.items].tolist() == [1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ("1,2,3,4\n1,3,4,5\n", "has 4 columns without names: say which are user and item and rating"),
-        ("a,b,c,d\n1,2,3,4\n", "no column that is clearly the user among a, b, c, d"),
-        ("user,item,stars,score\n1,2,3,4\n", "several columns that may be the rating, stars, score"),
-        ("user,movie,product,rating\n1,2,3,4\n", "several columns that may be the item, movie, product"),
-        ("rating,a,b\n1,2,3\n", "no column that is clearly the user"),
-        ("user,item,when,points\n1,2,3,4\n", "no column that is clearly the rating"),
-        ("ann,tea,\nbob,tea,3\nbob,milk,4\n", "no column that is clearly the user"),
-    ],
-)
-def test_a_doubt_about_the_columns_is_an_error_that_columns_settles(tmp_path, content, complaint):
+def test_doubts_about_the_columns_and_wrong_ratings_are_one_sentence(tmp_path, content, complaint):
     (tmp_path / "r.csv").write_text(content)
     with pytest.raises(UserError, match=complaint) as caught:
         read_ratings(tmp_path / "r.csv")
-    assert "columns=(0, 1, 2)" in str(caught.value)
+    assert ("columns=(0, 1, 2)" in str(caught.value)) == ("say which" in str(caught.value))
     assert len(str(caught.value).replace(str(tmp_path), "")) < 200
 
 
 def test_a_person_says_which_columns_are_meant(tmp_path):
-    (tmp_path / "r.csv").write_text(CIAO)
+    (tmp_path / "r.csv").write_text(
+        "userid,productid,categoryid,rating,helpfulness\n7,1,20,4,2\n9,2,20,3,5\n7,2,11,1,0\n"
+    )
     (tmp_path / "t.csv").write_text("when,who,whom\n1,7,9\n2,11,7\n")
-    (tmp_path / "back.csv").write_text("trustee,truster\n9,7\n7,11\n")
-    told = {"columns": ("userid", 1, "helpfulness"), "trust_columns": (1, 2)}
-    ratings = read_ratings(tmp_path / "r.csv", tmp_path / "t.csv", **told)
-    assert ratings.ratings.tolist() == [2, 5, 0]
-    for trust, asked in (("t.csv", (1, 2)), ("back.csv", None)):
-        ratings = read_ratings(tmp_path / "r.csv", tmp_path / trust, trust_columns=asked)
-        assert ratings.user_labels[ratings.trusters].tolist() == [7, 11]
-        assert ratings.user_labels[ratings.trustees].tolist() == [9, 7]
-    with pytest.raises(UserError, match="no column that is clearly the truster"):
-        read_ratings(tmp_path / "r.csv", tmp_path / "t.csv")
+    told = read_ratings(
+        tmp_path / "r.csv", tmp_path / "t.csv", columns=("userid", 1, "rating"), trust_columns=(1, 2)
+    )
+    assert seen(told) == (RATED, [(7, 9), (11, 7)])
+    with pytest.raises(UserError, match="has the columns when, who, whom: say which are truster and trustee"):
+        read_ratings(tmp_path / "r.csv", tmp_path / "t.csv", columns=(0, 1, 3))
     for wrong, complaint in [
         (("userid", "productid", "ratin"), r"no column 'ratin' \(did you mean 'rating'\?\)"),
         ((0, 1, 9), "no column 9"),
@@ -319,77 +342,5 @@ def test_a_person_says_which_columns_are_meant(tmp_path):
     ]:
         with pytest.raises(UserError, match=complaint):
             read_ratings(tmp_path / "r.csv", columns=wrong)
-
-
-def test_matlab_files_are_read(tmp_path):
-    rows = np.array([[7, 1, 20, 4, 2], [9, 2, 20, 3, 5], [7, 2, 11, 1, 0]], dtype=float)
-    trust = np.array([[7, 9], [11, 7]], dtype=np.uint16)
-    scipy.io.savemat(tmp_path / "rating.mat", {"rating": rows}, do_compression=True)
-    scipy.io.savemat(tmp_path / "three.mat", {"anything": rows[:, [0, 1, 3]]})
-    scipy.io.savemat(tmp_path / "both.mat", {"rating": rows, "trustnetwork": trust})
-    table = scipy.sparse.coo_array((rows[:, 3], rows[:, :2].astype(int).T), shape=(12, 3))
-    scipy.io.savemat(tmp_path / "table.mat", {"R": scipy.sparse.csc_array(table)})
-    links = scipy.sparse.coo_array(([1.0, 1.0], trust.T.astype(int)), shape=(12, 12))
-    scipy.io.savemat(tmp_path / "links.mat", {"trust": scipy.sparse.csc_array(links)})
-    for ratings_file in ("rating.mat", "three.mat", "both.mat", "table.mat"):
-        for trust_file in ("both.mat", "links.mat"):
-            ratings = read_ratings(tmp_path / ratings_file, tmp_path / trust_file)
-            found = zip(
-                ratings.user_labels[ratings.users],
-                ratings.item_labels[ratings.items],
-                ratings.ratings,
-                strict=True,
-            )
-            assert sorted(found) == [(7, 1, 4), (7, 2, 1), (9, 2, 3)], ratings_file
-            pairs = zip(*(ratings.user_labels[end] for end in ratings.trust_edges()), strict=True)
-            assert sorted(pairs) == [(7, 9), (11, 7)], trust_file
-    assert read_ratings(tmp_path / "rating.mat", columns=(0, 1, 4)).ratings.tolist() == [2, 5, 0]
-
-
-def test_matlab_files_that_leave_a_doubt_or_are_damaged_are_one_sentence(tmp_path):
-    def complaint(content, match):
-        path = tmp_path / "r.mat"
-        path.write_bytes(content) if isinstance(content, bytes) else scipy.io.savemat(path, content)
-        with pytest.raises(UserError, match=match) as caught:
-            read_ratings(path)
-        assert "\n" not in str(caught.value)
-        assert len(str(caught.value).replace(str(tmp_path), "")) < 200
-
-    rows = np.array([[7, 1, 4, 1500000000], [9, 2, 3, 1500000001]], dtype=float)
-    complaint({"rating": rows}, "4 columns without names")  # a time in the fourth column
-    complaint(
-        {"rating": np.array([[7, 1, 4, 2], [9, 2, 3, 1]])}, "4 columns without names"
-    )  # either may be it
-    complaint({"a": rows[:, :3], "b": rows[:, :3]}, "one matrix called 'rating', it has a, b")
-    complaint({"rating": {"user": rows}}, "matrix of numbers with at least 3 columns")
-    complaint({"rating": "words"}, "matrix of numbers")
-    complaint({}, "matrix of numbers")
-    scipy.io.savemat(tmp_path / "good.mat", {"rating": rows}, do_compression=True)
-    good = (tmp_path / "good.mat").read_bytes()
-    complaint(b"", "MATLAB|damaged")
-    complaint(b"\x89HDF\r\n\x1a\n" + b"\0" * 600, "MATLAB|damaged")
-    newer = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\0" * 400
-    complaint(newer, "save it with -v7")
-    for cut in range(1, len(good), 7):
-        complaint(good[:cut], "MATLAB|damaged|matrix of numbers")
-    for place in range(128, len(good), 5):  # one byte of the contents is wrong
-        broken = bytearray(good)
-        broken[place] ^= 0xFF
-        (tmp_path / "r.mat").write_bytes(bytes(broken))
-        with contextlib.suppress(UserError):
-            read_ratings(tmp_path / "r.mat")
-
-
-def test_a_classifier_is_not_trained_on_a_matlab_file(tmp_path):
-    scipy.io.savemat(tmp_path / "t.mat", {"X": np.eye(3)})
-    with pytest.raises(UserError, match="a table is needed"):
-        read(tmp_path / "t.mat")
-
-
-@real_data("epinions/rating.mat")
-def test_the_files_of_epinions_are_read_as_ones_own(monkeypatch):
-    monkeypatch.setenv("ABEX_DATA", str(DATA))
-    own = read_ratings(DATA / "epinions" / "rating.mat", DATA / "epinions" / "trustnetwork.mat")
-    ours = load("epinions")
-    for name in ("users", "items", "ratings", "trusters", "trustees", "user_labels", "item_labels"):
-        assert np.array_equal(getattr(own, name), getattr(ours, name)), name
+    with pytest.raises(UserError, match="the rating 4, outside 1 to 3"):
+        read_ratings(tmp_path / "r.csv", columns=(0, 1, 3), lowest=1, highest=3)

@@ -1,53 +1,23 @@
 """The recommendation pipeline: filter, SocialMF, completion, split, the cache of its steps, and the environment RatingTable."""
 
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import RatingTable, simulate
-from abex.datasets import (
-    BinaryTable,
-    Ratings,
-    SocialMF,
-    completion,
-    disk_cache,
-    factorisation,
-    load,
-    rating_errors,
-    recommendation,
-    storage,
-    synthetic_ratings,
-)
-from abex.datasets.completion import binarise, split_products
-from abex.datasets.dataset import checksum_of
-from abex.datasets.factorisation import (
-    TEST,
-    TRAIN,
-    VALIDATION,
-    active,
-    fit,
-    hold_out,
-    observed_from,
-    refit,
-    rmse,
-)
+from abex.datasets import BinaryTable, Ratings, SocialMF, completion, load, recommendation, synthetic_ratings
+from abex.datasets.completion import active, binarise, completed_table, split_products
+from abex.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, observed_from, refit, rmse
 from abex.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
+from abex.datasets.types import checksum_of
 from abex.errors import UserError
 from abex.graphs.feedback import Links, reveal_links
 from abex.randomness import counter_key
 from tests.naive import ratings as naive
 from tests.needs import DATA, real_data
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "user_cache", lambda: tmp_path / "cache")
-    return tmp_path / "cache" / "data"
+needs_data = real_data("epinions")
 
 
 def as_ratings(rows, trust, n_users, n_items):
@@ -69,8 +39,8 @@ def as_ratings(rows, trust, n_users, n_items):
 
 @pytest.fixture(scope="module")
 def small():
-    """A small population that has passed the filter, computed without a cache."""
-    return active.__wrapped__(synthetic_ratings(80, 60, ratings_per_user=20, trust_per_user=5, seed=3), 3)
+    """A small population that has passed the filter."""
+    return active(synthetic_ratings(80, 60, ratings_per_user=20, trust_per_user=5, seed=3), 3)
 
 
 # -- filter -------------------------------------------------------------------------------------------------
@@ -87,9 +57,9 @@ def test_the_filter_equals_counting_by_hand(rows, trust, more_than):
     ratings = as_ratings(rows, trust, 6, 5)
     if not users or not items:
         with pytest.raises(UserError, match="lower more_than"):
-            active.__wrapped__(ratings, more_than)
+            active(ratings, more_than)
         return
-    kept = active.__wrapped__(ratings, more_than)
+    kept = active(ratings, more_than)
     assert kept.user_labels.tolist() == [10 * u for u in users]
     assert kept.item_labels.tolist() == [100 * i for i in items]
     cells = zip(kept.users.tolist(), kept.items.tolist(), kept.ratings.tolist(), strict=True)
@@ -133,14 +103,11 @@ def small_problem(seed, model):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("isolated", [True, False])
 @pytest.mark.parametrize("trust_weight", [0.0, 0.7])
-def test_objective_and_gradient_agree_with_the_formula(seed, isolated, trust_weight):
-    model = SocialMF(
-        dimension=3, user_penalty=0.2, item_penalty=0.3, trust_weight=trust_weight, isolated_term=isolated
-    )
+def test_objective_and_gradient_agree_with_the_formula(seed, trust_weight):
+    model = SocialMF(dimension=3, user_penalty=0.2, item_penalty=0.3, trust_weight=trust_weight)
     search, observed, listed, trust = small_problem(seed, model)
-    options = {"user": 0.2, "item": 0.3, "social": trust_weight, "isolated": isolated}
+    options = {"user": 0.2, "item": 0.3, "social": trust_weight}
     loss = slopes(observed, penalties_of(model), search)
     assert loss == pytest.approx(naive.social_objective(search.users, search.items, listed, trust, **options))
     step = 1e-6
@@ -159,7 +126,7 @@ def test_without_trust_weight_the_friends_do_not_matter(small):
     plain = SocialMF(trust_weight=0.0, most_epochs=30)
     shuffled = Ratings(**{**vars(small), "trustees": small.trustees[::-1].copy()})
     for model, same in ((plain, True), (SocialMF(most_epochs=30), False)):
-        first, second = fit.__wrapped__(small, model, 0), fit.__wrapped__(shuffled, model, 0)
+        first, second = fit(small, model, 0), fit(shuffled, model, 0)
         assert np.array_equal(first.users, second.users) == same
 
 
@@ -189,7 +156,7 @@ def test_a_fit_keeps_the_factors_that_were_best_on_the_validation_ratings(small)
     error = rmse(factors.predict(small.users[held], small.items[held]), small.ratings[held])
     assert error == pytest.approx(factors.validation_rmse.min())
     assert factors.checked[np.argmin(factors.validation_rmse)] == factors.epochs < factors.checked[-1]
-    assert np.array_equal(fit.__wrapped__(small, model, 0).users, factors.users)
+    assert np.array_equal(fit(small, model, 0).users, factors.users)
     assert not np.array_equal(fit(small, model, 1).users, factors.users)
 
 
@@ -207,14 +174,16 @@ def test_trust_helps_where_friends_think_alike():
         synthetic_ratings(400, 300, ratings_per_user=12, trust_per_user=12, homophily=8, seed=1), 2
     )
     penalties = {"user_penalty": 0.1, "item_penalty": 0.1, "learning_rate": 0.02}
-    models = {
-        "plain": SocialMF(trust_weight=0.0, **penalties),
-        "social": SocialMF(trust_weight=1.0, **penalties),
-    }
-    rows = {row.method: row for row in rating_errors(ratings, models, seeds=range(4))}
-    gap = rows["plain"].test - rows["social"].test
-    assert gap > 4 * np.hypot(rows["plain"].test_error, rows["social"].test_error)
-    assert rows["mean of all"].test > rows["mean of the item"].test
+    models = [SocialMF(trust_weight=weight, **penalties) for weight in (0.0, 1.0)]
+    errors = []
+    for seed in range(4):
+        held = hold_out(ratings, seed) == TEST
+        guesses = [
+            fit(ratings, model, seed).predict(ratings.users[held], ratings.items[held]) for model in models
+        ]
+        errors.append([rmse(guess, ratings.ratings[held]) for guess in guesses])
+    plain, social = np.array(errors).T
+    assert (plain - social).mean() > 4 * np.hypot(*(part.std(ddof=1) / 2 for part in (plain, social)))
 
 
 @pytest.mark.parametrize(
@@ -233,22 +202,18 @@ def test_impossible_models_are_refused(options, complaint):
 # -- completion and split -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("keep_observed", [True, False])
-@pytest.mark.parametrize("threshold", ["completed", "observed"])
-def test_the_binary_table_equals_the_dense_computation(small, keep_observed, threshold, monkeypatch):
+def test_the_binary_table_equals_the_dense_computation(small, monkeypatch):
     monkeypatch.setattr(completion, "BLOCK", 16)  # several blocks, the last one not full
     factors = refit(small, SocialMF(), 0, 40)
-    table = binarise.__wrapped__(small, factors, keep_observed, threshold)
-    known = {
-        (u, i): r
-        for u, i, r in zip(small.users.tolist(), small.items.tolist(), small.ratings.tolist(), strict=True)
-    }
-    dense = naive.completed(factors.users, factors.items, known, 1.0, 5.0, keep_observed)
-    level = dense.mean() if threshold == "completed" else small.ratings.astype(float).mean()
-    assert table.threshold == pytest.approx(level)
+    table = binarise(small, factors)
+    known = dict(
+        zip(zip(small.users.tolist(), small.items.tolist(), strict=True), small.ratings.tolist(), strict=True)
+    )
+    dense = naive.completed(factors.users, factors.items, known, 1.0, 5.0)
+    assert table.threshold == pytest.approx(dense.mean())
     likes = np.array([table.row(product) for product in range(table.n_products)]).T
-    clear = np.abs(dense - level) > 1e-9
-    assert np.array_equal(likes[clear], (dense > level)[clear])
+    clear = np.abs(dense - dense.mean()) > 1e-9
+    assert np.array_equal(likes[clear], (dense > dense.mean())[clear])
 
 
 @given(st.integers(7, 5000), st.integers(0, 100))
@@ -284,82 +249,53 @@ def test_tables_that_are_not_binary_are_refused():
             BinaryTable.of(wrong)
 
 
-# -- the cache on disk -------------------------------------------------------------------------------------------------
+# -- what is kept ---------------------------------------------------------------------------------------------
 
 
-def test_a_finished_stage_is_found_again_and_a_changed_input_is_not(small, cache, monkeypatch):
-    first = fit(small, SocialMF(most_epochs=10), 0)
-    monkeypatch.setattr(factorisation, "_descent", None)  # would fail if the step ran again
-    again = fit(small, SocialMF(most_epochs=10), seed=0)
-    assert np.array_equal(first.users, again.users)
-    assert again.epochs == first.epochs
-    for model, seed in ((SocialMF(most_epochs=11), 0), (SocialMF(most_epochs=10), 1)):
-        with pytest.raises(TypeError):
-            fit(small, model, seed)
-    other = Ratings(**{**vars(small), "ratings": np.clip(small.ratings + 1, 1, 5)})
-    with pytest.raises(TypeError):
-        fit(other, SocialMF(most_epochs=10), 0)
-    assert len(list(disk_cache.results_folder().iterdir())) == 1
-
-
-def test_a_damaged_stage_is_computed_again(small, cache):
-    first = fit(small, SocialMF(most_epochs=10), 0)
-    (kept,) = disk_cache.results_folder().iterdir()
-    for damaged in (kept.read_bytes()[:200], b"", b"PK nonsense"):
-        kept.write_bytes(damaged)
-        assert np.array_equal(fit(small, SocialMF(most_epochs=10), 0).users, first.users)
-
-
-def test_a_pipeline_that_was_stopped_goes_on_with_the_next_stage(cache, monkeypatch):
-    source = synthetic_ratings(80, 70, ratings_per_user=20, seed=5)
-    whole = recommendation(source, more_than=3, model=SocialMF(most_epochs=20))
-    for kept in disk_cache.results_folder().iterdir():
-        kept.unlink()
+def test_a_completed_table_is_found_again_and_that_of_another_input_is_not(small, cache, monkeypatch):
+    model = SocialMF(most_epochs=10)
+    first = completed_table(small, model, 0)
     with monkeypatch.context() as broken:
-        broken.setattr(completion, "refit", _stopped)
-        with pytest.raises(KeyboardInterrupt):
-            recommendation(source, more_than=3, model=SocialMF(most_epochs=20))
-    done = {path.name.split("-")[0] for path in disk_cache.results_folder().iterdir()}
-    assert done == {"active", "fit"}
-    with monkeypatch.context() as counted:
-        counted.setattr(factorisation, "hold_out", None)  # `fit` must not run again
-        resumed = recommendation(source, more_than=3, model=SocialMF(most_epochs=20))
-    assert resumed.table == whole.table
-
-
-def _stopped(*arguments):
-    raise KeyboardInterrupt
-
-
-def test_a_process_killed_while_writing_leaves_no_half_stage(tmp_path):
-    program = """
-import os, pathlib, signal, sys
-from abex.datasets import storage, synthetic_ratings
-from abex.datasets.factorisation import active
-storage.user_cache = lambda: pathlib.Path(sys.argv[1])
-os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)  # the bytes are written, the file has no name yet
-active(synthetic_ratings(40, 40, ratings_per_user=20, seed=0), 2)
-"""
-    finished = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=False
-    )
-    assert finished.returncode == -signal.SIGKILL
-    assert list((tmp_path / "data").rglob("*.npz")) == []
-
-
-def test_words_as_labels_survive_the_cache(small):
-    named = Ratings(**{**vars(small), "user_labels": np.array([f"u{k}" for k in range(small.n_users)])})
-    first, again = active(named, 0), active(named, 0)
-    assert again.user_labels.tolist() == first.user_labels.tolist()
-    assert disk_cache.fingerprint(again) == disk_cache.fingerprint(first)
+        broken.setattr(completion, "fit", None)  # would fail if it was made again
+        assert completed_table(small, model, seed=0) == first
+        others = [
+            Ratings(**{**vars(small), name: value})
+            for name, value in (
+                ("ratings", np.clip(small.ratings + 1, 1, 5)),
+                ("trustees", small.trustees[::-1].copy()),
+                ("highest", 6.0),
+            )
+        ]
+        for asked in (
+            (small, SocialMF(most_epochs=11), 0),
+            (small, model, 1),
+            *((one, model, 0) for one in others),
+        ):
+            with pytest.raises(TypeError):
+                completed_table(*asked)
+    (kept,) = (cache / "completed").rglob("*.npz")
+    whole = kept.read_bytes()
+    for damaged in (
+        whole[:200],
+        b"",
+        b"PK nonsense",
+        whole.replace(first.bits.tobytes(), (first.bits ^ 1).tobytes()),
+    ):
+        kept.write_bytes(damaged)
+        assert completed_table(small, model, 0) == first
+        assert kept.read_bytes() == whole
 
 
 # -- synthetic ratings ----------------------------------------------------------------------------------------
 
 
+def fingerprint(ratings):
+    return checksum_of([ratings.users, ratings.items, ratings.ratings, ratings.trusters, ratings.trustees])
+
+
 def test_synthetic_ratings_are_seeded_and_have_the_stated_shape():
     first, again, other = (synthetic_ratings(200, 150, seed=seed) for seed in (1, 1, 2))
-    assert disk_cache.fingerprint(first) == disk_cache.fingerprint(again) != disk_cache.fingerprint(other)
+    assert fingerprint(first) == fingerprint(again) != fingerprint(other)
     assert set(np.unique(first.ratings)) <= {1.0, 2.0, 3.0, 4.0, 5.0}
     assert abs(first.ratings.size / 200 - 40) < 4 * 40 / np.sqrt(200)
     assert (first.trusters != first.trustees).all()
@@ -431,7 +367,7 @@ def test_impossible_products_are_refused(likes):
             RatingTable(likes, wrong)
 
 
-def test_the_environment_is_built_from_a_pipeline():
+def test_the_environment_is_built_from_a_pipeline(cache):
     problem = recommendation(synthetic_ratings(60, 70, ratings_per_user=25, seed=2), more_than=5, seed=2)
     test, tuning = (RatingTable(problem.table, problem.products(part)) for part in ("test", "tuning"))
     assert test.n_arms == tuning.n_arms == problem.n_users
@@ -446,30 +382,20 @@ def test_the_environment_is_built_from_a_pipeline():
 # -- the real data ------------------------------------------------------------------------------------------
 
 
-@real_data("epinions")
-def test_epinions_has_the_papers_users_products_and_edges(monkeypatch):
+@needs_data
+def test_epinions_has_the_papers_sizes_and_is_predicted_better_than_by_the_mean(cache, monkeypatch):
     monkeypatch.setenv("ABEX_DATA", str(DATA))
     raw = load("epinions")
-    assert raw.ratings.size == 922_267
-    assert raw.trusters.size == 355_754
+    assert (raw.ratings.size, raw.trusters.size) == (922_267, 355_754)
     kept = active(raw)
-    assert kept.n_users == 4_711
-    assert kept.n_items == 3_530
+    assert (kept.n_users, kept.n_items, kept.ratings.size) == (4_711, 3_530, 123_101)
     assert kept.trusters.size + kept.n_users == 48_350  # the paper counts one self-loop for each user
-    assert kept.ratings.size == 123_101
-
-
-@real_data("epinions")
-def test_the_epinions_experiment_from_the_raw_files(monkeypatch):
-    monkeypatch.setenv("ABEX_DATA", str(DATA))
     problem = recommendation("epinions", seed=0)
     assert (problem.tuning.size, problem.test.size) == (3_026, 504)
     assert problem.table.bits.nbytes < 2.1e6
     assert 0.4 < problem.table.share < 0.7
-    kept = active(load("epinions"))
     fold = hold_out(kept, 0)
     held = fold == TEST
-    social = fit(kept, SocialMF(), 0)
-    error = rmse(social.predict(kept.users[held], kept.items[held]), kept.ratings[held])
-    assert error < rmse(np.full(held.sum(), kept.ratings[fold == TRAIN].mean()), kept.ratings[held]) - 0.1
-    assert checksum_of([problem.table.bits]) == problem.table.checksum
+    guess = fit(kept, SocialMF(), 0).predict(kept.users[held], kept.items[held])
+    mean = np.full(held.sum(), kept.ratings[fold == TRAIN].mean())
+    assert rmse(guess, kept.ratings[held]) < rmse(mean, kept.ratings[held]) - 0.1

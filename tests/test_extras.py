@@ -178,7 +178,7 @@ NEEDS = {
     "sklearn": "from abex.boosting import AdaBoostMHClassifier",
     "pandas": "from abex import Player\nPlayer(n_arms=2).summary().frame()",
     "pyarrow": "from abex.datasets.table_files import _parquet\n_parquet('x.parquet')",
-    "ncompress": "from abex.datasets.unpack import uncompress\nuncompress(b'')",
+    "ncompress": "from abex.datasets.source_files import uncompress\nuncompress(b'', 'x.Z')",
     "networkx": "from abex import Graph\nGraph.from_edges([(0, 1)], 2).to_networkx()",
     "pydantic": "from abex.experiments import read_experiment",
     "joblib": "from abex.sweeps.executors import in_processes\nlist(in_processes(1)([]))",

@@ -2,8 +2,7 @@
 
 import gzip
 import io
-import struct
-import tarfile
+import itertools
 import tracemalloc
 import zipfile
 import zlib
@@ -12,13 +11,10 @@ import numpy as np
 import pandas as pd  # noqa: F401 - imported here, so that its own memory is not counted below
 import pytest
 import sklearn.datasets  # noqa: F401
-from scipy.io import loadmat, savemat
-from scipy.sparse import csc_matrix
 
 from abex import Curves, Graph
 from abex.cli import main
-from abex.datasets import formats, read, read_ratings
-from abex.datasets.unpack import unpack
+from abex.datasets import read, read_ratings
 from abex.environments import Table
 from abex.errors import UserError, brief
 from abex.experiments import read_experiment
@@ -68,15 +64,16 @@ def test_the_limit_is_a_share_of_memory_unless_it_is_given(monkeypatch):
             most_bytes()
 
 
-@pytest.mark.parametrize(
-    "name", ["bomb.csv.gz", "bomb.edges.gz", "bomb.svm.gz", "bomb.arff.gz", "bomb.txt.gz"]
-)
-def test_what_is_packed_may_not_grow_without_end(tmp_path, little, name):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(b"1 2\n" * 12_500_000, 1))  # 50 MB
-    refused(Graph.read if "edges" in name else read, path, match="grows beyond 1.0 MB.*ABEX_MAX_BYTES")
-    if name.endswith(("csv.gz", "txt.gz")):
-        refused(read_ratings, path, match="grows beyond")
+def test_what_is_packed_may_not_grow_without_end(tmp_path, little):
+    packed = gzip.compress(b"1 2\n" * 12_500_000, 1)  # 50 MB
+    for name, reader in (
+        ("a.csv.gz", read),
+        ("a.txt.gz", read_ratings),
+        ("a.svm.gz", read),
+        ("a.edges.gz", Graph.read),
+    ):
+        (tmp_path / name).write_bytes(packed)
+        refused(reader, tmp_path / name, match="grows beyond 1.0 MB.*ABEX_MAX_BYTES")
 
 
 def test_a_file_that_never_ends_is_read_up_to_the_limit(little):
@@ -89,59 +86,15 @@ def test_packed_arrays_may_not_grow_without_end(tmp_path, little):
     refused(read, path, match="grows beyond")
     refused(Curves.load, path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
-        archive.writestr("X.npy", bytes(50_000_000))
+        archive.writestr("X.npy", bytes(1_000_000))
     refused(read, path, match="packed in a way")
 
 
-def test_upstream_archives_may_not_grow_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.datasets.unpack.MOST_BYTES", LITTLE)
-    content = bytes(20 * LITTLE)
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(content))
-    refused(unpack, tmp_path / "a.txt.gz", match="grows beyond")
-    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
-        entry = tarfile.TarInfo("b.txt")
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
-    refused(unpack, tmp_path / "b.tar.gz", "b.txt", match="grows beyond")
-    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("c.txt", content)
-    refused(unpack, tmp_path / "c.zip", "c.txt", match="grows beyond")
-
-
-def test_a_packed_matlab_matrix_may_not_grow_without_end(little):
-    packed = zlib.compress(bytes(20 * LITTLE))
-    content = b"MATLAB 5.0".ljust(124) + struct.pack("<HH", 0x0100, 0x4D49)
-    content += struct.pack("<II", 15, len(packed)) + packed
-    refused(formats.matlab, content, "rating", 4, "rating.mat", match="would take .* ABEX_MAX_BYTES")
-    refused(formats.matlab, content[:140], "rating", 4, "rating.mat", match=r"rating\.mat")
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_matlab_matrices_are_read_as_scipy_does(packed):
-    matrices = {
-        "doubles": np.random.default_rng(0).random((5, 3)), "bytes": np.arange(12).reshape(3, 4).astype(float),
-        "small": np.ones((1, 2), np.int8), "long": np.full((2, 2), 2**60), "single": np.ones((2, 3), np.float32),
-        "empty": np.zeros((0, 3)), "cube": np.arange(8.0).reshape(2, 2, 2), "logical": np.array([[True, False]]),
-        "network": csc_matrix(np.eye(4, 5)),
-    }  # fmt: skip
-    stream = io.BytesIO()
-    savemat(stream, {**matrices, "words": "text", "cells": [1, "x"], "record": {"a": 1}, "complex": np.ones((2, 2)) * 1j},
-            do_compression=packed)  # fmt: skip
-    mine = formats.matlab_arrays(stream.getvalue(), "x.mat")
-    theirs = loadmat(io.BytesIO(stream.getvalue()))
-    assert set(matrices) <= set(mine)
-    for name in matrices:
-        assert mine[name].dtype == theirs[name].dtype
-        assert mine[name].shape == theirs[name].shape
-        assert (mine[name] != theirs[name]).sum() == 0
-    assert set(formats.matlab_arrays(stream.getvalue(), "x.mat", ["small"])) == {"small"}
-
-
-@pytest.mark.parametrize("index", [2_000_000_000, 2**31, 2**63, 10**20, 10**400, -5])
-def test_one_huge_index_of_a_sparse_file_is_refused(tmp_path, index):
+def test_one_huge_index_of_a_sparse_file_is_refused(tmp_path):
     path = tmp_path / "t.svm"
-    path.write_text(f"1 {index}:1\n0 1:1\n")
-    refused(read, path, match=r"t\.svm")
+    for index in (2_000_000_000, 2**31, 2**63, 10**20, 10**400, -5):
+        path.write_text(f"1 {index}:1\n0 1:1\n")
+        refused(read, path, match=r"t\.svm")
 
 
 def test_a_sparse_file_without_gaps_is_limited(tmp_path, little):
@@ -164,7 +117,7 @@ def test_one_long_word_does_not_widen_all_others(tmp_path, little):
 
 
 def _ratings(path, word):
-    path.write_text("user,item,stars\n" + "ann,tea,5\nbob,tea,2\n" * 5_000 + f"{word},tea,1\n")
+    path.write_text("user,item,rating\n" + "ann,tea,5\nbob,tea,2\n" * 5_000 + f"{word},tea,1\n")
     return path
 
 
@@ -182,13 +135,6 @@ def test_a_wide_first_line_does_not_widen_short_ones_without_end(tmp_path, littl
     refused(read, path, match="t.csv")
 
 
-def test_nominal_values_of_an_arff_file_are_limited(tmp_path, little):
-    path = tmp_path / "t.arff"
-    head = "@relation t\n@attribute w {a," + "b" * 50_000 + "}\n@attribute y {0,1}\n@data\n"
-    path.write_text(head + "a,0\na,1\n" * 500)
-    refused(read, path, match="the table of .* would take")
-
-
 def test_a_word_that_a_parquet_file_repeats_is_held_once(tmp_path, little):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -203,77 +149,73 @@ def test_a_word_that_a_parquet_file_repeats_is_held_once(tmp_path, little):
     refused(read, path, match="lists or records in column 'w'")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        npy(np.zeros(3), shape=(10**12,)), npy(np.zeros(3), shape=(-1,)), npy(np.zeros(3), shape=(10**30, 2)),
-        npy(np.zeros(3), shape=(2**62, 4)), npy(np.zeros(2), descr="|O"), npy(np.zeros(2), descr="V0"),
-        npy(np.zeros(2), descr="<U0", shape=(10**15,)), npy(np.zeros(2), descr=[("a", "<f8")]),
-        npy(np.zeros(2), descr="<M8[s]"), npy(np.full(8, 255, np.uint8), descr="<U2", shape=(1,)),
-        b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x03\x00" + bytes(20), b"\x93NUMPY\x09\x09" + bytes(20),
-        b"\x93NUMPY\x01\x00\xff\xff" + b"{" * 70_000, b"\x93NUMPY\x01\x00\x10\x00" + b"{'descr': 'zz'} \n",
-        npy(np.frombuffer(b"\xff\xfe", np.uint8), descr="|S2", shape=(1,)), b"PK\x03\x04", b"\x80\x04N.",
-    ],
+LIES = (
+    npy(np.zeros(3), shape=(10**12,)), npy(np.zeros(3), shape=(-1,)), npy(np.zeros(3), shape=(10**30, 2)),
+    npy(np.zeros(3), shape=(2**62, 4)), npy(np.zeros(2), descr="|O"), npy(np.zeros(2), descr="V0"),
+    npy(np.zeros(2), descr="<U0", shape=(10**15,)), npy(np.zeros(2), descr=[("a", "<f8")]),
+    npy(np.zeros(2), descr="<M8[s]"), npy(np.full(8, 255, np.uint8), descr="<U2", shape=(1,)),
+    b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x03\x00" + bytes(20), b"\x93NUMPY\x09\x09" + bytes(20),
+    b"\x93NUMPY\x01\x00\xff\xff" + b"{" * 70_000, b"\x93NUMPY\x01\x00\x10\x00" + b"{'descr': 'zz'} \n",
+    npy(np.frombuffer(b"\xff\xfe", np.uint8), descr="|S2", shape=(1,)), b"PK\x03\x04", b"\x80\x04N.",
 )  # fmt: skip
-def test_headers_of_numpy_files_that_lie_are_refused(tmp_path, content):
-    refused(array_of, content, "x.npy", match=r"x\.npy")
-    path = tmp_path / "x.npy"
-    path.write_bytes(content)
-    for reader in (read, read_ratings):
-        refused(reader, path, match=r"x\.npy")
-    refused(Table, path, match="reward table")
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("X.npy", content)
-        archive.writestr("y.npy", content)
-    refused(read, tmp_path / "x.npz", match=r"x\.npz")
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<i2", ">u4", "|b1", "<f2", "<U3", ">U3", "|S3"])
-def test_every_plain_array_is_read_as_numpy_does(dtype, order):
-    array = np.asarray(np.arange(12).reshape(3, 4).astype(dtype), order=order)
-    stream = io.BytesIO()
-    np.save(stream, array)
-    mine = array_of(stream.getvalue(), "x.npy")
-    assert np.array_equal(mine, array.astype(str) if dtype == "|S3" else array)
-    assert mine.dtype.isnative
-    assert mine.flags.writeable
+def test_headers_of_numpy_files_that_lie_are_refused(tmp_path):
+    path, archive_path = tmp_path / "x.npy", tmp_path / "x.npz"
+    for content in LIES:
+        refused(array_of, content, "x.npy", match=r"x\.npy")
+        path.write_bytes(content)
+        refused(read, path, match=r"x\.npy")
+        refused(Table, path, match="reward table")
+        with zipfile.ZipFile(archive_path, "w") as archive:
+            archive.writestr("X.npy", content)
+            archive.writestr("y.npy", content)
+        refused(read, archive_path, match=r"x\.npz")
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("t.arff", b"@relation a\r@attribute b numeric\r@data\r1\r"), ("t.arff", b"@attribute\n@data\n1"),
-        ("t.arff", b"\xff\xfe@relation"), ("t.arff", b"@relation t\n@attribute d date x\n@data\n1\n"),
+def test_every_plain_array_is_read_as_numpy_does():
+    for dtype, order in itertools.product(
+        ("<f8", ">f8", "<i2", ">u4", "|b1", "<f2", "<U3", ">U3", "|S3"), "CF"
+    ):
+        array = np.asarray(np.arange(12).reshape(3, 4).astype(dtype), order=order)
+        stream = io.BytesIO()
+        np.save(stream, array)
+        mine = array_of(stream.getvalue(), "x.npy")
+        assert np.array_equal(mine, array.astype(str) if dtype == "|S3" else array), (dtype, order)
+        assert mine.dtype.isnative
+        assert mine.flags.writeable
+
+
+def test_damaged_files_are_one_sentence(tmp_path):
+    for name, content in (
         ("t.csv", b'"' + b"a,b\n" * 50), ("t.csv", b"\xff\xfe\x00"), ("t.csv", b"a,y\n" + b"\x00" * 50),
         ("t.svm", b"nan nan:nan\n"), ("t.svm", b"1 1:1 1:2\n"), ("t.svm", b"1 qid:99999999999999999999 1:1\n"),
         ("t.parquet", b"PAR1PAR1"), ("t.parquet", b"PAR1" + b"\xff" * 60 + b"PAR1"), ("t.npz", b"PK\x05\x06" + bytes(18)),
-    ],
-)  # fmt: skip
-def test_damaged_files_are_one_sentence(tmp_path, name, content):
-    path = tmp_path / name
-    path.write_bytes(content)
-    refused(read, path, match=r"t\.(arff|csv|svm|parquet|npz)")
+    ):  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+        refused(read, tmp_path / name, match=r"t\.(csv|svm|parquet|npz)")
 
 
-@pytest.mark.parametrize("number", ["1e300", "18446744073709551615", "inf", "9007199254740993.0"])
-def test_classes_that_are_no_numbers_of_64_bits_are_refused(tmp_path, number):
+def test_classes_that_are_no_numbers_of_64_bits_are_refused(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("a,y\n" + f"1,{number}\n2,1\n" * 6)
-    refused(read, path, match="must be classes")
+    for number in ("1e300", "18446744073709551615", "inf", "9007199254740993.0"):
+        path.write_text("a,y\n" + f"1,{number}\n2,1\n" * 6)
+        refused(read, path, match="must be classes")
 
 
-@pytest.mark.parametrize("error", [ValueError("a\nb"), StopIteration(), RecursionError("deep"), KeyError("x"), OSError(5, "e"),
-                                   MemoryError(), SystemError("s"), zlib.error("z"), UnicodeDecodeError("u", b"x", 0, 1, "r"),
-                                   ValueError("x" * 10_000), AssertionError(), ZeroDivisionError("0")])  # fmt: skip
-def test_every_exception_of_a_reader_is_one_sentence(error):
-    with (
-        pytest.raises(UserError, match=r"cannot read x\.csv as a table: ") as refusal,
-        reading("read x.csv as a table"),
-    ):
-        raise error
-    assert len(str(refusal.value)) < 200
-    assert "\n" not in str(refusal.value)
+def test_every_exception_of_a_reader_is_one_sentence():
+    for error in (
+        ValueError("a\nb"), StopIteration(), RecursionError("deep"), KeyError("x"), OSError(5, "e"), MemoryError(),
+        SystemError("s"), zlib.error("z"), UnicodeDecodeError("u", b"x", 0, 1, "r"), ValueError("x" * 10_000), AssertionError(),
+        ZeroDivisionError("0"),
+    ):  # fmt: skip
+        with (
+            pytest.raises(UserError, match=r"cannot read x\.csv as a table: ") as refusal,
+            reading("read x.csv as a table"),
+        ):
+            raise error
+        assert len(str(refusal.value)) < 200
+        assert "\n" not in str(refusal.value)
 
 
 def test_long_paths_and_values_are_cut():

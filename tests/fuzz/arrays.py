@@ -1,4 +1,4 @@
-"""NumPy files, saved curves, MATLAB files: headers that lie, members that are missing, damaged bytes."""
+"""NumPy files and saved curves: headers that lie, members that are missing, damaged bytes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import functools
 import io
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from abex import Curves
-from abex.datasets import formats, read, read_ratings
+from abex.datasets import read
 from abex.environments import Table
 from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
-from tests.fuzz.outcomes import File, folder, read_file, told
+from tests.fuzz.outcomes import File, folder, read_file
 
 SHAPES: tuple[Any, ...] = (
     (), (0,), (12,), (12, 4), (4, 12), (48,), (-1,), (2**62, 4), (10**30,), (10**9, 0), (1,) * 40, "x", (1.5,), (True,), None,
@@ -90,7 +89,7 @@ def npz_bytes(rng: Rng) -> bytes:
 def cases(rng: Rng) -> Iterator[File]:
     """Arrays for each reader of them."""
     while True:
-        reader = one(rng, ("read", "read", "ratings", "table"))
+        reader = one(rng, ("read", "read", "table"))
         if reader == "read" and rng.random() < 0.6:
             yield File("t.npz", npz_bytes(rng), (("as", reader),))
         else:
@@ -99,7 +98,7 @@ def cases(rng: Rng) -> Iterator[File]:
 
 def run(case: File) -> str:
     """Give the file to its reader."""
-    reader = {"read": read, "ratings": read_ratings, "table": Table}[dict(case.options)["as"]]
+    reader = {"read": read, "table": Table}[dict(case.options)["as"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return read_file(case._replace(options=()), reader)
@@ -143,63 +142,3 @@ def run_curves(case: File) -> str:
             loaded.mean(name)
 
     return read_file(case, load)
-
-
-# -- MATLAB ---------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def matlab_files() -> list[bytes]:
-    """Small MATLAB files, packed and not."""
-    from scipy.io import savemat
-    from scipy.sparse import csc_matrix
-
-    files = []
-    matrix = np.arange(12).reshape(3, 4)
-    for value in (
-        csc_matrix(np.eye(3, 4)),
-        matrix.astype(float),
-        matrix.astype(np.uint8),
-        matrix + 1j,
-        "words",
-        {"a": matrix},
-        [matrix, "x"],
-    ):
-        for packed in (False, True):
-            buffer = io.BytesIO()
-            savemat(buffer, {"other": np.ones(3), "rating": value}, do_compression=packed)
-            files.append(buffer.getvalue())
-    return files
-
-
-def matlab(rng: Rng) -> Iterator[File]:
-    """Sound and damaged files, damaged inside a packed matrix too."""
-    while True:
-        content = one(rng, matlab_files())
-        if rng.random() < 0.5:
-            if content[128] != 15:
-                inside = damaged(content[128:], rng)
-            else:
-                size = int.from_bytes(content[132:136], "little")
-                packed = zlib.compress(damaged(zlib.decompress(content[136 : 136 + size]), rng), 1)
-                inside = (
-                    (15).to_bytes(4, "little")
-                    + len(packed).to_bytes(4, "little")
-                    + packed
-                    + content[136 + size :]
-                )
-            content = content[:128] + inside
-        yield File("rating.mat", maybe_damaged(content, rng, 0.4))
-
-
-def run_matlab(case: File) -> str:
-    """Read the matrix."""
-
-    def read() -> None:
-        for name, matrix in formats.matlab_arrays(case.content, case.name).items():
-            assert matrix.dtype.kind in "biuf", name
-            assert matrix.ndim >= 2, name
-        formats.matlab(case.content, "rating", 4, case.name)
-
-    read_file(case, read_ratings)
-    return told(read)

@@ -93,7 +93,7 @@ def quietly() -> None:
     for name in (
         "abex.simulation.play_replication",
         "abex.simulation.running.play_replication",
-        "abex.datasets.registry._obtain",
+        "abex.datasets.source_files.fetch",
         "abex.experiments.run_experiment",
         "abex.cli.boost.fit",
     ):

@@ -114,7 +114,7 @@ def quietly() -> None:
     def refuse(*arguments: Any, **options: Any) -> Any:
         raise UserError("not here")
 
-    mock.patch("abex.datasets.registry._obtain", refuse).start()
+    mock.patch("abex.datasets.source_files.fetch", refuse).start()
     mock.patch("abex.datasets.recommendation", refuse).start()
 
 

@@ -43,24 +43,11 @@ ALL: dict[str, Format] = {
         mended="headers that promise more than follows, objects and records, packed zeros",
     ),
     "saved curves": Format("arrays", "curves", "run_curves", 0.5, "packed zeros"),
-    "MATLAB mat": Format(
-        "arrays",
-        "matlab",
-        "run_matlab",
-        0.5,
-        "damage at which SciPy's reader crashed (ours reads now), packed zeros",
-    ),
     "CSV, TSV": Format(
         "tables",
         "csv",
         share=0.7,
         mended="packed zeros, wide first lines, one long word, classes beyond 64 bits",
-    ),
-    "ARFF": Format(
-        "tables",
-        "arff",
-        share=0.7,
-        mended="lone carriage returns, long nominal values",
     ),
     "LIBSVM": Format(
         "tables", "libsvm", share=0.7, mended="an index of 2,000,000,000, indices beyond 64 bits"
@@ -69,9 +56,7 @@ ALL: dict[str, Format] = {
         "tables", "parquet", share=0.3, mended="lists and records as columns, words repeated a million times"
     ),
     "edges": Format("graphs", "edges", "run_edges", 1.5, "packed zeros, files without end, one long word"),
-    "ratings and trust": Format(
-        "graphs", "ratings", "run_ratings", 0.5, "packed zeros, headers of NumPy files, one long word"
-    ),
+    "ratings and trust": Format("graphs", "ratings", "run_ratings", 0.5, "packed zeros, one long word"),
     "TOML experiments": Format(
         "experiments",
         mended="10^400, 1e12 seeds, 100,000 brackets, dates, numbers for tables and names, unknown keys of boosting problems",

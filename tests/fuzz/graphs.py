@@ -59,7 +59,7 @@ def ratings(rng: Rng) -> Iterator[File]:
     while True:
         mark = one(rng, (",", "\t", ";", " "))
         tame = rng.random() < 0.4
-        head = one(rng, ("", mark.join(("user", "item", "stars")) + "\n"))
+        head = one(rng, ("", mark.join(("user", "item", "rating")) + "\n"))
         content = maybe_damaged(
             (head + lines_of(rng, 3, mark, tame)).encode("utf-8", "surrogatepass"), rng, 0.2
         )

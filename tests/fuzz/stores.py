@@ -111,7 +111,9 @@ def run(case: File) -> str:
 @functools.cache
 def parsed_digits() -> tuple[Path, bytes, str]:
     """Where parsed digits are kept, as bytes, and the checksum of their values."""
-    mock.patch("abex.datasets.storage.cache", return_value=folder() / "data").start()  # not the person's own
+    mock.patch(
+        "abex.datasets.source_files.cache", return_value=folder() / "data"
+    ).start()  # not the person's own
     checksum = load("digits").checksum
     (path,) = (folder() / "data" / "parsed").glob("digits-*.npz")
     return path, path.read_bytes(), checksum

@@ -1,4 +1,4 @@
-"""Tables of one's own: CSV, ARFF, LIBSVM and Parquet, with wrong cells, wrong shapes and damaged bytes."""
+"""Tables of one's own: CSV, LIBSVM and Parquet, with wrong cells, wrong shapes and damaged bytes."""
 
 from __future__ import annotations
 
@@ -35,35 +35,6 @@ def csv(rng: Rng) -> Iterator[File]:
         if name.endswith(".gz"):
             content = maybe_damaged(gzip.compress(content, 1, mtime=0), rng, 0.5)
         yield File(name, content, (("target", one(rng, TARGETS)), ("missing", bool(rng.integers(2)))))
-
-
-def arff(rng: Rng) -> Iterator[File]:
-    """Headers with every kind of attribute, and rows that do not fit them."""
-    kinds = (
-        "numeric",
-        "real",
-        "integer",
-        "{0,1,2}",
-        "{a,b}",
-        "{ 'a b' , c }",
-        "string",
-        "relational",
-        "date",
-        "",
-        "{",
-        "{}",
-    )
-    while True:
-        width = int(rng.integers(1, 4))
-        tame = rng.random() < 0.6
-        lines = ["@relation t"] * int(rng.random() < 0.95)
-        for k in range(width):
-            kind = "numeric" if tame else one(rng, kinds)
-            lines.append(f"@attribute {one(rng, (f'a{k}', f'a{k}', token(rng)))} {kind}")
-        lines += ["@attribute y {0,1,2}"] * int(rng.random() < 0.9) + ["@data"] * int(rng.random() < 0.95)
-        lines += [",".join(cells) for cells in grid(rng, int(rng.integers(0, 24)), width + 1)]
-        content = one(rng, ("\n", "\n", "\r\n", "\r")).join(lines).encode()
-        yield File("t.arff", maybe_damaged(content, rng, 0.3), (("target", one(rng, TARGETS)),))
 
 
 def libsvm(rng: Rng) -> Iterator[File]:

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 
-def social_objective(U, V, observed, trust, *, user, item, social, isolated):
+def social_objective(U, V, observed, trust, *, user, item, social):
     """The objective of SocialMF, term by term; ``observed`` lists (u, i, rating in [0, 1]), ``trust`` pairs."""
     n_users = len(U)
     T = np.zeros((n_users, n_users))
@@ -16,10 +16,7 @@ def social_objective(U, V, observed, trust, *, user, item, social, isolated):
     total = 0.5 * user * (U**2).sum() + 0.5 * item * (V**2).sum()
     for u, i, rating in observed:
         total += 0.5 * (1.0 / (1.0 + np.exp(-U[u] @ V[i])) - rating) ** 2
-    apart = U - T @ U
-    if not isolated:
-        apart[degree == 0] = 0.0
-    return total + 0.5 * social * (apart**2).sum()
+    return total + 0.5 * social * ((U - T @ U) ** 2).sum()
 
 
 def active(rows, trust, more_than):
@@ -36,10 +33,9 @@ def active(rows, trust, more_than):
     return users, items, means, {(u, v) for u, v in trust if u in users and v in users and u != v}
 
 
-def completed(U, V, observed, lowest, highest, keep_observed):
+def completed(U, V, observed, lowest, highest):
     """The completed table (users, items)."""
     table = lowest + (highest - lowest) / (1.0 + np.exp(-(U @ V.T)))
-    if keep_observed:
-        for (u, i), rating in observed.items():
-            table[u, i] = rating
+    for (u, i), rating in observed.items():
+        table[u, i] = rating
     return table

@@ -139,7 +139,7 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
 def predict(model: str, file: str, out: str, target: str | None) -> None:
     """Classes and probabilities for the rows of FILE.
 
-    Columns of CSV, Parquet and ARFF files are found by name, those of LIBSVM and NumPy files by position.
+    Columns of CSV and Parquet files are found by name, those of LIBSVM and NumPy files by position.
     """
     with needed():
         import pandas as pd

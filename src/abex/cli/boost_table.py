@@ -208,9 +208,9 @@ def _labels(columns: dict[str, Any], used: set[str], target: str | None, path: P
     with needed():
         import pandas as pd
 
-    from abex.datasets.user_data import target_name
+    from abex.datasets.own_tables import target_name
 
-    name = target_name(columns, target, path)
+    name = target_name(columns, target, str(path))
     if name in used:
         raise UserError(
             f"column {name!r} of {path} is a feature of the model: name that of the classes by --target"

@@ -6,13 +6,10 @@ from pathlib import Path
 
 import click
 
-from abex.cli.help import examples, number_option
+from abex.cli.help import examples
 from abex.cli.output import console, table
-from abex.datasets.catalogue import CatalogueEntry
-from abex.datasets.dataset import Ratings
-from abex.datasets.inventory import State, check, look, quick_check
-from abex.datasets.registry import entries, entry_of
-from abex.datasets.storage import cache
+from abex.datasets.registry import CatalogueEntry, State, check, entries, entry_of, import_from, look, obtain
+from abex.datasets.source_files import cache
 from abex.errors import UserError
 
 COLOURS = {
@@ -83,7 +80,7 @@ def check_command(names: tuple[str, ...]) -> None:
         state = check(entry)
         status = click.style(state.status, fg=COLOURS.get(state.status))
         click.echo(f"{entry.name:<18} {status}  {state.detail}".rstrip())
-        if not state.usable:
+        if state.status in ("damaged", "incomplete"):
             wrong.append(entry.name)
     if wrong:
         raise UserError(
@@ -99,39 +96,7 @@ def check_command(names: tuple[str, ...]) -> None:
 def show(name: str) -> None:
     """Show all about one data set: description, files and addresses, checksums, licence, full citation."""
     entry = entry_of(name)
-    click.echo(describe(entry, quick_check(entry)))
-
-
-@command.command(
-    short_help="Root mean squared errors of rating predictions.",
-    epilog=examples("abex data rmse", "abex data rmse stars.csv --trust friends.csv --more-than 5"),
-)
-@click.argument("ratings", default="epinions")
-@click.option(
-    "--trust", type=click.Path(path_type=Path), help="Trust or friend list that belongs to a file of ratings."
-)
-@click.option(
-    "--columns", help="Which columns are user, item and rating, by name or position: userid,productid,rating"
-)
-@number_option("--more-than", 30, "Keep users and items with more ratings than this.", least=0)
-@number_option("--seeds", 5, "Random splits to average over.")
-def rmse(ratings: str, trust: Path | None, columns: str | None, more_than: int, seeds: int) -> None:
-    """Root mean squared error of means, matrix factorisation and SocialMF on held-out ratings.
-
-    RATINGS is epinions, or a file of your own with the columns user, item and rating.
-    """
-    from abex.datasets import load, rating_errors, read_ratings
-    from abex.datasets.factorisation import active
-
-    asked = None if columns is None else [int(one) if one.isdecimal() else one for one in columns.split(",")]
-    raw = load(ratings) if ratings in entries() else read_ratings(ratings, trust, columns=asked)
-    if not isinstance(raw, Ratings):
-        raise UserError(f"{ratings} holds no ratings: name epinions, or a file with user, item and rating")
-    kept = active(raw, more_than)
-    click.echo(repr(kept))
-    click.echo(f"{'root mean squared error':<30}{'validation':>12}{'test':>10}{'std. error':>12}")
-    for row in rating_errors(kept, seeds=range(seeds)):
-        click.echo(f"{row.method:<30}{row.validation:>12.4f}{row.test:>10.4f}{row.test_error:>12.4f}")
+    click.echo(describe(entry, check(entry, quick=True)))
 
 
 def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:
@@ -143,8 +108,6 @@ def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:
 
 def fetch_one(entry: CatalogueEntry, folder: Path | None) -> None:
     """Fetch or import one data set and say so."""
-    from abex.datasets.download import import_from, obtain
-
     if not entry.parts:
         click.echo(f"{entry.name}: comes with scikit-learn")
     elif folder is not None:
@@ -162,7 +125,7 @@ def show_table() -> None:
     columns = ("name", "rows", "features", "classes", "state", "where", "licence", "cite")
     rows = []
     for name, entry in entries().items():
-        state = quick_check(entry)
+        state = check(entry, quick=True)
         where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
         sizes = (entry.rows, entry.features, entry.classes)
         rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
@@ -190,5 +153,5 @@ def describe(entry: CatalogueEntry, state: State) -> str:
     ]
     for part in entry.parts:
         lines.append(f"file      {part.name}{f'  sha256 {part.sha256}' if part.sha256 else ''}")
-        lines += [f"          {url}" for remote in part.remotes for url in remote.urls]
+        lines += [f"          {url}" for url in part.urls]
     return "\n".join(lines)

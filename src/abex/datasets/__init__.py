@@ -7,34 +7,31 @@ Dataset('digits': 1,200 + 597 rows, 64 features (uint8), 10 classes)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from abex.deprecation import former_names
 from abex.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from abex.datasets.accuracy import rating_errors
     from abex.datasets.binary_table import BinaryTable
     from abex.datasets.completion import RecommendationData, recommendation
-    from abex.datasets.dataset import Dataset, Network, Ratings
-    from abex.datasets.rating_files import read_ratings
+    from abex.datasets.own_ratings import read_ratings
+    from abex.datasets.own_tables import read
     from abex.datasets.registry import load, names
     from abex.datasets.socialmf import SocialMF
     from abex.datasets.synthetic import synthetic_ratings
-    from abex.datasets.user_data import read
+    from abex.datasets.types import Dataset, Network, Ratings
 
 _HOME = {
     "BinaryTable": "binary_table",
-    "Dataset": "dataset",
-    "Network": "dataset",
-    "Ratings": "dataset",
+    "Dataset": "types",
+    "Network": "types",
+    "Ratings": "types",
     "RecommendationData": "completion",
     "SocialMF": "socialmf",
     "load": "registry",
     "names": "registry",
-    "rating_errors": "accuracy",
-    "read": "user_data",
-    "read_ratings": "rating_files",
+    "read": "own_tables",
+    "read_ratings": "own_ratings",
     "recommendation": "completion",
     "synthetic_ratings": "synthetic",
 }
@@ -48,19 +45,13 @@ __all__ = [
     "SocialMF",
     "load",
     "names",
-    "rating_errors",
     "read",
     "read_ratings",
     "recommendation",
     "synthetic_ratings",
 ]
 
-_FORMER = {"Recommendation": "RecommendationData"}
-_lazy, _former = lazy_names("abex.datasets", _HOME), former_names("abex.datasets", _FORMER)
-
-
-def __getattr__(name: str) -> Any:
-    return (_former if name in _FORMER else _lazy)(name)
+__getattr__ = lazy_names("abex.datasets", _HOME)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import checksum_of
+from abex.datasets.types import checksum_of
 from abex.errors import UserError
 
 

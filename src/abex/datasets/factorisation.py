@@ -1,7 +1,4 @@
-"""The first half of the recommendation pipeline: filter the ratings, fit a factorisation.
-
-Each step is a function from value to value, kept on disk by content (`disk_cache.cached_on_disk`).
-"""
+"""Factors of ratings: fitted to a part of them, stopped by another, and fitted to all."""
 
 from __future__ import annotations
 
@@ -12,74 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import Ratings
-from abex.datasets.disk_cache import cached_on_disk
 from abex.datasets.socialmf import (
     DescentState,
-    Observed,
+    RatingsCsr,
     SocialMF,
     compiled_descent,
     new_descent,
     penalties_of,
 )
-from abex.errors import UserError, whole_number
+from abex.datasets.types import Ratings
 from abex.progress import Progress
 from abex.randomness import stream
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 EPOCHS_BETWEEN_CHECKS = 5
 FIRST_SPREAD = 0.1  # standard deviation of the factors at the start
-
-
-# -- filter -------------------------------------------------------------------------------------------------
-
-
-@cached_on_disk
-def active(ratings: Ratings, more_than: int = 30) -> Ratings:
-    """Users and items with more than ``more_than`` rating rows, users only if somebody trusts them.
-
-    (Where there is no trust list at all, nobody needs to be trusted.)
-
-    One pass over the raw table: rows are counted, repeated (user, item) pairs included, and the counts are not
-    repeated after removal. This is the reading that gives the paper's 4,711 users, 3,530 products and 48,350
-    edges (43,639 distinct trust pairs and one self-loop for each user) on Epinions. In the result each pair
-    (user, item) is there once, with the mean of its ratings; trust pairs are distinct, without self-trust.
-    """
-    more_than = whole_number("more_than", more_than)
-    trusted = np.full(ratings.n_users, ratings.trustees.size == 0)
-    trusted[ratings.trustees] = True
-    keep_user = (np.bincount(ratings.users, minlength=ratings.n_users) > more_than) & trusted
-    keep_item = np.bincount(ratings.items, minlength=ratings.n_items) > more_than
-    if not keep_user.any() or not keep_item.any():
-        raise UserError(
-            f"{ratings.name} has no trusted user or no item with more than {more_than} ratings: lower more_than"
-        )
-    user_of, item_of = np.cumsum(keep_user) - 1, np.cumsum(keep_item) - 1
-    rows = keep_user[ratings.users] & keep_item[ratings.items]
-    n_items = int(keep_item.sum())
-    cell = user_of[ratings.users[rows]] * n_items + item_of[ratings.items[rows]]
-    cells, where, repeats = np.unique(cell, return_inverse=True, return_counts=True)
-    pairs = keep_user[ratings.trusters] & keep_user[ratings.trustees] & (ratings.trusters != ratings.trustees)
-    n_users = int(keep_user.sum())
-    trust = np.unique(user_of[ratings.trusters[pairs]] * n_users + user_of[ratings.trustees[pairs]])
-    return Ratings(
-        name=f"{ratings.name}, active",
-        users=(cells // n_items).astype(np.int32),
-        items=(cells % n_items).astype(np.int32),
-        ratings=(np.bincount(where, weights=ratings.ratings[rows]) / repeats).astype(np.float32),
-        trusters=(trust // n_users).astype(np.int32),
-        trustees=(trust % n_users).astype(np.int32),
-        user_labels=ratings.user_labels[keep_user],
-        item_labels=ratings.item_labels[keep_item],
-        lowest=ratings.lowest,
-        highest=ratings.highest,
-        description=ratings.description,
-        citation=ratings.citation,
-        licence=ratings.licence,
-    )
-
-
-# -- fit ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +64,13 @@ def hold_out(ratings: Ratings, seed: int, share: float = 0.1) -> NDArray[np.uint
     return fold
 
 
-def observed_from(ratings: Ratings, rows: NDArray[np.bool_]) -> Observed:
+def observed_from(ratings: Ratings, rows: NDArray[np.bool_]) -> RatingsCsr:
     """The chosen ratings and all trust pairs, for the kernels."""
     order = np.flatnonzero(rows)
     order = order[np.argsort(ratings.users[order], kind="stable")]
     scaled = (ratings.ratings[order].astype(np.float64) - ratings.lowest) / (ratings.highest - ratings.lowest)
     trust = np.argsort(ratings.trusters, kind="stable")
-    return Observed(
+    return RatingsCsr(
         _starts(ratings.users[order], ratings.n_users),
         ratings.items[order],
         scaled,
@@ -139,14 +83,12 @@ def _starts(owners: NDArray[np.int32], n: int) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))]).astype(np.int64)
 
 
-@cached_on_disk
 def fit(ratings: Ratings, model: SocialMF, seed: int) -> Factors:
     """Fit on the training fold; stop when the validation error no longer falls, keep the best factors."""
     fold = hold_out(ratings, seed)
     return _descent(ratings, model, seed, fold == TRAIN, fold == VALIDATION, model.most_epochs)
 
 
-@cached_on_disk
 def refit(ratings: Ratings, model: SocialMF, seed: int, epochs: int) -> Factors:
     """Fit on all ratings for a number of epochs that `fit` found."""
     everything = np.ones(ratings.ratings.size, dtype=bool)

@@ -5,7 +5,8 @@ With g the logistic function, ratings R scaled to [0, 1] and T the row-normalise
 .. math:: \tfrac12\sum_{(u,i)}(g(U_u\cdot V_i)-R_{ui})^2 + \tfrac{\lambda_U}2|U|^2 + \tfrac{\lambda_V}2|V|^2
           + \tfrac{\lambda_T}2\sum_u\bigl|U_u-\sum_v T_{uv}U_v\bigr|^2
 
-by full-batch gradient descent with Adam's step sizes (Jamali and Ester, RecSys 2010, eq. 13).
+by full-batch gradient descent with Adam's step sizes (Jamali and Ester, RecSys 2010, eq. 13). For a user u who trusts nobody
+the social term is :math:`\tfrac{\lambda_T}2|U_u|^2`, as the formula says with T_u = 0.
 """
 
 from __future__ import annotations
@@ -37,9 +38,6 @@ class SocialMF:
         Length of the taste vectors U_u and V_i.
     user_penalty, item_penalty, trust_weight : float
         The factors lambda_U, lambda_V and lambda_T.
-    isolated_term : bool
-        Whether a user who trusts nobody has a social term too: it is then ``lambda_T/2 |U_u|^2``, as the
-        published formula says with T_u = 0.
     learning_rate : float
         Adam's step.
     most_epochs, patience : int
@@ -50,7 +48,6 @@ class SocialMF:
     user_penalty: float = 0.01
     item_penalty: float = 0.01
     trust_weight: float = 0.1
-    isolated_term: bool = True
     learning_rate: float = 0.005
     most_epochs: int = 1000
     patience: int = 50
@@ -64,7 +61,7 @@ class SocialMF:
         real_number("learning_rate", self.learning_rate, above=0.0)
 
 
-class Observed(NamedTuple):
+class RatingsCsr(NamedTuple):
     """Ratings by user and trust by truster, both as compressed rows."""
 
     rating_start: NDArray[np.int64]  # (users + 1,)
@@ -80,7 +77,6 @@ class Penalties(NamedTuple):
     user: float
     item: float
     trust: float
-    isolated: float  # factor of the social term of users who trust nobody, 0 or 1
 
 
 Matrix = NDArray[np.float64]  # (users or items, dimension)
@@ -97,7 +93,7 @@ class DescentState(NamedTuple):
     user_second: Matrix
     item_first: Matrix
     item_second: Matrix
-    apart: Matrix  # (users, dimension): U - T U
+    social_residual: Matrix  # (users, dimension): U - T U
 
 
 def new_descent(users: NDArray[np.float64], items: NDArray[np.float64]) -> DescentState:
@@ -108,10 +104,7 @@ def new_descent(users: NDArray[np.float64], items: NDArray[np.float64]) -> Desce
 
 def penalties_of(model: SocialMF) -> Penalties:
     """The penalties of a model, for the kernels."""
-    isolated = 1.0 if model.isolated_term else 0.0
-    return Penalties(
-        float(model.user_penalty), float(model.item_penalty), float(model.trust_weight), isolated
-    )
+    return Penalties(float(model.user_penalty), float(model.item_penalty), float(model.trust_weight))
 
 
 @kernel
@@ -124,7 +117,7 @@ def logistic(x: float) -> float:
 
 
 @kernel
-def slopes(observed: Observed, penalties: Penalties, descent: DescentState) -> float:
+def slopes(observed: RatingsCsr, penalties: Penalties, descent: DescentState) -> float:
     """The objective; its gradient into ``user_slope`` and ``item_slope``."""
     users, items, user_slope, item_slope = (
         descent.users,
@@ -163,17 +156,17 @@ def slopes(observed: Observed, penalties: Penalties, descent: DescentState) -> f
 
 
 @kernel
-def social_slopes(observed: Observed, penalties: Penalties, descent: DescentState) -> float:
+def social_slopes(observed: RatingsCsr, penalties: Penalties, descent: DescentState) -> float:
     """The social term; adds its gradient, trust * (I - T)'(I - T) U, to ``user_slope``."""
-    users, apart, user_slope = descent.users, descent.apart, descent.user_slope
+    users, residual, user_slope = descent.users, descent.social_residual, descent.user_slope
     n_users, dimension = users.shape
     loss = 0.0
     for u in range(n_users):
         first = observed.trust_start[u]
         last = observed.trust_start[u + 1]
-        far = apart[u]
+        far = residual[u]
         for d in range(dimension):
-            far[d] = users[u, d] if last > first else penalties.isolated * users[u, d]
+            far[d] = users[u, d]
         for place in range(first, last):
             friend = users[observed.trustees[place]]
             for d in range(dimension):
@@ -184,12 +177,12 @@ def social_slopes(observed: Observed, penalties: Penalties, descent: DescentStat
         first = observed.trust_start[u]
         last = observed.trust_start[u + 1]
         for d in range(dimension):
-            user_slope[u, d] += penalties.trust * apart[u, d]
+            user_slope[u, d] += penalties.trust * residual[u, d]
         # the reverse term: u pulls at those whom u trusts, by T_uv = 1/|N_u|
         for place in range(first, last):
             friend_slope = user_slope[observed.trustees[place]]
             for d in range(dimension):
-                friend_slope[d] -= penalties.trust * apart[u, d] / (last - first)
+                friend_slope[d] -= penalties.trust * residual[u, d] / (last - first)
     return loss
 
 
@@ -209,7 +202,7 @@ def adam(values: Any, slope: Any, first: Any, second: Any, epoch: int, rate: flo
 
 @kernel
 def descend(
-    observed: Observed,
+    observed: RatingsCsr,
     penalties: Penalties,
     descent: DescentState,
     first_epoch: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from abex.datasets.dataset import Ratings
+from abex.datasets.types import Ratings
 from abex.errors import UserError, real_number, whole_number
 from abex.randomness import stream
 from abex.reading import check_size

@@ -1,4 +1,4 @@
-"""Readers of a person's own tables: columns of CSV, Parquet and ARFF."""
+"""A person's own tables by column: data frames, and files of CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -16,20 +16,39 @@ from abex.extras import needed
 from abex.reading import MOST_COLUMNS, check_size, named, read_bytes, reading
 
 Columns = dict[str, NDArray[Any]]
+Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame
 
 SUFFIXES = {
     ".csv": "text",
     ".tsv": "text",
     ".txt": "text",
     ".parquet": "parquet",
-    ".arff": "arff",
     ".svm": "libsvm",
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
     ".npz": "numpy",
     ".npy": "numpy",
-    ".mat": "matlab",
 }
+
+
+def is_file(source: Source) -> bool:
+    """Whether ``source`` is the name of a file, and not a data frame."""
+    return isinstance(source, str | os.PathLike)
+
+
+def is_text(source: Source) -> bool:
+    """Whether ``source`` is a file of lines."""
+    return is_file(source) and kind_of(Path(source)) == "text"
+
+
+def name_of(source: Source) -> str:
+    """What ``source`` is called in a message."""
+    return named(os.fspath(source)) if is_file(source) else "the data frame"
+
+
+def file_name(source: Source) -> str:
+    """The last part of a path."""
+    return Path(source).name if is_file(source) else "data frame"
 
 
 def kind_of(path: Path) -> str:
@@ -37,37 +56,41 @@ def kind_of(path: Path) -> str:
     endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
     if not endings or endings[-1] not in SUFFIXES:
         raise UserError(
-            f"cannot tell the format of {named(path)} by its name; known endings: {', '.join(SUFFIXES)}"
+            f"cannot tell the format of {named(path)} by its name; known endings: {', '.join(SUFFIXES)}; "
+            "what pandas has read may be given in its place"
         )
     if not os.path.isfile(path):  # unlike the method it answers for every name
         raise UserError(f"there is no file {named(path)}")
     return SUFFIXES[endings[-1]]
 
 
-def content_of(path: Path) -> bytes:
+def content_of(path: str | os.PathLike[str]) -> bytes:
     """The bytes, unpacked if the name ends with .gz."""
+    path = Path(path)
     return read_bytes(path, packed=path.name.lower().endswith(".gz"))
 
 
-def read_columns(path: Path, *, header: bool = True, words: Collection[str] = ()) -> Columns:
+def read_columns(source: Source, *, header: bool = True, words: Collection[str] = ()) -> Columns:
     """The columns of a table, in order; numbers stay numbers, everything else is words, and so is what ``words`` names."""
-    kind = kind_of(path)
+    where = name_of(source)
+    kind = kind_of(Path(source)) if is_file(source) else "frame"
     if kind == "text":
-        frame = _text(path, header, words)
+        frame = _text(Path(source), header, words)
     elif kind == "parquet":
-        frame = _parquet(path)
-    elif kind == "arff":
-        frame = _arff(path)
+        frame = _parquet(Path(source))
+    elif kind == "frame":
+        frame = source.to_pandas() if hasattr(source, "to_pandas") else source
+        if not hasattr(frame, "iloc"):
+            raise UserError(f"expected the name of a file or a data frame, got {shown(source)}")
     else:
-        raise UserError(f"{named(path)} has no names of columns: a table is needed, such as a CSV file")
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise UserError(f"{named(path)} has no rows")
+        raise UserError(f"{where} has no names of columns: a table is needed, such as a CSV file")
+    if 0 in frame.shape:
+        raise UserError(f"{where} has no rows")
     columns: Columns = {}
-    for position, name in enumerate(frame.columns):
-        if str(name) in columns:
-            raise UserError(f"{named(path)} has two columns called {shown(str(name))}")
-        values = frame.iloc[:, position].to_numpy()
-        columns[str(name)] = values if values.dtype.kind in "biuf" else values.astype(object)
+    for position, name in enumerate(map(str, frame.columns)):
+        if name in columns:
+            raise UserError(f"{where} has two columns called {shown(name)}")
+        columns[name] = _values(frame.iloc[:, position])
     return columns
 
 
@@ -79,7 +102,7 @@ def position_of(target: str | int) -> int | None:
         return None
 
 
-def words_of(values: NDArray[Any], name: str, path: str | Path) -> NDArray[Any]:
+def words_of(values: NDArray[Any], name: str, where: str | Path) -> NDArray[Any]:
     """The values of the column ``name`` as words, an array of objects; a missing one is an error.
 
     >>> words_of(np.array([10.0, 12.5]), "size", "shirts.csv").tolist()
@@ -89,12 +112,25 @@ def words_of(values: NDArray[Any], name: str, path: str | Path) -> NDArray[Any]:
         import pandas as pd
 
     if pd.isna(values).any() or any(value == "" for value in values.tolist()):
-        raise UserError(f"{named(path)} has a missing value in column {shown(name)}: fill or drop such rows")
+        raise UserError(f"{named(where)} has a missing value in column {shown(name)}: fill or drop such rows")
     words = [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         for value in values.tolist()
     ]
     return np.array(words, dtype=object)  # as long as each is: a common width would be that of the longest
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """The values of a pandas column: an array of numbers, or of objects."""
+    with needed():
+        from pandas.api.types import is_extension_array_dtype, is_numeric_dtype
+
+    if is_extension_array_dtype(column.dtype) and is_numeric_dtype(column.dtype):
+        column = column.astype(
+            "float64" if column.hasnans else getattr(column.dtype, "numpy_dtype", "float64")
+        )
+    values: NDArray[Any] = column.to_numpy()
+    return values if values.dtype.kind in "biuf" else values.astype(object)
 
 
 def _text(path: Path, header: bool, words: Collection[str]) -> Any:
@@ -146,29 +182,4 @@ def _parquet(path: Path) -> Any:
         ]
     # a word that stands in many rows is kept once
     with reading(f"read {named(path)} as Parquet"), parquet.ParquetFile(path, read_dictionary=words) as file:
-        frame = file.read().to_pandas()
-        for name in frame.columns[frame.dtypes == "category"]:
-            frame[name] = frame[name].astype(object)
-        return frame
-
-
-def _arff(path: Path) -> Any:
-    with needed():
-        import pandas as pd
-        from scipy.io import arff
-
-    content = content_of(path)
-    widths = [
-        max(8, *map(len, line.split(b","))) if b"{" in line else 8
-        for line in content.splitlines()
-        if line[:10].lower() == b"@attribute"
-    ]
-    check_size(sum(widths) * (content.count(b"\n") + 1), f"the table of {named(path)}")
-    with reading(f"read {named(path)} as ARFF"):
-        records, meta = arff.loadarff(io.StringIO(content.decode("utf-8")))
-        frame = pd.DataFrame(records)
-        for name, kind in zip(meta.names(), meta.types(), strict=True):
-            if kind == "nominal":
-                decoded = frame[name].str.decode("utf-8").astype(object)
-                frame[name] = decoded.where(decoded != "?", None)
-        return frame
+        return file.read().to_pandas()

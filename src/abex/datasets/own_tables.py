@@ -1,4 +1,4 @@
-"""A person's own classification data: CSV, Parquet, ARFF, LIBSVM and NumPy files through one function."""
+"""A person's own classification data: a data frame, or a file of CSV, Parquet, LIBSVM or NumPy."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.datasets.dataset import Dataset, smallest
 from abex.datasets.matrix_files import read_matrix
-from abex.datasets.table_files import Columns, kind_of, position_of, read_columns, words_of
+from abex.datasets.table_files import (
+    Columns,
+    Source,
+    file_name,
+    is_file,
+    kind_of,
+    name_of,
+    position_of,
+    read_columns,
+    words_of,
+)
+from abex.datasets.types import Dataset, smallest
 from abex.errors import UserError, brief, nearest, real_number, shown
+from abex.extras import needed
 from abex.randomness import stream
-from abex.reading import check_size, named
+from abex.reading import check_size
 
 MOST_CLASSES = 1000
 LARGEST_CLASS = 2**53  # as a number: floats tell smaller ones apart
@@ -30,27 +41,28 @@ class LabelledRows(NamedTuple):
 
 
 def read(
-    path: str | Path,
+    source: Source,
     *,
     target: str | int | None = None,
-    test: str | Path | None = None,
+    test: Source | None = None,
     test_share: float = 0.25,
     seed: int = 0,
     missing: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    r"""A classification problem from a file, told by its ending.
+    r"""A classification problem from a data frame, or from a file, told by its ending.
 
     Parameters
     ----------
-    path : path
-        ``.csv``, ``.tsv`` (both also ``.gz``), ``.parquet``, ``.arff``, ``.svm``/``.libsvm``/``.svmlight``, ``.npz``
-        (arrays X and y, or X_train, y_train, X_test and y_test) or ``.npy`` (a matrix).
+    source : path or data frame
+        A table of pandas, polars or Arrow, or a file ``.csv``, ``.tsv`` (both also ``.gz``), ``.parquet``,
+        ``.svm``/``.libsvm``/``.svmlight``, ``.npz`` (arrays X and y, or X_train, y_train, X_test and y_test) or
+        ``.npy`` (a matrix).
     target : str or int, optional
         The column with the classes, by name or, where no column is called so, by position; default the last.
         (LIBSVM and .npz say it themselves.)
-    test : path, optional
-        A second file with the test rows; without it a share of each class is set aside.
+    test : path or data frame, optional
+        The test rows; without them a share of each class is set aside.
     test_share, seed : float, int
         That share, and the seed of the choice.
     missing : bool
@@ -67,52 +79,53 @@ def read(
     >>> data.feature_names, data.class_names, data.X_train.shape, data.X_test.shape
     (('weight', 'colour=red', 'colour=yellow'), ('apple', 'lemon'), (12, 3), (4, 3))
     """
-    path = Path(path)
-    kind = kind_of(path)
-    title = name or path.name.split(".")[0]
-    if kind in ("libsvm", "numpy"):
-        blocks = read_matrix(path, kind, target, None if test is None else Path(test))
+    where = name_of(source)
+    if is_file(source) and kind_of(Path(source)) in ("libsvm", "numpy"):
+        if test is not None and not is_file(test):
+            raise UserError(f"the test rows of {where} must be in a file, too")
+        blocks = read_matrix(Path(source), target, None if test is None else Path(test))
         halves = [LabelledRows(X, labels, tuple(f"f{k}" for k in range(X.shape[1]))) for X, labels in blocks]
     else:
-        halves = _from_columns(path, None if test is None else Path(test), target)
-    for half, file in zip(halves, (path, test or path), strict=False):
-        _check(half, file, missing)
-    train, held = halves if len(halves) == 2 else _set_aside(halves[0], test_share, seed, path)
+        halves = _from_columns(source, test, target)
+    for half, file in zip(halves, (source, source if test is None else test), strict=False):
+        _check(half, name_of(file), missing)
+    train, held = halves if len(halves) == 2 else _set_aside(halves[0], test_share, seed, where)
     if held.X.shape[1] != train.X.shape[1]:
-        n_held, n_train = held.X.shape[1], train.X.shape[1]
-        raise UserError(f"{test or path} has {n_held} features for the test, {n_train} for training")
-    class_names, y_train, y_test = _classes(train.labels, held.labels, path)
+        raise UserError(
+            f"{where} has {train.X.shape[1]} features for training, {held.X.shape[1]} for the test"
+        )
+    class_names, y_train, y_test = _classes(train.labels, held.labels, where)
     X = smallest(np.concatenate([train.X, held.X]))
     n_train = train.X.shape[0]
     return Dataset(
-        name=title,
+        name=name or file_name(source).split(".")[0],
         X_train=X[:n_train],
         y_train=y_train,
         X_test=X[n_train:],
         y_test=y_test,
         feature_names=train.feature_names,
         class_names=class_names,
-        description=f"read from {path.name}",
+        description=f"read from {file_name(source)}",
     )
 
 
-def _from_columns(path: Path, test: Path | None, target: str | int | None) -> list[LabelledRows]:
-    train = read_columns(path)
-    label = target_name(train, target, path)
-    levels = _levels(train, label, path)
-    halves = [_encode(train, label, levels, path)]
+def _from_columns(source: Source, test: Source | None, target: str | int | None) -> list[LabelledRows]:
+    train, where = read_columns(source), name_of(source)
+    label = target_name(train, target, where)
+    levels = _levels(train, label, where)
+    halves = [_encode(train, label, levels, where)]
     if test is not None:
         held = read_columns(test, words=levels)
         if set(held) != set(train):
             odd = sorted(set(held) ^ set(train))[0]
             raise UserError(
-                f"{named(test)} and {named(path)} must have the same columns, only one has {shown(odd)}"
+                f"{name_of(test)} and {where} must have the same columns, only one has {shown(odd)}"
             )
-        halves.append(_encode({column: held[column] for column in train}, label, levels, test))
+        halves.append(_encode({column: held[column] for column in train}, label, levels, name_of(test)))
     return halves
 
 
-def target_name(columns: Columns, target: str | int | None, path: Path) -> str:
+def target_name(columns: Columns, target: str | int | None, where: str) -> str:
     """The column that is meant; a text is a name if there is one such, else it may be a position."""
     names = list(columns)
     if isinstance(target, str) and target in columns:
@@ -120,39 +133,39 @@ def target_name(columns: Columns, target: str | int | None, path: Path) -> str:
     position = -1 if target is None else position_of(target)
     if position is not None:
         if not -len(names) <= position < len(names):
-            raise UserError(f"target {target} is not a column of {named(path)}, which has {len(names)}")
+            raise UserError(f"target {target} is not a column of {where}, which has {len(names)}")
         return names[position]
     raise UserError(
-        f"{named(path)} has no column {shown(target)}{nearest(str(target), names)}; it has: {brief(', '.join(names))}"
+        f"{where} has no column {shown(target)}{nearest(str(target), names)}; it has: {brief(', '.join(names))}"
     )
 
 
-def _levels(columns: Columns, label: str, path: Path) -> dict[str, NDArray[Any]]:
+def _levels(columns: Columns, label: str, where: str) -> dict[str, NDArray[Any]]:
     """The words of each column of words, in order."""
     levels = {}
     for name, values in columns.items():
         if name != label and values.dtype.kind not in "biuf":
-            levels[name] = np.unique(words_of(values, name, path))
+            levels[name] = np.unique(words_of(values, name, where))
             if levels[name].size > MOST_LEVELS:
                 raise UserError(
-                    f"column {shown(name)} of {named(path)} has {levels[name].size} different words: remove it"
+                    f"column {shown(name)} of {where} has {levels[name].size} different words: remove it"
                 )
     return levels
 
 
-def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path: Path) -> LabelledRows:
+def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], where: str) -> LabelledRows:
     parts: list[NDArray[Any]] = []
     names: list[str] = []
     n_cells = columns[label].size * (len(columns) + sum(words.size for words in levels.values()))
-    check_size(8 * n_cells, f"{named(path)} with a column for each word")
+    check_size(8 * n_cells, f"{where} with a column for each word")
     for name, values in columns.items():
         if name == label:
             continue
         if name in levels:
-            words = words_of(values, name, path)
+            words = words_of(values, name, where)
             place = {word: k for k, word in enumerate(levels[name])}
-            where = np.array([place.get(word, -1) for word in words])
-            parts += [(where == k).astype(np.float64) for k in range(levels[name].size)]
+            found = np.array([place.get(word, -1) for word in words])
+            parts += [(found == k).astype(np.float64) for k in range(levels[name].size)]
             names += [f"{name}={word}" for word in levels[name]]
         elif values.dtype.kind not in "biuf":
             raise UserError(
@@ -166,44 +179,43 @@ def _encode(columns: Columns, label: str, levels: dict[str, NDArray[Any]], path:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise UserError(
-            f"{named(path)} has a column {shown(twice[0])} and a word that becomes one: rename the column"
+            f"{where} has a column {shown(twice[0])} and a word that becomes one: rename the column"
         )
     return LabelledRows(np.stack(parts, axis=1), columns[label], tuple(names))
 
 
-def _check(rows: LabelledRows, path: str | Path, missing: bool) -> None:
+def _check(rows: LabelledRows, where: str, missing: bool) -> None:
     """Refuse missing values, unless they are wanted, infinite ones, and targets that are no classes."""
+    with needed():
+        import pandas as pd
+
     finite = (np.isfinite(rows.X) | (np.isnan(rows.X) & missing)).all(axis=0)
     if not finite.all():
         column = rows.feature_names[int(np.argmin(finite))]
         raise UserError(
-            f"{named(path)} has a missing or infinite value in column {shown(column)}: fill or drop such rows"
+            f"{where} has a missing or infinite value in column {shown(column)}: fill or drop such rows"
         )
     labels = rows.labels
-    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.tolist()):
-        raise UserError(f"the target of {named(path)} has a missing value: drop such rows")
+    if pd.isna(labels).any():
+        raise UserError(f"the target of {where} has a missing value: drop such rows")
     if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
-        raise UserError(f"the target of {named(path)} must be classes: it has fractions or missing values")
+        raise UserError(f"the target of {where} must be classes: it has fractions")
     if labels.dtype.kind in "uf" and labels.size and not np.abs(labels).max() < LARGEST_CLASS:
-        raise UserError(
-            f"the target of {named(path)} must be classes: it has a number beyond {LARGEST_CLASS:.0e}"
-        )
+        raise UserError(f"the target of {where} must be classes: it has a number beyond {LARGEST_CLASS:.0e}")
 
 
-def _classes(train: NDArray[Any], test: NDArray[Any], path: Path) -> tuple[tuple[str, ...], Any, Any]:
+def _classes(train: NDArray[Any], test: NDArray[Any], where: str) -> tuple[tuple[str, ...], Any, Any]:
     """Names of the classes in order and the positions of the labels among them."""
     numbers = train.dtype.kind in "biuf" and test.dtype.kind in "biuf"
     plain = [array.astype(np.int64) if numbers else _texts(array) for array in (train, test)]
     names = np.unique(plain[0])
     if not 2 <= names.size <= MOST_CLASSES:
-        raise UserError(
-            f"the target of {named(path)} must have 2 to {MOST_CLASSES} classes, it has {names.size}"
-        )
+        raise UserError(f"the target of {where} must have 2 to {MOST_CLASSES} classes, it has {names.size}")
     places = [np.searchsorted(names, half).clip(max=names.size - 1) for half in plain]
     unknown = names[places[1]] != plain[1]
     if unknown.any():
         odd = shown(plain[1][unknown][0])
-        raise UserError(f"class {odd} of the test rows does not occur in the training rows of {named(path)}")
+        raise UserError(f"class {odd} of the test rows does not occur in the training rows of {where}")
     return tuple(str(value) for value in names), smallest(places[0]), smallest(places[1])
 
 
@@ -212,7 +224,7 @@ def _texts(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array([str(label) for label in labels.tolist()], dtype=object)
 
 
-def _set_aside(rows: LabelledRows, share: float, seed: int, path: Path) -> tuple[LabelledRows, LabelledRows]:
+def _set_aside(rows: LabelledRows, share: float, seed: int, where: str) -> tuple[LabelledRows, LabelledRows]:
     """A random ``share`` of the rows of each class as test rows; the order of the file is kept."""
     share = real_number("test_share", share, above=0.0, most=0.9)
     rng = stream(seed, "rows", "set aside")
@@ -223,7 +235,7 @@ def _set_aside(rows: LabelledRows, share: float, seed: int, path: Path) -> tuple
         held[members[: round(share * members.size)]] = True  # a class of one row stays in training
     if held.all() or not held.any():
         raise UserError(
-            f"{named(path)} has too few rows ({held.size}) to set {share:g} of them aside: add rows, or name a "
+            f"{where} has too few rows ({held.size}) to set {share:g} of them aside: add rows, or name a "
             "second file with test rows (test=..., --test)"
         )
     return (
