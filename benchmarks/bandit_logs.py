@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.evaluation import Log
 from abex.kernels import compiled
 from abex.policies.base import Setting, as_policy
 from abex.randomness import stream
@@ -47,3 +48,32 @@ def logs_of(text: str, means: Any, logs: int, rows: int, seed: int = 0) -> Drawn
         state = policy.start(Setting(means.size, rows, None))
         live(state, means, np.zeros(means.size), *(column[log] for column in drawn), stream(seed, "log", log))
     return drawn
+
+
+def batches_of(means: Any, logs: int, rows: int, seed: int = 0) -> list[Log]:
+    """Logs of EXP3 that draws two different arms at once and learns each with its probability of being in the batch.
+
+    All lives are played side by side. With two arms of K, arm a is in the batch with probability
+    p(a) + sum over b of p(b) p(a) / (1 - p(b)).
+    """
+    means, n_arms = np.asarray(means, dtype=np.float64), len(means)
+    rng, gains = stream(seed, "batches"), np.zeros((logs, n_arms))
+    rate = np.sqrt(np.log(n_arms) / (rows * n_arms))
+    each, columns = np.arange(logs), []
+    for _ in range(rows // 2):
+        p = np.exp(rate * (gains - gains.max(axis=1, keepdims=True)))
+        p = 0.95 * p / p.sum(axis=1, keepdims=True) + 0.05 / n_arms
+        odds = p / (1.0 - p)
+        inclusion = p * (1.0 + odds.sum(axis=1, keepdims=True) - odds)
+        first = (rng.random((logs, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, n_arms - 1)
+        rest = p.copy()
+        rest[each, first] = 0.0
+        rest = rest.cumsum(axis=1)
+        second = (rng.random((logs, 1)) * rest[:, -1:] >= rest).sum(axis=1).clip(0, n_arms - 1)
+        for arm in (first, second):
+            reward = (rng.random(logs) < means[arm]).astype(float)
+            columns.append((arm, inclusion[each, arm], reward))
+            gains[each, arm] += reward / inclusion[each, arm]
+    arm, chance, reward = (np.array(column).T for column in zip(*columns, strict=True))
+    batch = np.repeat(np.arange(rows // 2), 2)
+    return [Log(range(n_arms), arm[one], chance[one], reward[one], batch=batch) for one in range(logs)]

@@ -5,8 +5,8 @@ probability of a row is that its arm is in the batch. A target is asked for a ba
 
 .. math:: V(\pi)=\frac{\sum_b\sum_a\pi_{k_b}(a)\,\mathbb E[x_a]}{\sum_bk_b},
 
-:math:`\pi_k(a)` the probability that arm a is in a batch of k. So a row weighs :math:`\pi_k(a)/p`, weights average 1, and the batch is the
-independent unit of everything that is said about uncertainty.
+:math:`\pi_k(a)` the probability that arm a is in a batch of k. So a row weighs :math:`\pi_k(a)/p`, weights average 1, and the
+batch is the independent unit of everything that is said about uncertainty.
 """
 
 from __future__ import annotations
@@ -57,12 +57,16 @@ def units_of(arm: NDArray[np.int64], batch: NDArray[Any] | None, size: NDArray[n
     if np.unique(pairs).size < rows:
         order = np.argsort(pairs, kind="stable")
         row = int(order[1:][np.diff(pairs[order]) == 0][0])
-        raise UserError(f"batch {shown(batch[row])} has an arm twice: decisions made at once are on different arms")
+        raise UserError(
+            f"batch {shown(batch[row])} has an arm twice: decisions made at once are on different arms"
+        )
     size = np.where(alone, 1, size)
     wrong = (size != size[start][unit]) | (np.diff(np.append(start, rows))[unit] > size)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise UserError(f"batch_size of batch {shown(batch[row])} must be one number, at least that of its rows")
+        raise UserError(
+            f"batch_size of batch {shown(batch[row])} must be one number, at least that of its rows"
+        )
     sizes, kind = np.unique(size, return_inverse=True)
     return Units(start, sizes, kind.astype(np.int64))
 

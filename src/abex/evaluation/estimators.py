@@ -16,8 +16,9 @@ IPS, doubly robust and graph-IPS are unbiased whenever the probabilities are rig
 what a row is weighed by and compared with was known before its reward. The direct method inherits the bias of the means of a
 policy that learns (it stops looking at arms that began badly).
 
-In a batch (`abex.evaluation.batches`) :math:`\pi` and p are probabilities of being in it, and :math:`\sum_k\pi_k\hat q_k` is divided by its
-size. Targets are arrays: a distribution over the arms, or for logs with batches a row for each of `Log.units.sizes`.
+In a batch (`abex.evaluation.batches`) :math:`\pi` and p are probabilities of being in it, and :math:`\sum_k\pi_k\hat q_k` is
+divided by its size. Targets are arrays: a distribution over the arms, or for logs with batches a row for each size of
+`Log.units`.
 """
 
 from __future__ import annotations
@@ -93,9 +94,13 @@ def _mean_of_rows(log: Log, contribution: Floats, weights: Floats, gains: Floats
     return Contributions(above[:, None], below[:, None], np.ones(1), *pair, pair[0])
 
 
+def self_normalised(weights: Floats, gains: Floats) -> Contributions:
+    """The ratio of the gains of all units to their weights."""
+    return Contributions(gains[:, None], weights[:, None], np.ones(1), weights, gains, weights)
+
+
 def _ratio(log: Log, weights: Floats) -> Contributions:
-    pair = _weighed(log, weights, weights * log.reward)
-    return Contributions(pair[1][:, None], pair[0][:, None], np.ones(1), *pair, pair[0])
+    return self_normalised(*_weighed(log, weights, weights * log.reward))
 
 
 def replay_rows(log: Log, target: Floats, seed: int = 0) -> Contributions:

@@ -122,7 +122,9 @@ class Log:
         object.__setattr__(self, "batch_size", size)
         sizes = self.units.sizes[self.units.kind]
         if sizes.max() > len(self.arms):
-            raise UserError(f"a batch of {sizes.max()} decisions cannot be on {len(self.arms)} different arms")
+            raise UserError(
+                f"a batch of {sizes.max()} decisions cannot be on {len(self.arms)} different arms"
+            )
         if self.side is not None and (np.diff(self.side.start)[sizes > 1] > 0).any():
             raise UserError("side observations of a batch cannot be weighed: leave them out")
 
@@ -140,12 +142,16 @@ class Log:
     def is_steady(self) -> bool:
         """Whether the probabilities never change and all arms that can be chosen are there: every weight is known then.
 
-        >>> Log(["a", "b"], [0, 1, 1], [0.2, 0.8, 0.8], [1, 0, 1]).is_steady, Log(["a", "b"], [0, 1], [0.5, 0.6], [1, 0]).is_steady
-        (True, False)
+        >>> Log(["a", "b"], [0, 1, 1], [0.2, 0.8, 0.8], [1, 0, 1]).is_steady
+        True
+        >>> Log(["a", "b"], [0, 1, 1], [0.2, 0.8, 0.7], [1, 0, 1]).is_steady
+        False
         """
         cell = self.units.kind * self.n_arms + self.arm
         known = _of_cells(cell, self.probability, self.units.sizes.size * self.n_arms)
-        if known is None or (self.observed is not None and _of_cells(cell, self.observed, known.size) is None):
+        if known is None or (
+            self.observed is not None and _of_cells(cell, self.observed, known.size) is None
+        ):
             return False
         if self.side is not None and _of_cells(self.side.arm, self.side.probability, self.n_arms) is None:
             return False
@@ -243,7 +249,9 @@ class Log:
                 rows.append((waiting.pop(event.decision), event.reward, event.also))
         if not rows:
             raise UserError("none of the events is a reward of a decision whose probability is known")
-        first: dict[str, int] = {}  # the row of each batch whose reward came first: the others are put next to it
+        first: dict[
+            str, int
+        ] = {}  # the row of each batch whose reward came first: the others are put next to it
         for row, (decided, _, _) in enumerate(rows):
             first.setdefault(decided.id if decided.batch is None else decided.batch.id, row)
         rows.sort(key=lambda one: first[one[0].id if one[0].batch is None else one[0].batch.id])

@@ -74,7 +74,11 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
         complete = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
         columns = {name: np.asarray(values)[complete] for name, values in columns.items()}
         found = {name: values[complete] for name, values in found.items()}
-    for name in ("observed", "also", "batch"):  # a player without side observations or batches leaves them empty
+    for name in (
+        "observed",
+        "also",
+        "batch",
+    ):  # a player without side observations or batches leaves them empty
         if name in columns and all(value in (None, "") or value != value for value in list(columns[name])):
             columns = {key: values for key, values in columns.items() if key != name}
             found.pop(name, None)

@@ -1,9 +1,9 @@
 r"""How sure a value is: intervals from the likelihood of weights and rewards, as in betting on them.
 
-**The bet.** Somebody who believes that a value V is more than v, and sees numbers :math:`y_i\ge0` of mean V one after the other,
-stakes a share f of what he has on each: it grows by :math:`(1-f)+f\,y_i/v`. If V is at most v, whatever he does, he becomes
-:math:`e^g` times as rich with probability at most :math:`e^{-g}` (Ville). The lower end is the largest v at which the best share in
-hindsight would have made
+**The bet.** Somebody who believes that a value V is more than v, and sees numbers :math:`y_i\ge0` of mean V one after the
+other, stakes a share f of what he has on each: it grows by :math:`1-f+f\,y_i/v`. If V is at most v, then whatever he does he
+becomes :math:`e^g` times as rich with probability at most :math:`e^{-g}` (Ville). The lower end is the largest v at which the
+best share in hindsight would have made
 
 .. math:: g(v)=\max_{0\le f\le1}\sum_i\ln\big(1-f+f\,y_i/v\big)
 
@@ -12,16 +12,16 @@ lie anywhere above. So two thresholds make two intervals:
 
 * **likely**: :math:`g=z^2/2`, z the normal quantile: that of the likelihood ratio, also where each number depends on the past
   (Mykland 1995);
-* **guaranteed**: :math:`g=\ln\frac2\delta+\ln\big(2\sqrt{n+1}\big)`: Cover's universal portfolio is poorer than the best
-  share by that factor at most (Cover and Ordentlich 1996), and uses no hindsight. So the interval holds with probability
-  :math:`1-\delta` for every n and at all of them together, for logs of any policy that learns, whatever the weights (Orabona
-  and Jun 2024).
+* **guaranteed**: :math:`g=\ln\frac2\delta+\ln\big(2\sqrt{n+1}\big)`: Cover's universal portfolio uses no hindsight and is
+  poorer than the best share by that factor :math:`2\sqrt{n+1}` at most (Cover and Ordentlich 1996). So the interval holds with
+  probability :math:`1-\delta` for every n and at all of them together, for logs of any policy that learns, whatever the weights
+  (Orabona and Jun 2024).
 
 **The numbers.** With rewards scaled to [0, 1], weights w and gains wx, the lower end is that of :math:`y=wx`, and the upper one
-mirrors it: 1 minus the lower end of :math:`y=w(1-x)`. Where weights were too small by chance, because those that were missing were
-large, the two draw apart by what is missing: nobody knows what it would have paid. The same holds where the log never tries
-what the policy would. Where the probabilities of the log never change (`Log.is_steady`) all weights that can occur are known, and
-the likely interval is that of the contributions of the estimator itself, which is narrower.
+mirrors it: 1 minus the lower end of :math:`y=w(1-x)`. Where weights were too small by chance, because large ones did not come,
+the two draw apart by what is missing: nobody knows what it would have paid. The same holds where the log never tries what the
+policy would. Where the probabilities of the log never change (`Log.is_steady`) all weights that can occur are known, and the
+likely interval is that of the contributions of the estimator itself, which is narrower.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def of_pairs(weights: Floats, gains: Floats, span: Interval, threshold: float) -
 
 
 def least_mean(values: Floats, threshold: float) -> float:
-    r"""The least mean v of numbers :math:`y\ge0` that nobody would have grown rich by betting against: :math:`g(v)` is ``threshold``.
+    r"""The least mean v of numbers :math:`y\ge0` that nobody grew rich by betting against: there g is ``threshold``.
 
-    With the odds :math:`\theta=f/(v(1-f))` as parameter both are explicit:
-    :math:`v(\theta)=\sum\frac{y}{1+\theta y}\big/\sum\frac1{1+\theta y}` and :math:`g(\theta)=\sum\ln\frac{1+\theta y}{1+\theta v}`, which rises.
+    With the odds :math:`\theta=f/(v(1-f))` as parameter both are explicit,
+    :math:`v=\sum\frac{y}{1+\theta y}\big/\sum\frac1{1+\theta y}` and :math:`g=\sum\ln\frac{1+\theta y}{1+\theta v}`, which rises.
 
     >>> round(least_mean(np.ones(100), 3.0), 4), round(float(np.exp(-3.0 / 100)), 4)
     (0.9704, 0.9704)
