@@ -73,20 +73,30 @@ def steady(logs: int, rows: int, means: Any) -> None:
 
 
 def lines_of(prefix: str, logs: Sequence[Log], target: Any, truth: float) -> None:
-    """A line an estimator."""
-    found = [evaluate(log, target, seed=seed) for seed, log in enumerate(logs)]
-    for name in (one.estimator for one in found[0].verdicts):
-        said = [one[name] for one in found]
+    """A line an estimator; where probabilities change, all that weigh rows share an interval, which reaches to their value."""
+    found = [evaluate(log, target, estimators=["replay", "IPS"], seed=seed) for seed, log in enumerate(logs)]
+    chances = [
+        np.array([chances_of(np.asarray(target, float), size) for size in log.units.sizes]) for log in logs
+    ]
+    estimators: dict[str, Any] = ESTIMATORS
+    for name in (one for one in estimators if one != "graph-IPS"):
+        said = [one["replay" if name == "replay" else "IPS"] for one in found]
+        values = np.array([one.raw for one in said])
+        if name not in ("replay", "IPS"):
+            values = np.array([estimators[name](*pair).value() for pair in zip(logs, chances, strict=True)])
         told = np.array([not one.reason for one in said])
-        likely_ends = np.array([one.interval for one in said])
         sure = np.array([one.guaranteed for one in said])
-        inside = (likely_ends[:, 0] <= truth) & (truth <= likely_ends[:, 1])
-        widths = [float(np.median(ends[:, 1] - ends[:, 0])) for ends in (likely_ends, sure)]
-        bias = np.array([one.raw for one in said]) - truth
+        ends = np.array([one.interval for one in said])
+        if name not in ("replay", "IPS"):
+            ends[told, 0] = np.minimum(ends[told, 0], values[told])
+            ends[told, 1] = np.maximum(ends[told, 1], values[told])
+        inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
         among = float(inside[told].mean()) if told.any() else math.nan
+        widths = [float(np.median(np.diff(some))) for some in (ends, sure)]
+        bias = values - truth
         print(
-            f"{prefix} {name:14} {told.mean():6.1%} {inside.mean():6.1%} {among:6.1%} "
-            f"{(likely_ends[:, 1] < truth).mean():6.1%} {(likely_ends[:, 0] > truth).mean():6.1%} "
+            f"{prefix} {name.replace(' ', '-'):14} {told.mean():6.1%} {inside.mean():6.1%} {among:6.1%} "
+            f"{(ends[:, 1] < truth).mean():6.1%} {(ends[:, 0] > truth).mean():6.1%} "
             f"{((sure[:, 0] <= truth) & (truth <= sure[:, 1])).mean():6.1%} {widths[0]:6.3f} {widths[1]:6.3f} "
             f"{bias.mean() / (bias.std(ddof=1) / math.sqrt(bias.size)):6.2f}",
             flush=True,

@@ -33,7 +33,7 @@ from abex.evaluation.log import Log
 from abex.randomness import stream
 
 Floats = NDArray[np.float64]
-MOST_BLOCKS = 100  # of rows that are compared with the same means
+MOST_BLOCKS = 30  # of rows that are compared with the same means
 
 
 class Contributions(NamedTuple):

@@ -33,8 +33,8 @@ import numpy as np
 
 from abex.evaluation.estimators import Contributions, Floats
 
-PRECISION = 1e-3  # of the threshold
-MOST_HALVINGS = 60
+PRECISION = 1e-6  # of the threshold
+MOST_STEPS = 60
 
 Interval = tuple[float, float]
 
@@ -87,16 +87,28 @@ def least_mean(values: Floats, threshold: float) -> float:
         harmonic = 1.0 / float((1.0 / y).mean())
         if everything - y.size * math.log(harmonic) <= threshold:
             return scale * math.exp((everything - threshold) / y.size)
-    low, high = -30.0, 30.0  # of the logarithm of theta
-    v = 1.0
-    for _ in range(MOST_HALVINGS):
-        theta = math.exp((low + high) / 2.0)
+    wanted, slope, v = (
+        math.log(threshold),
+        2.0,
+        1.0,
+    )  # g is about theta squared: its logarithm is nearly a line
+    place, low, high = 0.5 * math.log(2.0 * threshold / float(((y - 1.0) ** 2).sum())), -math.inf, math.inf
+    before: tuple[float, float] | None = None
+    for _ in range(MOST_STEPS):
+        theta = math.exp(place)
         rest = 1.0 + theta * y
         v = float((y / rest).sum() / (1.0 / rest).sum())
         growth = float(np.log(rest).sum()) - y.size * math.log1p(theta * v)
         if abs(growth - threshold) <= PRECISION * threshold:
             break
-        low, high = ((low + high) / 2.0, high) if growth < threshold else (low, (low + high) / 2.0)
+        height = math.log(max(growth, 1e-300))
+        low, high = (place, high) if growth < threshold else (low, place)
+        if before is not None and place != before[0]:
+            slope = max((height - before[1]) / (place - before[0]), 0.05)
+        before = place, height
+        place += (wanted - height) / slope
+        if not low < place < high:
+            place = (low + high) / 2.0
     return scale * v
 
 
