@@ -42,6 +42,14 @@ def test_the_lower_end_is_where_the_best_bet_makes_the_threshold(values):
     assert least_mean(np.zeros(5), 2.0) == 0.0
 
 
+def test_the_guaranteed_interval_is_that_of_covers_portfolio():
+    """Of n rewards of 1 with weight 1 the best share is all, which makes 1/v to the power of n."""
+    n, level = 50, 0.9
+    found = ESTIMATORS["IPS"](Log(["a"], np.zeros(n, int), np.ones(n), np.ones(n)), np.ones(1))
+    worth = 2.0 / (1.0 - level) * 2.0 * math.sqrt(n + 1.0)
+    assert guaranteed(found, (0.0, 1.0), level) == pytest.approx((worth ** (-1.0 / n), 1.0))
+
+
 def collected(kind, seed=11):
     """Arms, probabilities and rewards of 1,000 lives side by side."""
     rng = np.random.default_rng([seed, len(kind)])
@@ -99,6 +107,19 @@ def test_intervals_as_for_independent_rows_would_not_hold(lives):
 def test_doubly_robust_is_unbiased_on_logs_of_policies_that_learn(kind, lives):
     values = np.array([ESTIMATORS["doubly robust"](log, EVEN).value() for log in lives[kind]])
     assert abs(values.mean() - 0.425) < 4.0 * values.std(ddof=1) / math.sqrt(LOGS)
+
+
+def test_a_log_of_a_policy_that_learns_that_is_hardly_enough_has_the_guaranteed_interval(lives):
+    pairs = [(log, target) for log in lives["EXP3"][:100] for target in (WORST, EVEN)]
+    found = [evaluate(log, target, estimators=["SNIPS"])["SNIPS"] for log, target in pairs]
+    seen = set()
+    for one in found:
+        low, high = one.guaranteed
+        wide = one.interval == (min(low, one.raw), max(high, one.raw))
+        if not one.reason:
+            seen.add(wide)
+            assert wide == (one.effective < 60.0)
+    assert seen == {True, False}
 
 
 def test_what_the_log_never_tries_may_pay_anything():

@@ -14,7 +14,7 @@ from abex.errors import UserError, one_of, real_number
 from abex.evaluation.estimators import ESTIMATORS, Contributions, ips
 from abex.evaluation.log import Log
 from abex.evaluation.target import as_target
-from abex.evaluation.uncertainty import guaranteed, likely
+from abex.evaluation.uncertainty import guaranteed, likely, within
 from abex.tables import html_table
 
 LEAST_EFFECTIVE = 30.0
@@ -196,11 +196,22 @@ def _verdict(
     if name == "direct":
         largest *= log.units.start.size  # in the units of the others, where 1 is a row of an even log
     reason, sure = why_not(name, log, target, given, span), guaranteed(given, span, level)
-    if reason:
-        return Verdict(name, math.nan, sure, sure, given.effective, largest, reason, raw)
-    return Verdict(
-        name, raw, likely(given, span, level, log.is_steady), sure, given.effective, largest, "", raw
-    )
+    shown = sure if reason else interval_of(given, span, level, log.is_steady)
+    return Verdict(name, math.nan if reason else raw, shown, sure, given.effective, largest, reason, raw)
+
+
+def interval_of(
+    given: Contributions, span: tuple[float, float], level: float, steady: bool = False
+) -> tuple[float, float]:
+    """The interval to read: the likely one; the guaranteed one where the log of a policy that learns is hardly enough.
+
+    Of such logs those that seem to be enough are a choice: the large weights did not come.
+    """
+    if steady or (given.effective >= 2.0 * LEAST_EFFECTIVE and given.telling(span) >= 2.0 * LEAST_TELLING):
+        return likely(given, span, level, steady)
+    low, high = guaranteed(given, span, level)
+    value = given.value()
+    return within(min(low, value), max(high, value), span)
 
 
 def why_not(

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from abex.evaluation.estimators import Contributions, self_normalised
-from abex.evaluation.evaluating import LEAST_ASTRAY, LEAST_EFFECTIVE, LEVEL
-from abex.evaluation.uncertainty import likely
+from abex.evaluation.evaluating import LEAST_ASTRAY, LEAST_EFFECTIVE, LEVEL, interval_of
 from abex.players.definitions import Definition
 from abex.players.journal import Journal
 from abex.players.journal_log import LogReader
@@ -76,7 +75,7 @@ class Uniform:
             given = self.contributions(count)
             if self.effective(count) < LEAST_EFFECTIVE:
                 return None
-            low, high = likely(given, self.span, LEVEL)
+            low, high = interval_of(given, self.span, LEVEL)
             self.known[count] = count * given.value(), count * low, count * high
         return self.known[count]
 
