@@ -2,6 +2,9 @@
 
     python benchmarks/evidence_theory.py                        both tables, a few minutes
     python benchmarks/evidence_theory.py --slopes 1e7 --runs 8  only the slopes of Evidence, to so many steps
+    python benchmarks/evidence_theory.py --hard --runs 600      only the hard instances
+    python benchmarks/evidence_theory.py --alarms 3e3 --runs 10000   changes found where nothing changes
+    python benchmarks/evidence_theory.py --bound                what Theorem 6 says at horizons of this world
     python benchmarks/evidence_theory.py --long 1e9             one run of so many steps: does anything drift?
 
 *Slope*: between T/10 and T the regret of an asymptotically optimal policy grows by C ln 10, C the constant of Lai and
@@ -22,6 +25,7 @@ from abex.graphs import cliques, star
 from abex.randomness import stream
 from abex.samplers.evidence import new_tournament
 from abex.simulation import as_checkpoints, play_replication
+from abex.theory.evidence import regret_most
 from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
 from many_arms import print_law
 
@@ -29,6 +33,7 @@ COINS = (
     [0.6, 0.5], [0.9, 0.8], [0.2, 0.1], [0.55, 0.5, 0.45], [0.8, 0.6, 0.4, 0.2], [0.3, 0.25, 0.2, 0.15, 0.1],
     [0.95, 0.9, 0.9, 0.85], [0.5] + [0.4] * 9, [round(0.1 + 0.08 * k, 2) for k in range(10)], [0.1, 0.05, 0.02, 0.01],
 )  # fmt: skip
+STILL = ([0.5, 0.5], [0.6, 0.5], [0.9, 0.8], [0.2, 0.1], [0.12, 0.08, 0.05], [0.5] + [0.4] * 9)
 GRAPHS: tuple[tuple[str, Graph, list[float]], ...] = (
     ("star of 6, the best a leaf", star(6), [0.4, 0.7, 0.5, 0.5, 0.5, 0.5]),
     ("three cliques of 3", cliques(3, 3), [0.6, 0.5, 0.4, 0.5, 0.45, 0.4, 0.5, 0.45, 0.4]),
@@ -58,6 +63,49 @@ def slopes(steps: int, runs: int) -> None:
         print(f"| {name} | {mean:.2f} ± {error:.2f} | {alarms:.2f} |", flush=True)
 
 
+def hard(runs: int) -> None:
+    """The second table."""
+    print(f"Regret over sqrt(K T) where one arm is better by sqrt(K / T), {runs} runs")
+    print("| K | T | Evidence | anytime MOSS | KL-UCB++ | Thompson |\n|---|---|---|---|---|---|")
+    for n_arms, horizon in ((2, 10_000), (10, 10_000), (10, 100_000), (100, 100_000)):
+        gap = math.sqrt(n_arms / horizon)
+        policies = [Evidence(), AnytimeMOSS(), KLUCBPlusPlus(), Thompson()]
+        curves = simulate(
+            policies, SpecialArm(n_arms, 0.5 + gap, 0.5), horizon=horizon, replications=runs, seed=1, workers=1,
+            checkpoints=[horizon], progress=False,
+        )  # fmt: skip
+        scores = curves.regret[:, :, -1] / math.sqrt(n_arms * horizon)
+        errors = scores.std(axis=1, ddof=1) / math.sqrt(runs)
+        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(scores.mean(axis=1), errors, strict=True)]
+        print(f"| {n_arms} | {horizon:,} | {' | '.join(cells)} |", flush=True)
+
+
+def alarms(steps: int, runs: int) -> None:
+    """How many runs find a change where nothing changes."""
+    print(f"Runs of {steps:,} steps, of {runs:,}, in which a change was found although nothing changes")
+    print("| instance | runs | changes |\n|---|---|---|")
+    for means in STILL:
+        curves = simulate(
+            Evidence(), Bernoulli(means), horizon=steps, replications=runs, seed=1, workers=1, checkpoints=[steps],
+            progress=False,
+        )  # fmt: skip
+        found = np.asarray(curves.reports[0]["changes found"])
+        print(f"| {means} | {np.count_nonzero(found)} | {found.sum():.0f} |", flush=True)
+
+
+def bounds() -> None:
+    """Theorem 6 at its best slack, beside what anybody's regret is at most and the asymptotic lower bound."""
+    print("| instance | T | Theorem 6 | T times the largest gap | C ln T |\n|---|---|---|---|---|")
+    for means in ([0.8, 0.2], [0.6, 0.5], [0.9, 0.8], [0.5] + [0.4] * 9):
+        best = max(means)
+        smallest = min(best - mean for mean in means if mean < best)
+        for horizon in (10**4, 10**6, 10**9):
+            slacks = smallest * (0.5 - np.geomspace(0.001, 0.3, 16))
+            least = min(regret_most(means, horizon, slack) for slack in slacks)
+            most, lower = horizon * (best - min(means)), lai_robbins(means) * math.log(horizon)
+            print(f"| {means} | {horizon:.0e} | {least:,.0f} | {most:,.0f} | {lower:.0f} |", flush=True)
+
+
 def long_run(steps: int, n_arms: int = 10, draws: int = 400_000) -> None:
     """Very many steps among nearly equal arms: whether the record is what its own sums say, and the draws what is stated."""
     policy = Evidence(forget=False)
@@ -80,7 +128,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--slopes", type=float, metavar="STEPS", help="instead: slopes of Evidence alone")
     parser.add_argument("--long", type=float, metavar="STEPS", help="instead: one run of so many steps")
+    parser.add_argument("--hard", action="store_true", help="instead: hard instances alone")
+    parser.add_argument(
+        "--alarms", type=float, metavar="STEPS", help="instead: changes found where nothing changes"
+    )
+    parser.add_argument("--bound", action="store_true", help="instead: what Theorem 6 says")
     options = parser.parse_args()
+    if options.hard:
+        return hard(options.runs)
+    if options.alarms:
+        return alarms(int(options.alarms), options.runs)
+    if options.bound:
+        return bounds()
     if options.long:
         return long_run(int(options.long))
     if options.slopes:
@@ -92,17 +151,8 @@ def main() -> None:
         ours, rival = (grown(policy, means, graph, steps, runs) for policy in (Evidence(), Thompson()))
         shown = " | ".join(f"{mean:.2f} ± {error:.2f}" for mean, error, _ in (ours, rival))
         print(f"| {name} | {shown} | {ours[2]:.2f} |", flush=True)
-    print(f"\nRegret over sqrt(K T) where one arm is better by sqrt(K / T), {runs} runs")
-    print("| K | T | Evidence | anytime MOSS | KL-UCB++ | Thompson |\n|---|---|---|---|---|---|")
-    for n_arms, horizon in ((2, 10_000), (10, 10_000), (10, 100_000), (100, 100_000)):
-        gap = math.sqrt(n_arms / horizon)
-        policies = [Evidence(), AnytimeMOSS(), KLUCBPlusPlus(), Thompson()]
-        curves = simulate(
-            policies, SpecialArm(n_arms, 0.5 + gap, 0.5), horizon=horizon, replications=5 * runs, seed=1, workers=1,
-            checkpoints=[horizon], progress=False,
-        )  # fmt: skip
-        cells = [f"{curves.regret[i, :, -1].mean() / math.sqrt(n_arms * horizon):.2f}" for i in range(4)]
-        print(f"| {n_arms} | {horizon:,} | {' | '.join(cells)} |", flush=True)
+    print()
+    hard(5 * runs)
 
 
 if __name__ == "__main__":

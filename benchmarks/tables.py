@@ -52,6 +52,15 @@ BENCHMARKS = {
     "evidence": Benchmark(
         "benchmarks/evidence_theory.py", "regret of Evidence over what is possible", "recommended_policy"
     ),
+    "shop-silence": Benchmark(
+        "benchmarks/shop.py silence", "clicks a visitor where silence expires", "late_rewards"
+    ),
+    "shop-newcomer": Benchmark(
+        "benchmarks/shop.py newcomer", "what a bad new banner gets where silence expires", "late_rewards"
+    ),
+    "shop-season": Benchmark(
+        "benchmarks/shop.py season --runs 40", "regret where all arms swing together", "recommended_policy"
+    ),
     "changing": Benchmark(
         "-m benchmarks.changing", "regret in worlds that change, table and figures", "changing_worlds"
     ),

@@ -90,6 +90,15 @@ def test_links_between_files_lead_somewhere():
     assert not [line for line in broken if "_build" not in line]
 
 
+def test_a_page_that_shows_expire_says_what_silence_does():
+    shown = [page for page in PAGES if re.search(r"expire=|\"expire\"", page.read_text())]
+    assert len(shown) >= 5
+    for page in shown:
+        text = page.read_text()
+        assert "late_rewards.md#silence" in text or page.name == "late_rewards.md", page.name
+    assert "\n## Silence\n" in (ROOT / "docs" / "late_rewards.md").read_text()
+
+
 def test_pages_of_figures_are_made_from_what_came_out(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     from figure_pages import write_figures

@@ -9,6 +9,7 @@ from abex import Bernoulli, Evidence, UserError, simulate
 from abex.divergence import bernoulli_kl
 from abex.policies.base import Setting
 from abex.randomness import stream
+from abex.samplers import draw
 from abex.theory.evidence import (
     draws_most,
     leader_probability_least,
@@ -44,7 +45,7 @@ def test_the_probabilities_lie_between_the_bounds_of_lemma_3(means, safety):
                 assert probability_least(x, n) - 1e-12 <= law[k] <= probability_most(x, n) + 1e-12
 
 
-def test_an_arm_is_not_drawn_more_often_than_lemma_4_says():
+def test_an_observed_arm_is_not_drawn_more_often_than_lemma_4_says():
     means, slack, horizon = [0.5, 0.8], 0.05, 1500
     counts = []
     for seed in range(12):
@@ -55,7 +56,7 @@ def test_an_arm_is_not_drawn_more_often_than_lemma_4_says():
         counts.append(drawn)
     bound = draws_most(0.5, 0.8, 2, horizon, slack)
     assert np.mean(counts) <= bound
-    assert bound < 2.0 * math.log(horizon) / bernoulli_kl(0.55, 0.75)
+    assert bound == pytest.approx(1.0 + math.log(horizon / 2) / bernoulli_kl(0.55, 0.75))
     with pytest.raises(UserError, match="slack"):
         draws_most(0.5, 0.6, 2, 100, 0.05)
 
@@ -110,3 +111,42 @@ def test_the_constant_of_lemma_5_is_the_sum_as_printed():
     ]
     expected = n_arms * (1 + 1 / best + math.sqrt(math.pi) / 2 * math.fsum(terms))
     assert low_leader_most(best, n_arms, best - a) == pytest.approx(expected, rel=1e-9)
+
+
+class Given:
+    """Random numbers that are given."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def random(self):
+        return self.numbers.pop(0)
+
+
+def test_weights_are_drawn_as_multiples_of_2_to_the_minus_53_and_as_0_beyond_700_nats():
+    policy, law, rng = Evidence(forget=False), np.zeros(2), stream(0, "rewards")
+    state = policy.start(Setting(2))
+
+    def observe(rounds):
+        for n in range(rounds):
+            for arm in (0, 1):
+                policy.update(state, n + 1, arm, arm, float((n % 10 == 0) == (arm == 1)), rng)
+        policy.probabilities(state, 1, law)
+        return [draw(state.sampler, state, False, Given(0.75, u)) for u in (0.0, 2.0**-53)]
+
+    assert observe(60) == [1, 0]  # arm 1 is looked at, and drawn by the smallest of 2^53 numbers alone
+    assert 0.0 < law[1] < 1e-40
+    assert observe(350) == [0, 0]  # 720 nats: exp(-720) would still be a number
+    assert law[1] == 0.0
+
+
+def test_below_the_upper_end_there_may_be_more_evidence_than_the_rewards_hold():
+    """So Lemma 1 speaks of cautious steps, and of all once a 1 was seen."""
+    policy, law, rng = Evidence(forget=False), np.zeros(2), stream(0, "rewards")
+    state = policy.start(Setting(2))
+    for arm, reward in ((0, 0.3), (1, 0.2)):
+        policy.update(state, 1, arm, arm, reward, rng)
+    assert draw(state.sampler, state, False, Given(0.75, 0.0)) == 0, "one look, and no doubt is left"
+    assert draw(state.sampler, state, True, Given(0.75, 0.5)) == 1, "the next reward may be 1"
+    policy.probabilities(state, 10**6, law)
+    assert 0.0 < law[1] < 0.5 * 12.0 / 10**3

@@ -42,7 +42,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 @command.command(
     short_help="Make a player.",
-    epilog=examples("abex player create banner --arms 12 --expire 30m --rewards 0 5"),
+    epilog=examples("abex player create banner --policy Thompson --arms 12 --expire 30m --rewards 0 5"),
 )
 @click.argument("name")
 @click.option(
@@ -57,7 +57,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 @click.option(
     "--rewards", type=float, nargs=2, default=(0.0, 1.0), show_default=True, help="The range of rewards."
 )
-@click.option("--expire", help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d.")
+@click.option(
+    "--expire",
+    help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d. Report a missing click as 0 before.",
+)
 @click.option(
     "--unrewarded", type=float, default=0.0, show_default=True, help="What an expired decision counts."
 )

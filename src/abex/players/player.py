@@ -62,7 +62,7 @@ class Player:
     Parameters
     ----------
     policy : Policy or str, optional
-        Such as ``ABE(eta=1.0)`` or ``"ABE(eta=1.0)"``; `Evidence`, which needs no tuning, unless given.
+        Such as ``ABE(eta=1.0)`` or ``"ABE(eta=1.0)"``; `Evidence` unless given.
     n_arms : int, optional
         Number of arms, which are called 0, 1, ... Not needed where ``arms`` names them.
     arms : list of str or int, optional
@@ -74,7 +74,9 @@ class Player:
     rewards : (float, float)
         The range of the rewards. Policies see them rescaled to [0, 1].
     expire : timedelta, optional
-        Decisions without a reward expire after this time. Without it they wait for ever (up to ``max_pending``).
+        Decisions without a reward expire after this time. Without it they wait for ever (up to ``max_pending``). It is for
+        rewards that got lost. Where silence is an answer, report it as 0 soon, not at the end of a long time: until then
+        policies have seen clicks and no zeros.
     unrewarded : float or None
         The reward that an expired decision counts as; None forgets it without learning.
     seed : int, optional

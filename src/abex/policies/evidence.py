@@ -150,7 +150,12 @@ class Evidence(Policy[EvidenceState]):
     -----
     Cost O(log K) per step (`abex.samplers.evidence`): a draw looks at one arm, and who leads is known. With a known graph
     that is aimed on, O(K + edges) for the steps on which an arm is drawn that the leader does not show. Needs neither
-    horizon nor scale: it plays rewards a thousand times smaller the same. `probabilities` is exact in all cases.
+    horizon nor scale: it plays rewards a thousand times smaller the same. `probabilities` is exact in all cases, up to the
+    :math:`2^{-53}` in which random numbers are counted.
+
+    The watch takes any change of the leader's rewards for news about which arm is best. Where all arms move together, as with
+    the hours of a day, or where rewards of 1 come sooner than those of 0 (clicks, and silence that expires), it forgets in
+    vain and the regret is several times that of ``forget=False``.
 
     Examples
     --------

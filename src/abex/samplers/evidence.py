@@ -5,6 +5,8 @@ the largest mean :math:`\hat\mu^*` and the highest reward b, and with them the w
 take one of the K arms, all alike, and play it with probability :math:`w_k`, which is at most 1, else the leader.
 
 **Proof that this is exact.** Arm k is taken and played with probability :math:`\frac1K\cdot w_k`; all else is the leader's.
+Up to rounding: a number between 0 and 1 is a multiple of :math:`2^{-53}`, so a weight below that is drawn as if it were
+:math:`2^{-53}`, and a weight of more than 700 nats is 0.
 
 **Cost.** One weight for each draw. An observation replays the matches of its arm in a tournament of means, which knows who
 leads: :math:`O(\log K)`. Most draws of an arm with much evidence against it need no logarithm: with

@@ -46,7 +46,8 @@ class NewPlayer(Body):
         [0.0, 1.0], description="the range of the rewards"
     )
     expire: StrictFloat | StrictInt | None = Field(
-        86_400.0, description="seconds after which a decision without a reward expires; null: never"
+        86_400.0,
+        description="seconds after which a decision without a reward expires; null: never. Report a missing click as 0 before",
     )
     unrewarded: StrictFloat | StrictInt | None = Field(
         0.0, description="what an expired decision counts; null: nothing is learned"

@@ -1,0 +1,128 @@
+"""What a shop has and a coin has not: silence that closes late, and a season that all arms share.
+
+python benchmarks/shop.py silence --runs 8     clicks after 20 s, silence that counts as no click after 30 min
+python benchmarks/shop.py newcomer --runs 8    the same, and a banner of 2 % that comes in half way
+python benchmarks/shop.py season --runs 40     five banners whose common level swings by 30 %
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+import numpy as np
+
+from abex import Evidence, Phases, Player, Policy, Thompson, simulate
+
+RATES = {"red": 0.05, "green": 0.08, "blue": 0.12}
+VISITORS = 30_000  # one a second
+CLICK = 20.0  # seconds on average
+WINDOW = 1800.0  # seconds after which silence is no click
+SOON = 60.0  # seconds after which a shop may say so itself
+NEWCOMER = 0.02  # clicks a visitor of a banner that is added
+LEVELS = np.array([0.2, 0.25, 0.3, 0.35, 0.4])
+SWING = 0.3
+PERIOD, PHASE, STEPS = 7000, 250, 63_000  # of the season, of its steps, and of a run: nine seasons
+
+
+def visits(policy: Policy, told: bool, seed: int, newcomer: bool = False) -> list[tuple[str, bool]]:
+    """Banner and click of each visitor; ``told``: the shop reports a missing click after `SOON` seconds."""
+    now = 0.0
+    player = Player(policy, arms=list(RATES), expire=timedelta(seconds=WINDOW), seed=seed, clock=lambda: now)
+    rng = random.Random(seed)
+    reports: list[tuple[float, str, bool]] = []
+    seen = []
+    for second in range(VISITORS):
+        now = float(second)
+        while reports and reports[0][0] <= now:
+            _, decision, clicked = heapq.heappop(reports)
+            player.update(decision, clicked)
+        if newcomer and second == VISITORS // 2:
+            player.add_arm("new")
+        shown = player.decide()
+        clicked = rng.random() < RATES.get(shown.arm, NEWCOMER)
+        late = rng.expovariate(1.0 / CLICK)
+        seen.append((shown.arm, clicked))
+        if clicked and not (told and late > SOON):
+            heapq.heappush(reports, (now + late, shown.id, True))
+        elif told:
+            heapq.heappush(reports, (now + SOON, shown.id, False))
+    return seen
+
+
+def table(what: str, measured: Callable[[Policy, bool, int], float], runs: int) -> None:
+    """Mean and standard error of what is measured, by policy and by what the shop reports."""
+    print(
+        f"{what}, {runs} runs\n| policy | silence expires after 30 min | the shop reports it after 60 s |\n|---|---|---|"
+    )
+    for policy in (Evidence(), Evidence(forget=False), Thompson()):
+        cells = []
+        for told in (False, True):
+            values = np.array([measured(policy, told, seed) for seed in range(runs)])
+            cells.append(f"{values.mean():.4f} ± {values.std(ddof=1) / math.sqrt(runs):.4f}")
+        print(f"| {policy} | {' | '.join(cells)} |", flush=True)
+
+
+def silence(runs: int) -> None:
+    """Clicks a visitor of each policy, by what the shop reports."""
+
+    def earned(policy: Policy, told: bool, seed: int) -> float:
+        return sum(clicked for _, clicked in visits(policy, told, seed)) / VISITORS
+
+    best, chance = max(RATES.values()), sum(RATES.values()) / len(RATES)
+    table(
+        f"Clicks a visitor (always the best banner: {best:.4f}, uniform choice: {chance:.4f})", earned, runs
+    )
+
+
+def newcomer(runs: int) -> None:
+    """What a bad banner gets in the first window of its own."""
+    window = int(WINDOW)
+
+    def share(policy: Policy, told: bool, seed: int) -> float:
+        seen = visits(policy, told, seed, newcomer=True)[VISITORS // 2 :][:window]
+        return sum(arm == "new" for arm, _ in seen) / window
+
+    table("Share of visitors of a new banner of 2 % in its first half hour", share, runs)
+
+
+def season(runs: int) -> None:
+    """Regret where all means swing together and their order never changes."""
+    moments = np.arange(PHASE / 2, STEPS, PHASE)
+    means = [list(LEVELS * (1.0 + SWING * math.sin(2.0 * math.pi * at / PERIOD))) for at in moments]
+    policies = [Evidence(), Evidence(forget=False), Thompson()]
+    world = Phases(means, lengths=[PHASE] * len(means))
+    curves = simulate(
+        policies,
+        world,
+        horizon=STEPS,
+        replications=runs,
+        seed=1,
+        workers=1,
+        checkpoints=[STEPS],
+        progress=False,
+    )
+    print(f"Regret after {STEPS:,} steps, {runs} runs")
+    print("| policy | regret | changes found in a run |\n|---|---|---|")
+    for i, policy in enumerate(policies):
+        values = curves.regret[i, :, -1]
+        alarms = curves.reports[i].get("changes found", [0.0])
+        print(
+            f"| {policy} | {values.mean():.0f} ± {values.std(ddof=1) / math.sqrt(runs):.0f} | {np.mean(alarms):.1f} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=("silence", "newcomer", "season"))
+    parser.add_argument("--runs", type=int, default=8)
+    options = parser.parse_args()
+    {"silence": silence, "newcomer": newcomer, "season": season}[options.what](options.runs)
+
+
+if __name__ == "__main__":
+    main()
