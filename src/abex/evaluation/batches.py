@@ -91,7 +91,7 @@ def chances_of(distribution: Floats, size: int) -> Floats:
     """The probability that each arm is in a batch of ``size`` drawn from a distribution, one arm after the other.
 
     >>> chances_of(np.array([0.5, 0.3, 0.2]), 2).round(4).tolist()
-    [0.8393, 0.6946, 0.4661]
+    [0.8393, 0.675, 0.4857]
     """
     from abex.players.inclusion import successive
 

@@ -35,7 +35,7 @@ MOST_BLOCKS = 2_000  # of consecutive decisions, for the interval: a long journa
 Value = tuple[float, float, float]
 
 
-class Uniform:
+class UniformChoice:
     """What uniform choice would have earned, after any number of decisions that had their reward."""
 
     def __init__(self, terms: Terms) -> None:
@@ -127,7 +127,7 @@ class Chronicle(LogReader):
         self.start, self.width = 0, FIRST_WIDTH
         self.buckets: list[Bucket] = []
         self.names: dict[int, Any] = {}
-        self.uniform = Uniform(definition.terms)
+        self.uniform = UniformChoice(definition.terms)
         self.offered: dict[str, int] = {}  # how many arms there were, for waiting decisions
         self.expired = 0
         self._seconds: deque[list[int]] = deque(maxlen=120)  # second, events in it
