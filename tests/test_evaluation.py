@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from abex import Graph, Player, Uniform, simulate
@@ -207,6 +208,14 @@ def test_bad_columns_are_refused(columns, message):
     good = {"arms": ["a", "b"], "arm": [0, 1], "probability": [0.5, 0.5], "reward": [1.0, 0.0]}
     with pytest.raises(UserError, match=message):
         Log(**{**good, **columns})
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda log: evaluate(log, "Uniform"), lambda log: replay(log, "Uniform"), LogReplay]
+)
+def test_a_table_that_is_no_log_yet_is_told_how_to_become_one(ask):
+    with pytest.raises(UserError, match=r"got DataFrame: see Log\.read, Log\.from_columns"):
+        ask(pandas.DataFrame({"arm": [0], "probability": [0.5], "reward": [1.0]}))
 
 
 def test_rewards_beyond_the_declared_range_are_refused():

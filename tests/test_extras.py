@@ -1,16 +1,28 @@
 """The core runs with NumPy alone; what is missing is one sentence with the command to type."""
 
 import ast
+import pickle
 import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from abex.extras import EXTRA_OF, MissingExtraError, how_to_install, installed, needed
+from abex.extras import (
+    EXTRA_OF,
+    PACKAGES_OF,
+    MissingExtraError,
+    how_to_install,
+    install_command,
+    installed,
+    needed,
+    origin_of_abex,
+)
 from abex.graphs import erdos_renyi
 from abex.graphs.exact import fractional_domination
 from abex.graphs.simplex import small_fractional_domination
@@ -46,10 +58,62 @@ def brought_by(extra):
     return found
 
 
-def test_every_package_comes_with_the_extra_that_its_sentence_names():
-    for package, extra in EXTRA_OF.items():
-        assert DISTRIBUTION.get(package, package) in brought_by(extra), package
-        assert DISTRIBUTION.get(package, package) in brought_by("all")
+def test_every_extra_brings_the_packages_that_its_sentences_name():
+    assert set(PACKAGES_OF) == set(PROJECT["optional-dependencies"]) - {"all", "test", "dev", "docs"}
+    for extra, packages in PACKAGES_OF.items():
+        assert {DISTRIBUTION.get(package, package) for package in packages} == brought_by(extra), extra
+        assert brought_by(extra) <= brought_by("all")
+
+
+def installed_from(monkeypatch, origin):
+    monkeypatch.setattr("abex.extras.origin_of_abex", lambda: origin)
+    return install_command("simulate")
+
+
+def test_the_command_is_that_of_the_way_in_which_abex_was_installed(monkeypatch, tmp_path):
+    """From a clone another package of that name, or none, would be found where packages are published."""
+    assert installed_from(monkeypatch, None) == "pip install 'abex[simulate]'"
+    clone = tmp_path / "my clone"
+    folder = {"url": clone.as_uri(), "dir_info": {}}
+    assert installed_from(monkeypatch, folder) == "pip install '.[simulate]' in a clone of abex"
+    clone.mkdir()
+    (clone / "pyproject.toml").touch()
+    assert installed_from(monkeypatch, folder) == f"pip install '{clone}[simulate]'"
+    monkeypatch.chdir(clone)
+    assert installed_from(monkeypatch, folder) == "pip install '.[simulate]'"
+    editable = {**folder, "dir_info": {"editable": True}}
+    assert installed_from(monkeypatch, editable) == "pip install -e '.[simulate]'"
+    wheel = {"url": "file:///tmp/abex-1-py3-none-any.whl", "archive_info": {}}
+    assert installed_from(monkeypatch, wheel) == f"pip install 'abex[simulate] @ {wheel['url']}'"
+    git = {"url": "https://x.org/abex", "vcs_info": {"vcs": "git", "commit_id": "a1"}}
+    assert installed_from(monkeypatch, git) == "pip install 'abex[simulate] @ git+https://x.org/abex@a1'"
+
+
+def test_where_abex_came_from_is_what_pip_noted(monkeypatch):
+    noted = {"direct_url.json": '{"url": "file:///clone", "dir_info": {}}'}
+    monkeypatch.setattr("abex.extras.distribution", lambda name: SimpleNamespace(read_text=noted.get))
+    assert origin_of_abex() == {"url": "file:///clone", "dir_info": {}}
+    noted.clear()
+    assert origin_of_abex() is None
+
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("abex.extras.distribution", not_installed)
+    assert origin_of_abex()["url"] == ROOT.as_uri()
+
+
+def test_the_outer_extra_is_named_if_it_brings_the_package():
+    with pytest.raises(MissingExtraError, match=r"needs numba, .*\[report\]'"), needed("report"), needed():
+        raise MissingExtraError("numba")
+    for outer in (None, "serve"):
+        with pytest.raises(MissingExtraError, match=r"needs numba, .*\[boosting\]'"), needed(outer):
+            raise MissingExtraError("numba", "boosting")
+
+
+def test_the_sentence_comes_back_from_another_process():
+    error = MissingExtraError("numba", "boosting")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_the_core_is_numpy_and_two_small_packages():
@@ -105,6 +169,7 @@ def test_every_policy_plays_with_numpy_alone():
     run_without(EXTRA_OF, PLAY)
 
 
+SENTENCE = r"this needs {}, which is not installed: pip install .*\[{}\]'"
 NEEDS = {
     "numba": "from abex import *\nsimulate(UCB1(), Bernoulli([0.5, 0.6]), horizon=10)",
     "scipy": "from abex.intervals import Estimate\nEstimate(2.0, 0.5, 9.0).interval()",
@@ -114,11 +179,13 @@ NEEDS = {
     "pyarrow": "from abex.datasets.table_files import _parquet\n_parquet('x.parquet')",
     "ncompress": "from abex.datasets.unpack import uncompress\nuncompress(b'')",
     "networkx": "from abex import Graph\nGraph.from_edges([(0, 1)], 2).to_networkx()",
-    "pydantic": "from abex.experiments.toml_file import read_experiment",
+    "pydantic": "from abex.experiments import read_experiment",
     "joblib": "from abex.sweeps.executors import in_processes\nlist(in_processes(1)([]))",
     "distributed": "from abex.sweeps.cluster import _connect\n_connect('tcp://nowhere:1')",
     "sqlalchemy": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "psycopg": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
+    "starlette": "from abex.service import create_app",
+    "httpx": "from abex.client import Client",
 }
 
 
@@ -132,39 +199,48 @@ except MissingExtraError as error:
     print(error)
 """
     said = run_without([package], code).stdout.strip()
-    assert re.fullmatch(rf"this needs {package}, which is not installed: pip install 'abex\[\w+\]'", said)
+    assert re.fullmatch(SENTENCE.format(package, r"\w+"), said)
 
 
 @pytest.mark.parametrize(
-    ("package", "arguments"),
+    ("package", "extra", "arguments"),
     [
-        ("numba", ["simulate", "--horizon", "10", "--out", "/tmp/x"]),
-        ("pydantic", ["reproduce", "--quick"]),
-        ("sklearn", ["boost", "train", "digits"]),
-        ("distributed", ["run", "facebook-varying-quick", "--cluster", "tcp://nowhere:1"]),
+        ("numba", "simulate", ["simulate", "--horizon", "10", "--out", "/tmp/x"]),
+        ("sklearn", "report", ["reproduce", "--quick"]),
+        ("joblib", "report", ["arena"]),
+        ("starlette", "serve", ["serve", "--new-key", "admin"]),
+        ("sklearn", "data", ["data", "check"]),
+        ("sklearn", "report", ["boost", "train", "digits"]),
+        ("distributed", "cluster", ["run", "facebook-varying-quick", "--cluster", "tcp://nowhere:1"]),
     ],
 )
-def test_the_command_line_says_it_in_a_line_and_exits_with_2(package, arguments, tmp_path):
+def test_the_command_line_says_it_in_a_line_and_exits_with_2(package, extra, arguments, tmp_path):
     code = f"import os; os.chdir({str(tmp_path)!r})\nfrom abex.cli import main\nmain({arguments!r})"
     done = run_without([package], code, check=False)
     assert done.returncode == 2
     last = done.stderr.strip().splitlines()[-1]
-    assert re.fullmatch(
-        rf"abex: this needs {package}, which is not installed: pip install 'abex\[\w+\]'", last
-    )
+    assert re.fullmatch("abex: " + SENTENCE.format(package, extra), last)
 
 
 def test_the_command_runs_without_any_extra(tmp_path):
     url = f"sqlite:///{tmp_path}/shop.db"
     code = f"""
-from abex.cli import main
-main(["list", "policies"])
+import click
+from abex.cli import COMMANDS, group, main
+def helped(command, *path):
+    main([*path, "--help"])
+    for name in command.list_commands(None) if isinstance(command, click.Group) else ():
+        helped(command.get_command(None, name), *path, name)
+helped(group)
+main(["list"])
 main(["player", "create", "banner", "--store", {url!r}, "--arm", "red", "--arm", "green"])
 main(["player", "decide", "banner", "--store", {url!r}])
 main(["player", "summary", "banner", "--store", {url!r}])
 """
     said = run_without(EXTRA_OF, code).stdout
+    assert said.count("Usage: abex") > 30
     assert "Thompson" in said
+    assert "epinions-varying-quick" in said
     assert "green" in said
 
 
@@ -176,7 +252,7 @@ def test_other_import_errors_stay_what_they_are():
     assert not isinstance(caught.value, MissingExtraError)
     assert installed("numpy")
     assert not installed("no_such_package_anywhere")
-    assert how_to_install("scipy", "boosting").endswith("pip install 'abex[boosting]'")
+    assert how_to_install("scipy", "boosting").endswith("[boosting]'")
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import networkx
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, UserError
+from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, Player, UserError
 from abex.graphs import (
     FeedbackGraph,
     bandit,
@@ -26,6 +27,13 @@ from abex.graphs import (
     power_law_cluster,
     random_geometric,
     star,
+)
+from abex.graphs.exact import (
+    acyclic_number,
+    domination_number,
+    fractional_domination,
+    independence_number,
+    regret_lower_bound,
 )
 from abex.graphs.feedback import Alone, is_drawn, observers, probability_seen, reveal, turn_of
 from abex.graphs.graph_json import read_graph, write_graph
@@ -75,7 +83,8 @@ def test_a_graph_is_a_value(drawn, directed):
     assert twin.is_directed == graph.is_directed
     assert graph.reverse().reverse() == graph
     assert graph.undirected().n_edges >= graph.mutual().n_edges
-    assert Graph.from_scipy(graph.to_scipy()) == graph
+    assert Graph.from_matrix(graph.to_scipy()) == graph
+    assert Graph.from_matrix(graph.to_scipy().toarray() > 0) == graph
 
 
 def test_nothing_can_be_written_into_a_graph():
@@ -111,7 +120,7 @@ def test_graphs_come_from_networkx_with_their_labels():
 
 
 def test_stored_zeros_of_a_matrix_are_no_edges():
-    assert Graph.from_scipy(csr_array(([0.0, 2.0], ([0, 1], [1, 2])), shape=(3, 3))).n_edges == 1
+    assert Graph.from_matrix(csr_array(([0.0, 2.0], ([0, 1], [1, 2])), shape=(3, 3))).n_edges == 1
 
 
 # -- files ---------------------------------------------------------------------------------------------
@@ -127,6 +136,52 @@ def test_any_ids_comments_duplicates_and_both_directions(tmp_path):
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert Graph.read(packed) == graph
     assert Graph.read(path, directed=True).n_edges == 3
+
+
+def test_a_matrix_of_any_kind_is_a_graph():
+    graph = Graph.from_edges([(0, 1), (2, 1)], 3, directed=True)
+    matrix = np.array([[0, 1, 0], [0, 0, 0], [0, 1, 0]])
+    for same in (
+        matrix,
+        matrix.tolist(),
+        matrix > 0,
+        0.5 * matrix,
+        csr_array(matrix),
+        pandas.DataFrame(matrix),
+    ):
+        assert Graph.from_matrix(same) == graph
+    assert Graph.from_matrix(matrix, directed=False) == graph.undirected()
+    with pytest.warns(DeprecationWarning, match=r"from_scipy is now Graph\.from_matrix"):
+        assert Graph.from_scipy(csr_array(matrix)) == graph
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones((2, 3)), [[0, 1], [1]], np.ones(3), 7, "friends.txt", None, [["a", "b"], ["c", "d"]]]
+)
+def test_what_is_no_matrix_is_one_sentence(wrong):
+    with pytest.raises(UserError, match=r"matrix must be (square|a square adjacency matrix)"):
+        Graph.from_matrix(wrong)
+
+
+@pytest.mark.parametrize("given", [np.eye(3, dtype=bool), csr_array(np.eye(3)), networkx.path_graph(3)])
+def test_what_is_not_yet_a_graph_is_told_how_to_become_one(given):
+    """Wherever a graph is asked for."""
+    for ask in (
+        Graph,
+        lambda graph: GraphSequence([graph]),
+        lambda graph: DropOut(graph, 0.5),
+        lambda graph: Player(n_arms=3, graph=graph),
+        independence_number,
+        domination_number,
+        acyclic_number,
+        fractional_domination,
+        lambda graph: regret_lower_bound(graph, [0.5, 0.6, 0.7]),
+    ):
+        with pytest.raises(UserError, match=r"Graph\.from_matrix") as caught:
+            ask(given)
+        assert type(given).__name__ in str(caught.value)
+    with pytest.raises(UserError, match="list of Graph, got Graph"):
+        GraphSequence(Graph.from_edges([(0, 1)]))
 
 
 def test_ids_may_be_words(tmp_path):
@@ -172,6 +227,8 @@ def test_a_missing_or_cut_file_is_one_sentence(tmp_path):
         ([(0, 1), (-1, 0)], 3, r"got \(-1, 0\) as pair 1"),
         ([(0.5, 1.0)], 3, "whole numbers"),
         ([(0, 1, 2)], 3, "shape"),
+        (np.eye(3, dtype=bool), None, "adjacency matrix is for Graph.from_matrix"),
+        (7, None, "pairs .u, v., got int"),
         ([], None, "n_arms must be a whole number >= 1"),
     ],
 )

@@ -1,4 +1,7 @@
-"""Every notebook of docs runs from the first cell to the last and shows at least one picture."""
+"""Every notebook of docs runs from the first cell to the last and shows at least one picture.
+
+What is installed are the extras that it names above its first cell.
+"""
 
 import re
 from pathlib import Path
@@ -7,13 +10,22 @@ import nbclient
 import nbformat
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.md"))
+from tests.without_extras import extras_named_in, missing_without
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.md"))
 CELL = re.compile(r"```\{code-cell\}\n(.*?)```", re.S)
 
 
 def notebook_of(page):
-    """The code cells of a page of MyST Markdown, as a notebook."""
-    cells = [nbformat.v4.new_code_cell(code) for code in CELL.findall(page.read_text(encoding="utf-8"))]
+    """The code cells of a page of MyST Markdown, as a notebook; before them what hides the packages that are not installed."""
+    text = page.read_text(encoding="utf-8")
+    extras = extras_named_in(text.partition("```{code-cell}")[0])
+    hiding = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        f"from tests.without_extras import hide; hide({missing_without(extras)!r})"
+    )
+    cells = [nbformat.v4.new_code_cell(code) for code in [hiding, *CELL.findall(text)]]
     return nbformat.v4.new_notebook(cells=cells)
 
 

@@ -1,27 +1,47 @@
 """Every block of Python in the README and in the pages of docs runs (with fewer steps), each in a program of its own.
 
-A block that needs downloaded data, a server or much time has ``<!-- needs data -->`` (or another reason) on the line above it.
+It runs with the packages of those extras that stand above it on its page, as ``pip install '.[simulate]'``, and without all
+others: above the first such line NumPy is all there is. A block that needs downloaded data, a server or much time has
+``<!-- needs data -->`` (or another reason) on the line above it.
 """
 
+import ast
+import json
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from abex.cli import COMMANDS
+from abex.extras import EXTRA_OF, PACKAGES_OF
+from abex.policies import known_policies
+from tests.test_extras import run_without
+from tests.without_extras import INSTALL, extras_named_in, missing_without
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(?:<!-- needs ([^>]*) -->\n)?```python\n(.*?)```", re.S)
-BLOCKS = [
-    pytest.param(
-        needs, block, f"{page.stem}-{number}", id=f"{page.relative_to(ROOT).with_suffix('')}-{number}"
-    )
-    for page in PAGES
+PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if "_build" not in page.parts
-    for number, (needs, block) in enumerate(BLOCK.findall(page.read_text()))
 ]
+STEP = re.compile(INSTALL + r"|(?:<!-- needs (?P<needs>[^>]*) -->\n)?```python\n(?P<block>.*?)```", re.S)
+
+
+def blocks_of(page):
+    """Blocks in their order, each with the extras that are named above it."""
+    extras, number = [], 0
+    for step in STEP.finditer(page.read_text()):
+        if step["extras"]:
+            extras += step["extras"].split(",")
+        else:
+            where = page.relative_to(ROOT).with_suffix("")
+            name = f"{page.stem}-{number}"
+            yield pytest.param(step["needs"], step["block"], tuple(extras), name, id=f"{where}-{number}")
+            number += 1
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 SMALLER = (
     (r"horizon=[\d_]{5,}", "horizon=2_000"),
     (r"replications=\d+", "replications=2"),
@@ -50,13 +70,19 @@ BEFORE = {
 
 
 def test_there_are_blocks_and_prefaces_have_theirs():
-    names = {param.values[2] for param in BLOCKS}
+    names = {param.values[3] for param in BLOCKS}
     assert len(names) > 20
     assert set(BEFORE) <= names
 
 
-@pytest.mark.parametrize(("needs", "block", "name"), BLOCKS)
-def test_example(needs, block, name, tmp_path):
+def test_who_copies_the_first_block_has_installed_the_core_alone():
+    extras = {param.values[3]: param.values[2] for param in BLOCKS}
+    assert extras["README-0"] == extras["index-0"] == ()
+    assert extras["README-1"] == extras["index-1"] == ("simulate",)
+
+
+@pytest.mark.parametrize(("needs", "block", "extras", "name"), BLOCKS)
+def test_example(needs, block, extras, name, tmp_path):
     if needs:
         pytest.skip(f"needs {needs}")
     for large, small in SMALLER:
@@ -66,10 +92,66 @@ def test_example(needs, block, name, tmp_path):
         script.write_text(f"r'''\n{block}\n'''\nimport doctest, sys\nsys.exit(doctest.testmod()[0])\n")
     else:
         script.write_text(f"{textwrap.dedent(BEFORE.get(name, ''))}\n{block}")
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
+    run = f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_path('example.py', run_name='__main__')"
+    run_without(missing_without(extras), run)
+
+
+#: extras beside its own with which a command does what the pages show
+ENOUGH = {"evaluate": "serve"}
+
+
+def test_every_command_stands_below_an_install_that_is_enough_for_it():
+    commands = [
+        (page, text[: fence.start(1) + line.start()], line[1])
+        for page, text in ((page, page.read_text()) for page in PAGES)
+        for fence in re.finditer(r"^```(?:console)?\n(.*?)^```$", text, re.M | re.S)
+        for line in re.finditer(r"^(?:\$ )?abex (\w+)", fence[1], re.M)
+    ]
+    assert len({name for _, _, name in commands}) > 8
+    for page, above, name in commands:
+        here = set(EXTRA_OF) - missing_without(extras_named_in(above))
+        extra = COMMANDS[name][2]
+        enough = [PACKAGES_OF[one] for one in (extra, ENOUGH.get(name)) if one]
+        assert not extra or any(here >= set(packages) for packages in enough), f"{page.name}: abex {name}"
+
+
+def test_every_install_names_extras_of_this_clone():
+    """abex cannot be had by its name alone."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for named in re.findall(r"pip install \S*\[([\w,]+)\]", page.read_text()):
+            assert set(named.split(",")) <= {*PACKAGES_OF, "all", "test", "dev", "docs"}, page
+        assert "install 'abex" not in page.read_text(), page
+
+
+def players_made_on(page):
+    """(store, name) of every player that a page makes, with all that is said about it."""
+    text = page.read_text()
+    for block in re.findall(r"```(?:python|\{code-cell\})\n(?!>>>)(.*?)```", text, re.S):
+        for call in ast.walk(ast.parse(block)):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Player.open":
+                store, name, *settings = map(ast.unparse, [*call.args, *(one.value for one in call.keywords)])
+                if settings:
+                    yield ast.literal_eval(store), ast.literal_eval(name), settings
+    for start, made in ((m.start(), json.loads(m[1])) for m in re.finditer(r"-d '(\{\"name\".*?\})'", text)):
+        store = re.findall(r"--store (sqlite:\S+)", text[:start])[-1]
+        yield store, made.pop("name"), sorted(map(repr, made.items()))
+
+
+def test_no_two_pages_make_different_players_of_one_name_in_one_file():
+    """The second would be refused in the folder where somebody tries both."""
+    known = {}
+    for page in PAGES:
+        for store, name, settings in players_made_on(page):
+            first, where = known.setdefault((store, name), (settings, page.name))
+            assert settings == first, f"{name!r} in {store} is made on {where} and on {page.name}"
+    assert len(known) >= 6
+
+
+def test_the_number_of_policies_is_that_of_the_library_and_of_the_tables():
+    ours = sum(cls.__module__.startswith("abex.") for cls in known_policies().values())
+    assert (ROOT / "docs/which_policy_tables.md").read_text().startswith(f"{ours} policies, ")
+    for page in (ROOT / "README.md", ROOT / "docs/index.md"):
+        assert set(re.findall(r"(\d+) policies\b", page.read_text())) == {str(ours)}
 
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -87,7 +169,7 @@ def test_links_between_files_lead_somewhere():
         for page, link in links
         if not link.removeprefix("../").startswith(MADE) and not (page.parent / link).exists()
     ]
-    assert not [line for line in broken if "_build" not in line]
+    assert not broken
 
 
 def test_a_page_that_shows_expire_says_what_silence_does():

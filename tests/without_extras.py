@@ -1,6 +1,21 @@
 """Run as a program: as if nothing but the core were installed. ``python -m tests.without_extras PACKAGE,PACKAGE CODE``."""
 
+import re
 import sys
+
+INSTALL = r"pip install '\.\[(?P<extras>[\w,]+)\]'"  # as pages write it
+
+
+def extras_named_in(text):
+    """The extras that a page tells to install."""
+    return [extra for extras in re.findall(INSTALL, text) for extra in extras.split(",")]
+
+
+def missing_without(extras):
+    """The packages that none of these extras brings."""
+    from abex.extras import EXTRA_OF, PACKAGES_OF
+
+    return set(EXTRA_OF) - {package for extra in extras for package in PACKAGES_OF[extra]}
 
 
 class NotInstalled:

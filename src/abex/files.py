@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
+from abex.extras import needed
 
 PLAIN_KINDS = "fiub"  # floats, integers, unsigned, booleans: nothing that could hold an object
 
@@ -59,10 +60,9 @@ def table_bytes(frame: Any, kind: str) -> bytes:
     if kind == ".csv":
         frame.to_csv(buffer, index=False)
     else:
-        try:
-            frame.to_parquet(buffer, index=False)
-        except ImportError as error:
-            raise UserError("Parquet needs pyarrow: pip install 'abex[parquet]', or write .csv") from error
+        with needed():
+            import pyarrow  # noqa: F401 - pandas writes with it
+        frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 

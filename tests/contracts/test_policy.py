@@ -7,14 +7,14 @@ import pytest
 import abex.policies
 from abex.policies import known_policies
 from abex.policies.base import Policy
-from abex.testing import policy_checks
+from abex.testing import check_documentation, policy_checks
 
 OURS = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
 EXAMPLES = [example for cls in OURS.values() for example in cls.examples()]
 
 
 @pytest.mark.parametrize("policy", EXAMPLES, ids=str)
-@pytest.mark.parametrize("check", policy_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*policy_checks(), check_documentation], ids=lambda check: check.__name__)
 def test_policy(check, policy):
     check(policy)
 

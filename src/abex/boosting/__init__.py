@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from abex.extras import needed
 from abex.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ _HOME = {
 
 __all__ = ["AdaBoostMHClassifier", "Model", "PolicyReport", "load"]
 
-__getattr__ = lazy_names("abex.boosting", _HOME)
+_lookup = lazy_names("abex.boosting", _HOME)
+
+
+def __getattr__(name: str) -> Any:
+    with needed("boosting"):
+        return _lookup(name)
 
 
 def __dir__() -> list[str]:

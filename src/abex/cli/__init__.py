@@ -11,23 +11,37 @@ from typing import Any, TextIO
 import click
 
 from abex.errors import UserError, nearest
+from abex.extras import needed
 
-#: command -> (module of abex.cli, one line for the overview). Each module defines a click command `command`.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "reproduce": ("reproduce", "every experiment of the paper, then the report; resumes where it stopped"),
-    "run": ("run", "one experiment: a built-in one or your own TOML file"),
-    "report": ("report", "one HTML page of everything the store holds"),
-    "results": ("results", "what the store holds: list, export, prune, salvage"),
-    "simulate": ("simulate", "compare policies from the command line: a table, a figure, the numbers"),
-    "evaluate": ("evaluate", "what other policies would have earned, from the log of one"),
-    "arena": ("arena", "every policy, or your own, on many instances, and the scores"),
-    "player": ("player", "players that many processes share: create, decide, reward, summary, log"),
-    "serve": ("serve", "players behind HTTP: a decision service"),
-    "boost": ("boost", "train, evaluate, compare and use boosted classifiers"),
-    "list": ("listing", "policies, environments, experiments, data sets; or one explained"),
-    "theory": ("theory", "when ABE explores, what is proved about it, and parameters with a reason"),
-    "warm": ("warm", "compile ahead of time what would be compiled at first use"),
-    "data": ("data", "data sets: what is here, what is missing, fetch and check them"),
+#: command -> (module of abex.cli, one line for the overview, the extra that is enough for all of it if it has one).
+#: Each module defines a click command `command`.
+COMMANDS: dict[str, tuple[str, str, str | None]] = {
+    "reproduce": (
+        "reproduce",
+        "every experiment of the paper, then the report; resumes where it stopped",
+        "report",
+    ),
+    "run": ("run", "one experiment: a built-in one or your own TOML file", "report"),
+    "report": ("report", "one HTML page of everything the store holds", "report"),
+    "results": ("results", "what the store holds: list, export, prune, salvage", "report"),
+    "simulate": (
+        "simulate",
+        "compare policies from the command line: a table, a figure, the numbers",
+        "simulate",
+    ),
+    "evaluate": ("evaluate", "what other policies would have earned, from the log of one", "data"),
+    "arena": ("arena", "every policy, or your own, on many instances, and the scores", "report"),
+    "player": ("player", "players that many processes share: create, decide, reward, summary, log", None),
+    "serve": ("serve", "players behind HTTP: a decision service", "serve"),
+    "boost": ("boost", "train, evaluate, compare and use boosted classifiers", "report"),
+    "list": ("listing", "policies, environments, experiments, data sets; or one explained", None),
+    "theory": (
+        "theory",
+        "when ABE explores, what is proved about it, and parameters with a reason",
+        "simulate",
+    ),
+    "warm": ("warm", "compile ahead of time what would be compiled at first use", "simulate"),
+    "data": ("data", "data sets: what is here, what is missing, fetch and check them", "data"),
 }
 
 
@@ -49,7 +63,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, from the table alone."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line, _) in COMMANDS.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -83,13 +97,18 @@ def sentence(error: click.ClickException) -> str:
     return f"{said[:1].lower()}{said[1:]}{where}"
 
 
+def _extra_of(arguments: list[str]) -> str | None:
+    """The extra of the command that these arguments begin with."""
+    return COMMANDS[arguments[0]][2] if arguments and arguments[0] in COMMANDS else None
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
     from abex.cli.signals import WORDS, Terminated, leave, terminable
 
     warnings.showwarning = show_warning
     try:
-        with terminable():
+        with terminable(), needed(_extra_of(sys.argv[1:] if arguments is None else arguments)):
             return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)

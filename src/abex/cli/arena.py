@@ -13,6 +13,7 @@ from abex.cli.experiment_options import open_store, work_options
 from abex.cli.help import WholeNumber, examples
 from abex.cli.progress_reporter import ProgressReporter
 from abex.cli.signals import promptly
+from abex.extras import demand
 
 
 @click.command(
@@ -60,6 +61,7 @@ def command(
     folder: str, workers: int | None, executor: str, cluster: str | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Play policies against each other on many instances, score them, and draw the page of all scores."""
+    demand("report")
     from abex.arena import study
     from abex.arena.guide import answers, guide_text
     from abex.arena.markdown_tables import write_tables

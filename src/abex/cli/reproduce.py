@@ -13,6 +13,7 @@ from abex.cli.output import duration
 from abex.cli.run import run_one, say_together, say_verdicts, show_plan
 from abex.cli.signals import promptly
 from abex.errors import UserError
+from abex.extras import demand
 
 
 @click.command(epilog=examples("abex reproduce --quick", "abex reproduce --only facebook --workers 4"))
@@ -27,6 +28,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
     What is stored is not computed again: after a kill, run the same command. Data that are missing are
     named, and the rest goes on.
     """
+    demand("report")
     from abex.experiments import known_experiments
     from abex.report import write_report
     from abex.sweeps.problems import MissingData

@@ -10,7 +10,6 @@ import click
 from abex.cli.help import examples, number_option
 from abex.cli.player import STORE
 from abex.cli.signals import Terminated
-from abex.extras import needed
 
 
 @click.command(
@@ -69,10 +68,10 @@ def command(keys_file: str | None, role: str | None, **given: Any) -> None:
         click.echo(f"the key, shown once: {key}", err=True)
         click.echo(line)
         return
-    with needed("serve"):
-        from abex.service.keys import Keyring, read_keys
-        from abex.service.launching import listening_socket, serve
-        from abex.service.settings import Settings
+    from abex.service.keys import Keyring, read_keys
+    from abex.service.launching import listening_socket, serve
+    from abex.service.settings import Settings
+
     settings = Settings(keys=read_keys(keys_file) if keys_file else Keyring(), **given)
     listening = listening_socket(settings)
     host, port = listening.getsockname()[:2]

@@ -9,6 +9,7 @@ from pathlib import Path
 from abex.datasets.catalogue import CatalogueEntry
 from abex.datasets.storage import find, parse, read_parts
 from abex.errors import UserError
+from abex.extras import MissingExtraError
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def quick_check(entry: CatalogueEntry) -> State:
 def _checked(entry: CatalogueEntry, state: State, test: Callable[[CatalogueEntry], object]) -> State:
     try:
         test(entry)
+    except MissingExtraError:
+        raise
     except UserError as error:
         return State(state.place, "damaged", str(error))
     return State(state.place, "verified" if entry.checksum else "unregistered")

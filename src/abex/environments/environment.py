@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from abex.errors import UserError
 from abex.parameters import check_parameters
 from abex.plugins import ENVIRONMENTS, loaded, register
 
@@ -86,6 +87,15 @@ class Environment(ABC):
     @abstractmethod
     def examples(cls) -> Iterator[Environment]:
         """Instances on which the contract is checked."""
+
+
+def as_environment(environment: Any) -> Environment:
+    """``environment`` if it is an `Environment`, else an error."""
+    if not isinstance(environment, Environment):
+        raise UserError(
+            f"environment must be an Environment such as Bernoulli([0.5, 0.6]), got {environment!r}"
+        )
+    return environment
 
 
 _registry: dict[str, type[Environment]] = {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, one_of, real_number
 from abex.evaluation.estimators import ESTIMATORS, Contributions, ips
-from abex.evaluation.log import Log
+from abex.evaluation.log import Log, as_log
 from abex.evaluation.target import as_target
 from abex.evaluation.uncertainty import guaranteed, likely, within
 from abex.tables import html_table
@@ -155,6 +155,7 @@ def evaluate(
     >>> found.interval[0] < 0.6 < found.interval[1], round(found.effective)
     (True, 199)
     """
+    as_log(log)
     level = real_number("level", level, above=0.0, most=1.0 - 1e-6)
     learn = real_number("learn", learn, least=0.0, most=1.0)
     span = _range(log, rewards)

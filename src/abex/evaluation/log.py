@@ -295,6 +295,15 @@ def _of_cells(cell: NDArray[np.int64], values: Floats, n_cells: int) -> Floats |
     return known if np.allclose(known[cell], values, rtol=1e-9, atol=0.0) else None
 
 
+def as_log(log: Any) -> Log:
+    """``log`` if it is a `Log`, else an error."""
+    if not isinstance(log, Log):
+        raise UserError(
+            f"log must be a Log, got {type(log).__name__}: see Log.read, Log.from_columns and Log.from_player"
+        )
+    return log
+
+
 def _column(name: str, values: Any, kind: Any) -> Any:
     try:
         array = np.array(values, dtype=kind)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.errors import UserError
-from abex.evaluation.log import Log
+from abex.evaluation.log import Log, as_log
 from abex.intervals import LEVEL, mean_of
 from abex.kernels import kernel
 from abex.policies.base import as_policy
@@ -53,6 +53,7 @@ def replay(log: Log, policy: Any, *, seed: int = 0, level: float = LEVEL, graph:
     """
     from abex.players import Player
 
+    as_log(log)
     chosen = as_policy(policy)
     if log.reward.min() < 0.0 or log.reward.max() > 1.0:
         raise UserError("replay needs rewards from 0 to 1: scale them")
@@ -107,8 +108,7 @@ class LogReplay(Environment):
     log: Log
 
     def __post_init__(self) -> None:
-        if not isinstance(self.log, Log):
-            raise UserError(f"log must be a Log, got {type(self.log).__name__}")
+        as_log(self.log)
         never = np.flatnonzero(self.log.counts() == 0)
         if never.size:
             raise UserError(

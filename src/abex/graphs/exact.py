@@ -23,7 +23,7 @@ from abex.graphs.covers import (
     greedy_dominating_set,
     greedy_independent_set,
 )
-from abex.graphs.graph import Graph
+from abex.graphs.graph import Graph, as_fixed_graph
 from abex.graphs.programs import EFFORT, Cover, solve_covering
 from abex.graphs.search import HAIR, largest_packing, smallest_cover
 
@@ -59,7 +59,7 @@ def independence_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     '9'
     """
     effort = real_number("effort", effort, least=0.0)
-    plain = graph.undirected()
+    plain = as_fixed_graph(graph).undirected()
     witness = greedy_independent_set(plain)
     lower, upper = witness.size, int(greedy_clique_cover(plain).max()) + 1
     if lower < upper and effort > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
@@ -78,7 +78,7 @@ def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     '4'
     """
     effort = real_number("effort", effort, least=0.0)
-    witness = greedy_dominating_set(graph)
+    witness = greedy_dominating_set(as_fixed_graph(graph))
     lower, upper = math.ceil(graph.n_arms / graph.widest), witness.size
     if lower < upper and effort > 0.0 and graph.links.out_arms.size <= LARGEST_SEARCH:
         found, bound = smallest_cover(graph.to_scipy().T, upper, SEARCH_SHARE * effort)
@@ -94,7 +94,7 @@ def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
 
 def acyclic_number(graph: Graph) -> Bounds:
     """Size of the largest set of arms that induces no directed cycle: greedy set below, clique cover above."""
-    witness = greedy_acyclic_set(graph)
+    witness = greedy_acyclic_set(as_fixed_graph(graph))
     upper = int(greedy_clique_cover(graph).max()) + 1
     if graph.is_directed and witness.size < graph.n_arms:
         upper = min(upper, graph.n_arms - 1 if _has_cycle(graph) else graph.n_arms)
@@ -110,7 +110,7 @@ def fractional_domination(graph: Graph, effort: float = EFFORT) -> Cover:
     >>> round(fractional_domination(cliques(4, 3)).upper, 6)
     4.0
     """
-    ones = np.ones(graph.n_arms)
+    ones = np.ones(as_fixed_graph(graph).n_arms)
     return solve_covering(graph.to_scipy().T, ones, ones, effort)
 
 
@@ -125,7 +125,7 @@ def regret_lower_bound(graph: Graph, means: Any, effort: float = EFFORT) -> Cove
     1.738
     """
     values = np.asarray(means, dtype=np.float64)
-    if values.shape != (graph.n_arms,):
+    if values.shape != (as_fixed_graph(graph).n_arms,):
         raise UserError(
             f"means must have one entry for each of the {graph.n_arms} arms, got shape {values.shape}"
         )

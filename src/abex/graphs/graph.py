@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.deprecation import warn_of
 from abex.errors import UserError, whole_number
 from abex.extras import needed
 from abex.graphs.compressed_rows import compress, same_rows
@@ -23,6 +25,7 @@ from abex.graphs.feedback import Links, reveal_links
 from abex.parameters import MOST_ARMS
 
 NO_KEY = np.uint64(0)
+MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_networkx"
 
 
 class FeedbackGraph(ABC):
@@ -87,6 +90,10 @@ class Graph(FeedbackGraph):
     reveal = staticmethod(reveal_links)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.links, Links):
+            raise UserError(
+                f"a Graph is made by {MAKERS}; it cannot be made from {type(self.links).__name__} as it is"
+            )
         out, into = self.links[:2], self.links[2:]
         if out[1] is not into[1] and same_rows(out, into):  # every edge is answered: keep one copy
             object.__setattr__(self, "links", Links(*out, *out))
@@ -137,15 +144,30 @@ class Graph(FeedbackGraph):
         return cls.from_edges((sources, targets), labels.size, directed=directed, labels=labels)
 
     @classmethod
+    def from_matrix(cls, matrix: Any, *, directed: bool = True) -> Graph:
+        """From a square adjacency matrix, of NumPy or sparse of SciPy: a non-zero in row u, column v is the edge u -> v.
+
+        >>> Graph.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+        <Graph: 3 arms, 1 undirected edges>
+        """
+        shape: tuple[int, ...]
+        edges: tuple[NDArray[Any], ...]
+        if hasattr(matrix, "tocoo"):
+            entries = matrix.tocoo()
+            there = entries.data != 0
+            shape, edges = entries.shape, (entries.row[there], entries.col[there])
+        else:
+            table = _numbers_of(matrix)
+            shape, edges = table.shape, np.nonzero(np.atleast_1d(table))
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise UserError(f"matrix must be square, got shape {shape}")
+        return cls.from_edges(edges, shape[0], directed=directed)
+
+    @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
-        """From a square SciPy sparse matrix (or array): a stored non-zero in row u, column v is the edge u -> v."""
-        if not hasattr(matrix, "tocoo"):
-            raise UserError(f"matrix must be a SciPy sparse matrix, got {type(matrix).__name__}")
-        entries = matrix.tocoo()
-        if entries.shape[0] != entries.shape[1]:
-            raise UserError(f"matrix must be square, got shape {entries.shape}")
-        there = entries.data != 0
-        return cls.from_edges((entries.row[there], entries.col[there]), entries.shape[0], directed=directed)
+        """The former name of `from_matrix`."""
+        warn_of("Graph.from_scipy", "Graph.from_matrix")
+        return cls.from_matrix(matrix, directed=directed)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Graph:
@@ -295,15 +317,35 @@ class Graph(FeedbackGraph):
 def as_graph(graph: Any) -> Any:
     """``graph`` if it can be played (a `FeedbackGraph`, or anything that behaves like one), else an error."""
     if not hasattr(graph, "feedback") or not hasattr(graph, "n_arms"):
-        raise UserError(
-            f"graph must be a Graph, got {type(graph).__name__}: see Graph.from_edges, Graph.read, Graph.from_scipy and "
-            "Graph.from_networkx"
-        )
+        raise not_a_graph("graph", graph)
     return graph
+
+
+def as_fixed_graph(graph: Any, name: str = "graph") -> Graph:
+    """``graph`` if it is a `Graph`, else an error."""
+    if not isinstance(graph, Graph):
+        raise not_a_graph(name, graph)
+    return graph
+
+
+def not_a_graph(name: str, given: Any) -> UserError:
+    """The sentence for something else, which may be meant as a graph."""
+    return UserError(f"{name} must be a Graph, got {type(given).__name__}: see {MAKERS}")
 
 
 def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
     return Graph(Links(*rows) if len(rows) == 4 else Links(*rows, *rows), labels)
+
+
+def _numbers_of(matrix: Any) -> NDArray[Any]:
+    """A matrix that is not sparse, as an array of numbers or of true and false."""
+    try:
+        table = np.asarray(matrix)
+    except ValueError:
+        raise UserError("matrix must be square, got rows of different lengths") from None
+    if table.dtype.kind not in "biuf":
+        raise UserError(f"matrix must be a square adjacency matrix of numbers, got {type(matrix).__name__}")
+    return table
 
 
 def _pair_of_arrays(edges: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -311,11 +353,16 @@ def _pair_of_arrays(edges: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if isinstance(edges, tuple) and len(edges) == 2 and all(isinstance(part, np.ndarray) for part in edges):
         columns = edges
     else:
+        if not isinstance(edges, Iterable):
+            raise UserError(f"edges must be pairs (u, v), got {type(edges).__name__}")
         table = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
         if table.size == 0:
             table = np.empty((0, 2), dtype=np.int64)
         if table.ndim != 2 or table.shape[1] != 2:
-            raise UserError(f"edges must be pairs (u, v), an array of shape (m, 2), got shape {table.shape}")
+            raise UserError(
+                f"edges must be pairs (u, v), an array of shape (m, 2), got shape {table.shape}; an adjacency matrix is for "
+                "Graph.from_matrix"
+            )
         columns = (table[:, 0], table[:, 1])
     for column in columns:
         if not np.issubdtype(column.dtype, np.integer):

@@ -6,7 +6,7 @@ policy that is shown the graph before its pull sees the very edges by which it w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from abex.errors import UserError, real_number, whole_number
 from abex.graphs.feedback import Alone, Changing, Links, reveal_changing
-from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph
+from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
 from abex.kernels import fast, kernel
 from abex.parameters import MOST_ARMS
 
@@ -83,8 +83,12 @@ class GraphSequence(_Changing):
     graphs: Sequence[Graph]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "graphs", tuple(self.graphs))
-        if not self.graphs or not all(isinstance(graph, Graph) for graph in self.graphs):
+        if not isinstance(self.graphs, Iterable):
+            raise UserError(f"graphs must be a non-empty list of Graph, got {type(self.graphs).__name__}")
+        object.__setattr__(
+            self, "graphs", tuple(as_fixed_graph(graph, "each of graphs") for graph in self.graphs)
+        )
+        if not self.graphs:
             raise UserError("graphs must be a non-empty list of Graph")
         sizes = sorted({graph.n_arms for graph in self.graphs})
         if len(sizes) > 1:
@@ -140,8 +144,7 @@ class DropOut(_Changing):
     keep: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.base, Graph):
-            raise UserError(f"base must be a Graph, got {type(self.base).__name__}")
+        as_fixed_graph(self.base, "base")
         object.__setattr__(self, "keep", real_number("keep", self.keep, least=0.0, most=1.0))
 
     @property

@@ -219,7 +219,7 @@ class Policy(ABC, Generic[State]):
     def graph_of(self, setting: Setting) -> FeedbackGraph:
         """The feedback graph of ``setting``, for policies that cannot play without."""
         if setting.graph is None:
-            raise UserError(f"{self} needs to know the feedback graph: pass graph=Graph(...)")
+            raise UserError(f"{self} needs to know the feedback graph: pass graph=Graph.from_edges(...)")
         graph: Any = setting.graph
         if not isinstance(
             graph, FeedbackGraph

@@ -20,7 +20,10 @@
 ===============  ========================================================================================
 """
 
-from abex.service.application import create_app
-from abex.service.settings import Settings
+from abex.extras import needed
+
+with needed("serve"):
+    from abex.service.application import create_app
+    from abex.service.settings import Settings
 
 __all__ = ["Settings", "create_app"]

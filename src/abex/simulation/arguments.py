@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.delays import Delay, PerArm, as_delay, delay_table
-from abex.environments.environment import Environment
+from abex.environments.environment import Environment, as_environment
 from abex.errors import UserError, shown, whole_number
 from abex.graphs.graph import as_graph
 from abex.parameters import MOST_ARMS
@@ -57,10 +57,7 @@ def check_setting(
     policies: Sequence[Policy[Any]], environment: Environment, graph: Any, horizon: int
 ) -> None:
     """Refuse early what could not be played."""
-    if not isinstance(environment, Environment):
-        raise UserError(
-            f"environment must be an Environment such as Bernoulli([0.5, 0.6]), got {environment!r}"
-        )
+    as_environment(environment)
     whole_number("horizon", horizon, least=1, most=LONGEST_HORIZON)
     whole_number("the environment's number of arms", environment.n_arms, least=1, most=MOST_ARMS)
     longest = environment.longest_horizon
@@ -72,7 +69,7 @@ def check_setting(
         )
     for policy in policies:
         if policy.needs_graph and graph is None:
-            raise UserError(f"{policy} needs to know the feedback graph: pass graph=Graph(...)")
+            raise UserError(f"{policy} needs to know the feedback graph: pass graph=Graph.from_edges(...)")
         tuned = getattr(policy, "horizon", None)
         if isinstance(tuned, int) and horizon > tuned:
             warnings.warn(

@@ -18,12 +18,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from abex.environments.environment import as_environment
+from abex.errors import one_of
+from abex.extras import MissingExtraError
+from abex.policies.base import as_policy
 from abex.testing import environment_contract, policy_contract
+from abex.testing.documentation import check_documentation
 
-__all__ = ["check_environment", "check_policy", "environment_checks", "policy_checks"]
+__all__ = ["check_documentation", "check_environment", "check_policy", "environment_checks", "policy_checks"]
+
+Check = Callable[[Any], None]
 
 
-def _checks(module: Any) -> list[Callable[[Any], None]]:
+def _checks(module: Any) -> list[Check]:
     prefix = "check_"
     named = {name: value for name, value in vars(module).items() if name.startswith(prefix)}
     for name, value in named.items():
@@ -31,31 +38,48 @@ def _checks(module: Any) -> list[Callable[[Any], None]]:
     return list(named.values())
 
 
-def policy_checks() -> list[Callable[[Any], None]]:
+def policy_checks() -> list[Check]:
     """The checks that every policy passes; each takes a policy and raises AssertionError."""
     return _checks(policy_contract)
 
 
-def environment_checks() -> list[Callable[[Any], None]]:
+def environment_checks() -> list[Check]:
     """The checks that every environment passes."""
     return _checks(environment_contract)
 
 
-def _run(checks: Iterable[Callable[[Any], None]], subject: Any, only: Iterable[str] | None) -> None:
-    wanted = None if only is None else set(only)
-    for check in checks:
-        if wanted is None or check.__name__ in wanted:
-            try:
-                check(subject)
-            except AssertionError as error:
-                raise AssertionError(f"{subject!r} breaks the promise {check.__name__!r}: {error}") from error
+def _run(checks: list[Check], subject: Any, only: Iterable[str] | None) -> None:
+    """Run them all, then say which failed, each with what went wrong."""
+    named = {check.__name__: check for check in checks}
+    wanted = list(named) if only is None else [one_of("check", name, named) for name in only]
+    broken: dict[str, Exception] = {}
+    for name in wanted:
+        try:
+            named[name](subject)
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            broken[name] = error
+    if broken:
+        lines = [f"  {name}: {_what_went_wrong(named[name], error)}" for name, error in broken.items()]
+        heading = f"{subject!r} breaks {len(broken)} of {len(wanted)} promises:"
+        raise AssertionError("\n".join([heading, *lines])) from ExceptionGroup(heading, list(broken.values()))
+
+
+def _what_went_wrong(check: Check, error: Exception) -> str:
+    if isinstance(error, AssertionError):
+        return str(error) or f"not so: {(check.__doc__ or '').rstrip('.')}"
+    return f"{type(error).__name__}: {error}"
 
 
 def check_policy(policy: Any, only: Iterable[str] | None = None) -> None:
-    """Run all checks on ``policy``, or those named in ``only``."""
-    _run(policy_checks(), policy, only)
+    """Run all checks of what ``policy`` does, or those named in ``only``, and report every one that fails.
+
+    What its docstring tells is another matter: `check_documentation`.
+    """
+    _run(policy_checks(), as_policy(policy), only)
 
 
 def check_environment(environment: Any, only: Iterable[str] | None = None) -> None:
-    """Run all checks on ``environment``, or those named in ``only``."""
-    _run(environment_checks(), environment, only)
+    """Run all checks on ``environment``, or those named in ``only``, and report every one that fails."""
+    _run(environment_checks(), as_environment(environment), only)

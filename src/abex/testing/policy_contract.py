@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import json
 import pickle
-import re
 import subprocess
 import sys
 from typing import Any
@@ -325,20 +324,6 @@ def check_takes_and_loses_arms(policy: Policy[Any]) -> None:
         arm = player.select()
         assert arm in (0, 2, 3)
         player.update(arm, float(arm == 3))
-
-
-def check_is_documented(policy: Policy[Any]) -> None:
-    """The docstring has a formula, a reference with its place, a cost, an example, and every parameter."""
-    text = type(policy).__doc__ or ""
-    assert ":math:" in text, "no formula"
-    assert "References" in text, "no reference"
-    assert re.search(r"(Section|Theorem|Algorithm|Figure|eq\.|class)", text), "the reference names no place"
-    assert ">>>" in text, "no example"
-    assert "Cost" in text, "no cost per step"
-    for field in dataclasses.fields(policy):  # type: ignore[arg-type]
-        assert re.search(rf"^    .*\b{field.name}\b.* : ", text, re.M), (
-            f"parameter {field.name} is not documented"
-        )
 
 
 def check_batches_hold_different_arms(policy: Policy[Any]) -> None:

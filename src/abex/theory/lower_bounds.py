@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from abex.divergence import bernoulli_kl
 from abex.errors import UserError
-from abex.extras import needed
 
 
 def lai_robbins(means: Iterable[float]) -> float:
@@ -43,14 +42,11 @@ def graph_lower_bound(means: Iterable[float], graph: Any) -> float:
     >>> graph_lower_bound(means, np.ones((10, 10)))
     0.0
     """
-    with needed():
-        from scipy.sparse import csr_array
-
     from abex.graphs import Graph
     from abex.graphs.exact import regret_lower_bound
 
     mu = _means(means)
-    known = graph if isinstance(graph, Graph) else Graph.from_scipy(csr_array(graph))
+    known = graph if isinstance(graph, Graph) else Graph.from_matrix(graph)
     if known.n_arms != mu.size:
         raise UserError(f"the graph has {known.n_arms} arms but there are {mu.size} means")
     return float(regret_lower_bound(known, mu).upper)
