@@ -76,7 +76,7 @@ BENCHMARKS = {
         "-m benchmarks.probabilities", "stated probabilities against a million draws", "evaluation"
     ),
     "evaluation": Benchmark(
-        "-m benchmarks.evaluation 1000", "bias and coverage of estimators on logs", "evaluation"
+        "-m benchmarks.evaluation steady 1000", "bias and coverage of estimators on logs", "evaluation"
     ),
     "shared-players": Benchmark(
         "-m benchmarks.shared_player speed", "shared players: latency, rewards a second", "players"
@@ -122,6 +122,7 @@ NO_TABLE = {
     "serve_fire",
     "boosting_defaults",
     "interval_coverage",
+    "bandit_logs",
 }
 
 

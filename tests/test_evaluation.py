@@ -15,7 +15,7 @@ from abex.cli import main
 from abex.errors import UserError
 from abex.evaluation import Log, LogReplay, Side, evaluate, replay
 from abex.evaluation.estimators import ESTIMATORS, combine
-from abex.evaluation.uncertainty import bca, bernstein, influence
+from abex.evaluation.uncertainty import guaranteed, influence, likely
 from abex.players.events import Decided, Rewarded
 from tests.needs import DATA, real_data
 
@@ -68,39 +68,15 @@ def covered(ends):
     return float(np.mean([low <= TRUTH <= high for low, high in ends]))
 
 
-def test_bootstrap_intervals_cover_as_often_as_they_say(monkeypatch):
-    """BCa of a mean over 2,000 logs: SciPy's routine on the same contributions, all logs at once."""
-    from scipy.stats import bootstrap
-
-    for name in ("IPS", "doubly robust", "graph-IPS"):
-        rows = np.array([one.above[:, 0] for one in contributions(name)])
-        found = bootstrap(
-            (rows,),
-            np.mean,
-            axis=-1,
-            n_resamples=499,
-            method="BCa",
-            batch=25,
-            random_state=np.random.default_rng(1),
-        ).confidence_interval
-        assert 0.93 <= np.mean((found.low <= TRUTH) & (found.high >= TRUTH)) <= 0.97, name
-
-
-def test_our_bootstrap_is_scipys_and_covers(monkeypatch):
-    """250 logs each, by the routine that people call: within three standard errors of 95 %."""
-    monkeypatch.setattr("abex.evaluation.uncertainty.RESAMPLES", 499)
-    for name in ("SNIPS", "direct"):
-        ends = [bca(one, (0.0, 1.0), 0.95) for one in contributions(name)[:250]]
-        assert abs(covered(ends) - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 250), name
-
-
-def test_bernstein_intervals_always_cover_and_are_wider():
-    for name in ESTIMATORS:
-        some = contributions(name)[:200]
-        ends = [bernstein(one, (0.0, 1.0), 0.95) for one in some]
-        assert covered(ends) >= 0.98
-        low, high = bca(some[0], (0.0, 1.0), 0.95)
-        assert ends[0][1] - ends[0][0] > high - low
+@pytest.mark.parametrize("name", list(ESTIMATORS))
+def test_intervals_of_steady_logs_cover_as_often_as_they_say(name):
+    """Over 1,000 logs: within three standard errors of 95 %, and for sure."""
+    some = contributions(name)[:1_000]
+    ends = [likely(one, (0.0, 1.0), 0.95, steady=True) for one in some]
+    assert abs(covered(ends) - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 1_000)
+    sure = [guaranteed(one, (0.0, 1.0), 0.95) for one in some[:200]]
+    assert covered(sure) == 1.0
+    assert np.diff(sure).mean() > 1.3 * np.diff(ends).mean()
 
 
 def test_side_observations_make_the_estimate_sharper():
@@ -185,8 +161,8 @@ def test_a_value_that_rests_on_two_clicks_is_none():
         "IPS"
     ]
     assert nothing.value == 0.0
-    assert nothing.bootstrap == nothing.bernstein
-    assert 0.01 < nothing.bootstrap[1] < 0.1
+    assert nothing.interval == nothing.guaranteed
+    assert 0.01 < nothing.interval[1] < 0.1
 
 
 @pytest.mark.parametrize(
@@ -256,7 +232,7 @@ def test_a_policy_learns_from_the_first_part_and_is_valued_on_the_rest():
     found = evaluate(log, "EpsilonGreedy(epsilon=0.2)")
     assert (found.rows, found.learned) == (1_500, 1_500)
     assert found.probabilities == pytest.approx([0.05, 0.05, 0.05, 0.85])
-    assert found["SNIPS"].bootstrap[0] < 0.05 * (0.2 + 0.5 + 0.6) + 0.85 * 0.7 < found["SNIPS"].bootstrap[1]
+    assert found["SNIPS"].interval[0] < 0.05 * (0.2 + 0.5 + 0.6) + 0.85 * 0.7 < found["SNIPS"].interval[1]
     ring = Graph.from_edges([(k, (k + 1) % 4) for k in range(4)])
     beside = evaluate(log_of(5, rows=400, beside=True), "UCBMaxN", graph=ring, estimators=["graph-IPS"])
     assert beside.probabilities.max() == 1.0
@@ -460,9 +436,9 @@ def test_uniform_choice_from_the_thompson_logs_of_the_open_bandit_sample():
     assert found["SNIPS"].value == pytest.approx(0.0032, abs=1e-4)
     assert found["SNIPS"].effective == pytest.approx(656, abs=1)
     for verdict in found.verdicts:
-        low, high = verdict.bootstrap
+        low, high = verdict.interval
         assert low < truth.value < high
-        assert max(low, truth.bootstrap[0]) < min(high, truth.bootstrap[1])
+        assert max(low, truth.interval[0]) < min(high, truth.interval[1])
 
 
 @real_data("obd")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from abex import Player, UserError
-from abex.evaluation import Log
+from abex.evaluation import Log, evaluate
 from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, rates, watching_handlers
@@ -443,11 +443,8 @@ def compare_timeline(shop):
     done = frame[frame["status"] == "rewarded"]
     assert timeline["reward"] == pytest.approx(done["reward"].sum())
     assert timeline["buckets"][-1]["reward"] == pytest.approx(timeline["reward"])
-    weight = 1.0 / (3 * done["probability"])
-    mean = (weight * done["reward"]).sum() / weight.sum()
-    spread = np.sqrt((weight**2 * (done["reward"] - mean) ** 2).sum()) / weight.sum()
-    expected = [300 * mean, 300 * (mean - 1.959964 * spread), 300 * (mean + 1.959964 * spread)]
-    assert timeline["uniform"] == pytest.approx(expected)
+    found = evaluate(Log.from_columns(dict(frame.items())), "Uniform")["SNIPS"]
+    assert timeline["uniform"] == pytest.approx([300 * end for end in (found.value, *found.interval)])
     assert timeline["waiting"] == 1
     assert timeline["events_per_second"] > 0.0
     played(shop, 50, seed=2)  # the next look reads on

@@ -457,6 +457,6 @@ def policy_values(
     entitle(
         axes,
         "Value of policies from the log",
-        f"{level:.0%} BCa intervals; dotted: mean reward of the log itself",
+        f"{level:.0%} intervals; dotted: mean reward of the log itself",
     )
     return save(figure, path)

@@ -77,7 +77,7 @@ def run(case: File) -> str:
         assert (log.probability > 0.0).all()
         if 0.0 <= log.reward.min() <= log.reward.max() <= 1.0:
             for verdict in evaluate(log, "Uniform", estimators=["replay", "IPS", "SNIPS"]).verdicts:
-                assert verdict.reason or verdict.bootstrap[0] <= verdict.bootstrap[1]
+                assert verdict.reason or verdict.interval[0] <= verdict.interval[1]
             if log.counts().min() > 0:
                 assert LogReplay(log).n_arms == log.n_arms
 

@@ -16,7 +16,7 @@ from abex.cli.signals import promptly
 from abex.errors import UserError, nearest, real_number
 
 COLUMNS = (
-    *("policy", "estimator", "value", "low", "high", "bernstein_low", "bernstein_high"),
+    *("policy", "estimator", "value", "low", "high", "guaranteed_low", "guaranteed_high"),
     *("effective", "largest_weight", "remark"),
 )
 
@@ -99,7 +99,7 @@ def command(
         )
         shown = found.policy if isinstance(policy, str) else json.dumps(policy)
         for one in found.verdicts:
-            numbers = [one.value, *one.bootstrap, *one.bernstein, one.effective, one.largest_weight]
+            numbers = [one.value, *one.interval, *one.guaranteed, one.effective, one.largest_weight]
             rows.append([shown, one.estimator, *numbers, one.reason])
         if learning and isinstance(policy, str):
             lived = replay(read, policy, seed=seed, level=level, graph=graph)
@@ -107,15 +107,13 @@ def command(
             nan = float("nan")
             value = [lived.value, *lived.interval, nan, nan, float(lived.steps), 1.0, remark]
             rows.append([shown, "replay, learning", *value])
-    title = (
-        f"{len(read):,} decisions on {read.n_arms} arms, {level:.0%} intervals by BCa bootstrap and Bernstein"
-    )
+    title = f"{len(read):,} decisions on {read.n_arms} arms, {level:.0%} intervals: likely, and guaranteed"
     headings = [
         "policy",
         "estimator",
         "value",
         "interval",
-        "Bernstein",
+        "guaranteed",
         "effective size",
         "largest weight",
         "remark",
@@ -156,11 +154,9 @@ def _pair(text: str) -> tuple[float, float]:
 
 def _cells(row: list[Any]) -> list[str]:
     """A line of the table as people read it."""
-    policy, estimator, value, low, high, bernstein_low, bernstein_high, effective, largest, remark = row
-    numbers = ["cannot tell", "", ""]
-    if value == value:
-        wide = "" if bernstein_low != bernstein_low else f"{bernstein_low:.4g} to {bernstein_high:.4g}"
-        numbers = [f"{value:.4g}", f"{low:.4g} to {high:.4g}", wide]
+    policy, estimator, value, low, high, least, most, effective, largest, remark = row
+    ends = [f"{one:.4g} to {two:.4g}" if one == one else "" for one, two in ((low, high), (least, most))]
+    numbers = [f"{value:.4g}" if value == value else "cannot tell", *ends]
     return [policy, estimator, *numbers, f"{effective:,.0f}", f"{largest:.3g}", remark]
 
 

@@ -14,7 +14,7 @@ from abex.errors import UserError, one_of, real_number
 from abex.evaluation.estimators import ESTIMATORS, Contributions, ips
 from abex.evaluation.log import Log, as_log
 from abex.evaluation.target import as_target
-from abex.evaluation.uncertainty import bca, bernstein
+from abex.evaluation.uncertainty import guaranteed, likely, within
 from abex.tables import html_table
 
 LEAST_EFFECTIVE = 30.0
@@ -24,12 +24,16 @@ LEVEL = 0.95
 
 
 class Verdict(NamedTuple):
-    """What one estimator says. Where ``reason`` says why it cannot, numbers are NaN, and ``raw`` is what it would have said."""
+    """What one estimator says, and how sure that is.
+
+    Where ``reason`` says why the log cannot tell, ``value`` is NaN, ``raw`` is what it would have been, and both intervals are
+    the guaranteed one.
+    """
 
     estimator: str
     value: float
-    bootstrap: tuple[float, float]
-    bernstein: tuple[float, float]
+    interval: tuple[float, float]
+    guaranteed: tuple[float, float]
     effective: float
     largest_weight: float
     reason: str
@@ -64,14 +68,10 @@ class Evaluation:
         """A table for people: estimator, value, both intervals, effective size, largest weight, remark."""
         table: list[tuple[str, ...]] = []
         for one in self.verdicts:
-            numbers = (
-                ("cannot tell", "", "")
-                if one.reason
-                else (f"{one.value:.5g}", _interval(one.bootstrap), _interval(one.bernstein))
-            )
-            table.append(
-                (one.estimator, *numbers, f"{one.effective:,.0f}", f"{one.largest_weight:.3g}", one.reason)
-            )
+            value = "cannot tell" if one.reason else f"{one.value:.5g}"
+            sizes = f"{one.effective:,.0f}", f"{one.largest_weight:.3g}"
+            ends = _interval(one.interval), _interval(one.guaranteed)
+            table.append((one.estimator, value, *ends, *sizes, one.reason))
         return table
 
     def _repr_html_(self) -> str:
@@ -79,8 +79,8 @@ class Evaluation:
         headings = (
             "estimator",
             "value",
-            "bootstrap",
-            "Bernstein",
+            "interval",
+            "guaranteed",
             "effective size",
             "largest weight",
             "remark",
@@ -94,7 +94,7 @@ class Evaluation:
         learned = f", learned from the {self.learned:,} rows before" if self.learned else ""
         lines = [f"{self.policy} on {self.rows:,} rows{learned}"]
         for row in self.rows_of_table():
-            said = f"{row[1]} in {row[2]}" if not row[6] else f"{row[1]}: {row[6]}"
+            said = f"{row[1]} in {row[2]}" + (f": {row[6]}" if row[6] else "")
             lines.append(f"  {row[0]:<14} {said} (effective size {row[4]}, largest weight {row[5]})")
         return "\n".join(lines)
 
@@ -137,13 +137,13 @@ def evaluate(
     level : float
         Confidence of the intervals.
     seed : int
-        Names the random numbers of replay and bootstrap.
+        Names the random numbers of replay.
 
     Returns
     -------
     Evaluation
         One verdict an estimator. Where arms that the policy would choose were never logged, or the effective sample
-        size is below 30, it holds a sentence instead of a number.
+        size is below 30, it holds a sentence instead of a number, and the interval says what is known all the same.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def evaluate(
     >>> arm = rng.choice(3, 2000, p=[0.6, 0.3, 0.1])
     >>> log = Log(range(3), arm, np.array([0.6, 0.3, 0.1])[arm], rng.random(2000) < np.array([0.2, 0.4, 0.6])[arm])
     >>> found = evaluate(log, {2: 1.0})["SNIPS"]
-    >>> found.bootstrap[0] < 0.6 < found.bootstrap[1], round(found.effective)
+    >>> found.interval[0] < 0.6 < found.interval[1], round(found.effective)
     (True, 199)
     """
     as_log(log)
@@ -164,7 +164,7 @@ def evaluate(
         name for name in ESTIMATORS if name != "graph-IPS" or log.side is not None
     ]  # fmt: skip
     verdicts = tuple(
-        _verdict(one_of("estimators", name, ESTIMATORS), target.log, target.probabilities, span, level, seed)
+        _verdict(one_of("estimators", name, ESTIMATORS), target.log, target.chances, span, level, seed)
         for name in names
     )
     return Evaluation(target.name, len(target.log), target.learned, level, target.probabilities, verdicts)
@@ -193,14 +193,26 @@ def _verdict(
 ) -> Verdict:
     estimator: Any = ESTIMATORS[name]
     given: Contributions = estimator(log, target, seed) if name == "replay" else estimator(log, target)
-    raw, largest = given.value(), float(given.weights.max(initial=0.0))
-    reason = why_not(name, log, target, given, span)
-    bounds = (math.nan, math.nan), (math.nan, math.nan)
-    if not reason:
-        bounds = bca(given, span, level, seed), bernstein(given, span, level)
+    raw, largest = given.value(), float(given.shares.max(initial=0.0))
     if name == "direct":
-        largest *= len(log)  # in the units of the others, where 1 is a row of an even log
-    return Verdict(name, math.nan if reason else raw, *bounds, given.effective, largest, reason, raw)
+        largest *= log.units.start.size  # in the units of the others, where 1 is a row of an even log
+    reason, sure = why_not(name, log, target, given, span), guaranteed(given, span, level)
+    shown = sure if reason else interval_of(given, span, level, log.is_steady)
+    return Verdict(name, math.nan if reason else raw, shown, sure, given.effective, largest, reason, raw)
+
+
+def interval_of(
+    given: Contributions, span: tuple[float, float], level: float, steady: bool = False
+) -> tuple[float, float]:
+    """The interval to read: the likely one; the guaranteed one where the log of a policy that learns is hardly enough.
+
+    Of such logs those that seem to be enough are a choice: the large weights did not come.
+    """
+    if steady or (given.effective >= 2.0 * LEAST_EFFECTIVE and given.telling(span) >= 2.0 * LEAST_TELLING):
+        return likely(given, span, level, steady)
+    low, high = guaranteed(given, span, level)
+    value = given.value()
+    return within(min(low, value), max(high, value), span)
 
 
 def why_not(
@@ -215,26 +227,42 @@ def why_not(
         name == "direct"
     ):  # its means are no better than the rows that they come from are alike those of the policy
         effective = min(effective, ips(log, target).effective)
-    never = np.flatnonzero((target > 0.0) & (seen == 0))
+    share = _share_of_arms(log, target)
+    never = np.flatnonzero((share > 0.0) & (seen == 0))
     if never.size:
-        arm, share = log.arms[int(never[target[never].argmax()])], float(target[never].sum())
+        arm, spent = log.arms[int(never[share[never].argmax()])], float(share[never].sum())
         others = f" and {never.size - 1} more" if never.size > 1 else ""
         return (
-            f"the log never {shows} arm {arm!r}{others}, where the policy spends {share:.2%} of its decisions"
+            f"the log never {shows} arm {arm!r}{others}, where the policy spends {spent:.2%} of its decisions"
         )
     if effective < LEAST_EFFECTIVE:
+        many = f"{log.units.start.size:,} {'batches' if log.has_batches else 'rows'}"
         return (
-            f"{len(log):,} rows are worth {effective:.1f} here, fewer than {LEAST_EFFECTIVE:.0f}: "
+            f"{many} are worth {effective:.1f} here, fewer than {LEAST_EFFECTIVE:.0f}: "
             f"the log hardly {shows} what the policy would"
         )
-    weights = given.weights if name == "graph-IPS" else ips(log, target).weights
-    astray = abs(float(weights.mean()) - 1.0)
-    if astray > max(LEAST_ASTRAY, 4.0 * float(weights.std()) / math.sqrt(len(log))):
-        return (
-            f"the weights average {weights.mean():.2f}, not 1: at times the log could not choose what the policy would, "
-            "or its probabilities are wrong"
-        )
+    astray = float(given.weights.mean()) - 1.0
+    if abs(astray) > max(LEAST_ASTRAY, 4.0 * float(given.weights.std()) / math.sqrt(given.weights.size)):
+        return _why_astray(1.0 + astray, log)
     telling = given.telling(span)
     if 0.0 < telling < LEAST_TELLING:
         return f"the value rests on few rows: those with a rare reward are worth {telling:.1f}, fewer than {LEAST_TELLING:.0f}"
     return ""
+
+
+def _share_of_arms(log: Log, target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of the decisions that the target would spend on each arm."""
+    decided = np.bincount(log.units.kind) / len(log)
+    return (decided / log.units.sizes) @ np.atleast_2d(target)
+
+
+def _why_astray(mean: float, log: Log) -> str:
+    made = (
+        ""
+        if log.has_batches or mean > 0.75
+        else "; if several decisions were made at once, a column batch must say which"
+    )
+    return (
+        f"the weights average {mean:.2f}, not 1: at times the log could not choose what the policy would, "
+        f"or its probabilities are wrong{made}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -11,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, shown
+from abex.evaluation.batches import Units, counted, units_of
 
 Label = str | int
 Floats = NDArray[np.float64]
 TINY = 1e-12  # by so much a probability may exceed 1
+STEADY = 1e-3  # by so much the probabilities of a log that never change may miss their sum
 
 
 class Side(NamedTuple):
@@ -37,7 +40,7 @@ class Log:
     arm : array of int, (rows,)
         The arm of each decision, as its position in ``arms``.
     probability : array, (rows,)
-        The probability with which the arm was chosen, in (0, 1].
+        The probability with which the arm was chosen, in (0, 1]; in a batch, that the arm is in it.
     reward : array, (rows,)
         What it paid.
     decision, time : array, optional
@@ -48,6 +51,11 @@ class Log:
         Side observations.
     context : dict of arrays
         Other columns; they are carried, not used.
+    batch : array, optional
+        The id of the batch of each row, of decisions that were made at once (`abex.Player.decide_many`); None or "" for a
+        decision by itself. Rows of a batch stand next to each other.
+    batch_size : array of int, optional
+        How many decisions each batch had, those without a reward included; counted from the rows unless given.
 
     Examples
     --------
@@ -67,6 +75,8 @@ class Log:
     observed: Any = None
     side: Side | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
+    batch: Any = None
+    batch_size: Any = None
 
     def __post_init__(self) -> None:
         arms = tuple(self.arms)
@@ -96,13 +106,65 @@ class Log:
             _same_length(name, np.asarray(values), arm)
         if self.side is not None:
             object.__setattr__(self, "side", _checked_side(self.side, arm, len(arms)))
+        self._check_batches(arm)
+
+    def _check_batches(self, arm: NDArray[np.int64]) -> None:
+        if self.batch is None:
+            if self.batch_size is not None:
+                raise UserError("batch_size needs a column batch that says which rows belong together")
+            return
+        batch = np.asarray(self.batch)
+        _same_length("batch", batch, arm)
+        given = counted(batch) if self.batch_size is None else self.batch_size
+        size = _column("batch_size", given, np.int64)
+        _same_length("batch_size", size, arm)
+        object.__setattr__(self, "batch", batch)
+        object.__setattr__(self, "batch_size", size)
+        sizes = self.units.sizes[self.units.kind]
+        if sizes.max() > len(self.arms):
+            raise UserError(
+                f"a batch of {sizes.max()} decisions cannot be on {len(self.arms)} different arms"
+            )
+        if self.side is not None and (np.diff(self.side.start)[sizes > 1] > 0).any():
+            raise UserError("side observations of a batch cannot be weighed: leave them out")
+
+    @cached_property
+    def units(self) -> Units:
+        """What was decided at once: batches, and rows by themselves."""
+        return units_of(self.arm, self.batch, self.batch_size)
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether any decisions were made at once."""
+        return bool(self.units.sizes[-1] > 1)
+
+    @cached_property
+    def is_steady(self) -> bool:
+        """Whether the probabilities never change and all arms that can be chosen are there: every weight is known then.
+
+        >>> Log(["a", "b"], [0, 1, 1], [0.2, 0.8, 0.8], [1, 0, 1]).is_steady
+        True
+        >>> Log(["a", "b"], [0, 1, 1], [0.2, 0.8, 0.7], [1, 0, 1]).is_steady
+        False
+        """
+        cell = self.units.kind * self.n_arms + self.arm
+        known = _of_cells(cell, self.probability, self.units.sizes.size * self.n_arms)
+        if known is None or (
+            self.observed is not None and _of_cells(cell, self.observed, known.size) is None
+        ):
+            return False
+        if self.side is not None and _of_cells(self.side.arm, self.side.probability, self.n_arms) is None:
+            return False
+        total = known.reshape(-1, self.n_arms).sum(axis=1)
+        return bool((np.abs(total - self.units.sizes) <= STEADY * self.units.sizes).all())
 
     def __len__(self) -> int:
         return int(self.arm.size)
 
     def __repr__(self) -> str:
         beside = "" if self.side is None else f" with {self.side.arm.size} side observations"
-        return f"<Log of {len(self)} decisions on {len(self.arms)} arms{beside}>"
+        made = f" made {self.units.start.size} times" if self.has_batches else ""
+        return f"<Log of {len(self)} decisions{made} on {len(self.arms)} arms{beside}>"
 
     @property
     def n_arms(self) -> int:
@@ -133,13 +195,15 @@ class Log:
             None if self.time is None else self.time[which],
             None if self.observed is None else self.observed[which],
             side, {name: np.asarray(values)[which] for name, values in self.context.items()},
+            None if self.batch is None else self.batch[which],
+            None if self.batch_size is None else self.batch_size[which],
         )  # fmt: skip
 
     @classmethod
     def from_columns(
         cls, columns: Mapping[str, Any], *, arms: Sequence[Label] | None = None, where: str = "the log"
     ) -> Log:
-        """A log from columns such as those of a data frame: decision, arm, probability, reward, time.
+        """A log from columns such as those of a data frame: decision, arm, probability, reward, time, batch.
 
         The Open Bandit Dataset's names (item_id, click, propensity_score, timestamp) are understood too. Other columns
         are context.
@@ -185,6 +249,12 @@ class Log:
                 rows.append((waiting.pop(event.decision), event.reward, event.also))
         if not rows:
             raise UserError("none of the events is a reward of a decision whose probability is known")
+        first: dict[
+            str, int
+        ] = {}  # the row of each batch whose reward came first: the others are put next to it
+        for row, (decided, _, _) in enumerate(rows):
+            first.setdefault(decided.id if decided.batch is None else decided.batch.id, row)
+        rows.sort(key=lambda one: first[one[0].id if one[0].batch is None else one[0].batch.id])
         largest = max(max([decided.arm, *also]) for decided, _, also in rows)
         labels = list(range(largest + 1)) if arms is None else list(arms)
         if largest >= len(labels):
@@ -206,7 +276,23 @@ class Log:
                 (decided.observed or {}).get(decided.arm, decided.probability) for decided, _, _ in rows
             ],
             side=Side(np.array(start), columns[0].astype(np.int64), columns[1], columns[2]) if side else None,
+            **_batches([decided.batch for decided, _, _ in rows]),
         )
+
+
+def _batches(made: list[Any]) -> dict[str, Any]:
+    """The columns of batches, where there are any."""
+    if not any(made):
+        return {}
+    ids = np.array([None if batch is None else batch.id for batch in made], dtype=object)
+    return {"batch": ids, "batch_size": [1 if batch is None else batch.size for batch in made]}
+
+
+def _of_cells(cell: NDArray[np.int64], values: Floats, n_cells: int) -> Floats | None:
+    """The one value of each cell, 0 where there is none; None where a cell has several."""
+    known = np.zeros(n_cells)
+    known[cell] = values
+    return known if np.allclose(known[cell], values, rtol=1e-9, atol=0.0) else None
 
 
 def as_log(log: Any) -> Log:

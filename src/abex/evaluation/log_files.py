@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from abex.datasets.table_files import content_of, read_columns
 from abex.errors import UserError, brief, shown
+from abex.evaluation.batches import counted
 from abex.evaluation.log import Label, Log, Side
 from abex.extras import needed
 from abex.files import table_bytes, write_atomically
@@ -27,6 +28,8 @@ NAMES = {
     "time": ("time", "timestamp"),
     "observed": ("observed",),
     "side": ("side",),
+    "batch": ("batch",),
+    "batch_size": ("batch_size",),
 }
 DSJSON = (".dsjson", ".json", ".jsonl")
 MOST_LINE = 10**7  # characters of an event
@@ -62,6 +65,8 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
         raise UserError(
             f"{where} has no column {missing[0]!r}; a log has decision, arm, probability, reward, time"
         )
+    if "batch" in found and "batch_size" not in found:  # those without a reward count too
+        found["batch_size"] = counted(found["batch"])
     if (
         "status" in columns
     ):  # of a player: what waits has no reward yet, and what has no probability cannot be weighed
@@ -69,10 +74,16 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
         complete = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
         columns = {name: np.asarray(values)[complete] for name, values in columns.items()}
         found = {name: values[complete] for name, values in found.items()}
-    for name in ("observed", "also"):  # a player without side observations leaves both empty
+    for name in (
+        "observed",
+        "also",
+        "batch",
+    ):  # a player without side observations or batches leaves them empty
         if name in columns and all(value in (None, "") or value != value for value in list(columns[name])):
             columns = {key: values for key, values in columns.items() if key != name}
             found.pop(name, None)
+    if "batch" not in found:
+        found.pop("batch_size", None)
     labels, arm = _arms(found["arm"], arms, where)
     if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
         places = {str(label): place for place, label in enumerate(labels)}
@@ -92,6 +103,7 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
         labels, arm, numbers_of["probability"], numbers_of["reward"],
         found.get("decision"), found.get("time"), numbers_of.get("observed"), side,
         {str(name): np.asarray(values) for name, values in columns.items() if name not in taken},
+        found.get("batch"), _sizes(found, where),
     )  # fmt: skip
 
 
@@ -118,6 +130,14 @@ def _arms(
 def _numbers(values: NDArray[Any], name: str, where: str) -> NDArray[np.float64]:
     with reading(f"take the column {name!r} of {where} for numbers"):
         return np.array(values, dtype=np.float64)
+
+
+def _sizes(found: Mapping[str, Any], where: str) -> NDArray[np.int64] | None:
+    """Of the batches; a row by itself may leave it out."""
+    if "batch" not in found:
+        return None
+    sizes = _numbers(found["batch_size"], "batch_size", where)
+    return np.where(np.isfinite(sizes), sizes, 1.0).astype(np.int64)
 
 
 def _side(values: NDArray[Any], places: Mapping[str, int], where: str) -> Side:
@@ -231,6 +251,8 @@ def write_log(log: Log, path: str | os.PathLike[str]) -> None:
 
 def log_bytes(log: Log, kind: str) -> bytes:
     """The content of a file of the log whose name ends in ``kind``: .csv, .parquet or one of dsjson."""
+    if kind in DSJSON and log.has_batches:
+        raise UserError("dsjson has no place for decisions that were made at once: write .csv or .parquet")
     return "".join(_dsjson_lines(log)).encode() if kind in DSJSON else _table(log, kind)
 
 
@@ -248,6 +270,8 @@ def _table(log: Log, kind: str) -> bytes:
     }
     if log.observed is not None:
         columns["observed"] = log.observed
+    if log.batch is not None:
+        columns |= {"batch": log.batch, "batch_size": log.batch_size}
     if log.side is not None:
         columns["side"] = [
             json.dumps(

@@ -57,6 +57,9 @@ def replay(log: Log, policy: Any, *, seed: int = 0, level: float = LEVEL, graph:
     chosen = as_policy(policy)
     if log.reward.min() < 0.0 or log.reward.max() > 1.0:
         raise UserError("replay needs rewards from 0 to 1: scale them")
+    if log.has_batches:
+        reason = "the log has decisions that were made at once; replay lives through those made one by one"
+        return Replayed(np.nan, (np.nan, np.nan), 0, np.zeros(0), reason)
     player = Player(chosen, log.n_arms, graph=graph, horizon=len(log), seed=seed)
     keep = stream(seed, "rejection").random(len(log)) * log.probability < log.probability.min()
     rewards: list[float] = []

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, shown
+from abex.evaluation.batches import chances_of
 from abex.evaluation.log import Label, Log
 from abex.policies import Uniform
 from abex.policies.base import Policy, as_policy
+
+if TYPE_CHECKING:
+    from abex.players import Player
 
 
 class Target(NamedTuple):
@@ -21,34 +25,36 @@ class Target(NamedTuple):
     probabilities: NDArray[np.float64]
     log: Log
     learned: int  # rows from which it was learned, none of them in ``log``
+    chances: NDArray[np.float64]  # (sizes, arms): of being in a batch of each size that the log has
 
 
 def as_target(policy: Any, log: Log, learn: float, rewards: tuple[float, float], graph: Any = None) -> Target:
     """The target of a dict, an array, or a policy (a value or its text)."""
     if isinstance(policy, Mapping):
-        return Target("given", _distribution(_of_mapping(policy, log.arms), log.n_arms), log, 0)
+        return _given("given", _distribution(_of_mapping(policy, log.arms), log.n_arms), log)
     if not isinstance(policy, str | Policy):
-        return Target("given", _distribution(policy, log.n_arms), log, 0)
+        return _given("given", _distribution(policy, log.n_arms), log)
     chosen = as_policy(policy)
     if isinstance(chosen, Uniform):
-        return Target(str(chosen), np.full(log.n_arms, 1.0 / log.n_arms), log, 0)
-    rows = round(learn * len(log))
+        return _given(str(chosen), np.full(log.n_arms, 1.0 / log.n_arms), log)
+    rows = log.units.first_from(round(learn * len(log)))
     if not 0 < rows < len(log):
         raise UserError(
             f"{chosen} must learn from a part of the log and be valued on the rest: learn={learn:g} leaves none"
         )
-    return Target(
-        str(chosen),
-        learned(chosen, log.rows(slice(0, rows)), rewards, graph),
-        log.rows(slice(rows, None)),
-        rows,
-    )
+    rest = log.rows(slice(rows, None))
+    player = learned(chosen, log.rows(slice(0, rows)), rewards, graph)
+    chances = np.array([player.probabilities(int(size)) for size in rest.units.sizes])
+    return Target(str(chosen), player.probabilities(), rest, rows, chances)
 
 
-def learned(
-    policy: Policy[Any], log: Log, rewards: tuple[float, float], graph: Any = None
-) -> NDArray[np.float64]:
-    """The distribution of the policy's next decision after it was told every row of the log, as tried elsewhere."""
+def _given(name: str, distribution: NDArray[np.float64], log: Log) -> Target:
+    chances = np.array([chances_of(distribution, int(size)) for size in log.units.sizes])
+    return Target(name, distribution, log, 0, chances)
+
+
+def learned(policy: Policy[Any], log: Log, rewards: tuple[float, float], graph: Any = None) -> Player:
+    """A player of the policy that was told every row of the log, as tried elsewhere."""
     from abex.players import Player
 
     low, high = rewards
@@ -63,7 +69,7 @@ def learned(
                 for j in range(side.start[row], side.start[row + 1])
             }
         player.update(int(log.arm[row]), float(scaled[row]), also)
-    return player.probabilities()
+    return player
 
 
 def _of_mapping(given: Mapping[Label, float], arms: Any) -> list[Any]:

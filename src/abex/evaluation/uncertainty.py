@@ -1,84 +1,127 @@
-r"""How sure an estimate is: empirical Bernstein and BCa bootstrap intervals.
+r"""How sure a value is: intervals from the likelihood of weights and rewards, as in betting on them.
 
-**Empirical Bernstein** (Maurer and Pontil 2009, Theorem 4, on both sides): with the variance V of n contributions in an
-interval of length R,
+**The bet.** Somebody who believes that a value V is more than v, and sees numbers :math:`y_i\ge0` of mean V one after the
+other, stakes a share f of what he has on each: it grows by :math:`1-f+f\,y_i/v`. If V is at most v, then whatever he does he
+becomes :math:`e^g` times as rich with probability at most :math:`e^{-g}` (Ville). The lower end is the largest v at which the
+best share in hindsight would have made
 
-.. math:: \bar z\pm\Big(\sqrt{\tfrac{2V\ln(4/\delta)}{n}}+\tfrac{7R\ln(4/\delta)}{3(n-1)}\Big).
+.. math:: g(v)=\max_{0\le f\le1}\sum_i\ln\big(1-f+f\,y_i/v\big)
 
-It holds for every n, given R, and is therefore wide: where weights are large it covers nearly always. R is taken from the
-largest weight of the log.
+of it. The same g is the logarithm of the empirical likelihood ratio (Owen 2001, Section 2) where a mass that was never seen may
+lie anywhere above. So two thresholds make two intervals:
 
-**BCa** (Efron 1987; SciPy's) resamples rows, in up to 1,000 blocks of consecutive ones, which keeps what neighbours
-share and makes long logs cheap. It is about right from some dozens of effective rows on.
+* **likely**: :math:`g=z^2/2`, z the normal quantile: that of the likelihood ratio, also where each number depends on the past
+  (Mykland 1995);
+* **guaranteed**: :math:`g=\ln\frac2\delta+\ln\big(2\sqrt{n+1}\big)`: Cover's universal portfolio uses no hindsight and is
+  poorer than the best share by that factor :math:`2\sqrt{n+1}` at most (Cover and Ordentlich 1996). So the interval holds with
+  probability :math:`1-\delta` for every n and at all of them together, for logs of any policy that learns, whatever the weights
+  (Orabona and Jun 2024).
+
+**The numbers.** With rewards scaled to [0, 1], weights w and gains wx, the lower end is that of :math:`y=wx`, and the upper one
+mirrors it: 1 minus the lower end of :math:`y=w(1-x)`. Where weights were too small by chance, because large ones did not come,
+the two draw apart by what is missing: nobody knows what it would have paid. The same holds where the log never tries what the
+policy would. Where the probabilities of the log never change (`Log.is_steady`) all weights that can occur are known, and the
+likely interval is that of the contributions of the estimator itself, which is narrower.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
+from statistics import NormalDist
 
 import numpy as np
 
-from abex.evaluation.estimators import Contributions, combine
-from abex.extras import needed
-from abex.randomness import stream
+from abex.evaluation.estimators import Contributions, Floats
 
-MOST_BLOCKS = 1_000
-RESAMPLES = 2_000
-BATCH = 100
+PRECISION = 1e-6  # of the threshold
+MOST_STEPS = 60
 
-
-def bernstein(given: Contributions, span: tuple[float, float], level: float) -> tuple[float, float]:
-    """The empirical Bernstein interval; of a ratio, by its linearisation at the estimate."""
-    z, n = influence(given), given.above.shape[0]
-    if n < 2:
-        return span
-    log = math.log(4.0 / (1.0 - level))
-    reach = max(given.largest * (span[1] - span[0]), float(np.ptp(z)))
-    margin = math.sqrt(2.0 * float(z.var(ddof=1)) * log / n) + 7.0 * reach * log / (3.0 * (n - 1))
-    return within(given.value() - margin, given.value() + margin, span)
+Interval = tuple[float, float]
 
 
-def within(low: float, high: float, span: tuple[float, float]) -> tuple[float, float]:
+def likely(given: Contributions, span: Interval, level: float, steady: bool = False) -> Interval:
+    """The interval of the likelihood ratio; it contains the estimate."""
+    threshold = NormalDist().inv_cdf(0.5 + level / 2.0) ** 2 / 2.0
+    z = influence(given)
+    if not steady:
+        low, high = of_pairs(given.weights, given.gains, span, threshold)
+    elif np.ptp(z) <= 1e-12 * (span[1] - span[0]):  # not a single click, say: likelihood knows nothing
+        return guaranteed(given, span, level)
+    else:
+        least, most = float(z.min()), float(z.max())
+        low, high = least + least_mean(z - least, threshold), most - least_mean(most - z, threshold)
+    value = given.value()
+    return within(min(low, value), max(high, value), span)
+
+
+def guaranteed(given: Contributions, span: Interval, level: float) -> Interval:
+    """The interval that holds for every number of rows and every policy that made the log."""
+    threshold = math.log(2.0 / (1.0 - level)) + math.log(2.0 * math.sqrt(given.weights.size + 1.0))
+    return within(*of_pairs(given.weights, given.gains, span, threshold), span)
+
+
+def of_pairs(weights: Floats, gains: Floats, span: Interval, threshold: float) -> Interval:
+    """The interval of the value from weights of mean 1 and gains, weights times rewards."""
+    low, high = span
+    above = np.maximum(gains - low * weights, 0.0)
+    below = np.maximum(high * weights - gains, 0.0)
+    ends = low + least_mean(above, threshold), high - least_mean(below, threshold)
+    return min(ends), max(ends)
+
+
+def least_mean(values: Floats, threshold: float) -> float:
+    r"""The least mean v of numbers :math:`y\ge0` that nobody grew rich by betting against: there g is ``threshold``.
+
+    With the odds :math:`\theta=f/(v(1-f))` as parameter both are explicit,
+    :math:`v=\sum\frac{y}{1+\theta y}\big/\sum\frac1{1+\theta y}` and :math:`g=\sum\ln\frac{1+\theta y}{1+\theta v}`, which rises.
+
+    >>> round(least_mean(np.ones(100), 3.0), 4), round(float(np.exp(-3.0 / 100)), 4)
+    (0.9704, 0.9704)
+    """
+    scale = float(values.mean()) if values.size else 0.0
+    if scale <= 0.0:
+        return 0.0
+    y = values / scale
+    if y.min() > 0.0:  # then the whole stake, f = 1, may not be enough
+        everything = float(np.log(y).sum())
+        harmonic = 1.0 / float((1.0 / y).mean())
+        if everything - y.size * math.log(harmonic) <= threshold:
+            return scale * math.exp((everything - threshold) / y.size)
+    wanted, slope, v = (
+        math.log(threshold),
+        2.0,
+        1.0,
+    )  # g is about theta squared: its logarithm is nearly a line
+    place, low, high = 0.5 * math.log(2.0 * threshold / float(((y - 1.0) ** 2).sum())), -math.inf, math.inf
+    before: tuple[float, float] | None = None
+    for _ in range(MOST_STEPS):
+        theta = math.exp(place)
+        rest = 1.0 + theta * y
+        v = float((y / rest).sum() / (1.0 / rest).sum())
+        growth = float(np.log(rest).sum()) - y.size * math.log1p(theta * v)
+        if abs(growth - threshold) <= PRECISION * threshold:
+            break
+        height = math.log(max(growth, 1e-300))
+        low, high = (place, high) if growth < threshold else (low, place)
+        if before is not None and place != before[0]:
+            slope = max((height - before[1]) / (place - before[0]), 0.05)
+        before = place, height
+        place += (wanted - height) / slope
+        if not low < place < high:
+            place = (low + high) / 2.0
+    return scale * v
+
+
+def within(low: float, high: float, span: Interval) -> Interval:
     """An interval for what lies between the least and the largest reward."""
     return min(max(low, span[0]), span[1]), max(min(high, span[1]), span[0])
 
 
-def influence(given: Contributions) -> np.ndarray:
-    """The contribution of each row to the estimate, to first order."""
+def influence(given: Contributions) -> Floats:
+    """The contribution of each unit to the estimate, to first order."""
     n = given.above.shape[0]
     below = given.below.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(below > 0.0, given.above.sum(axis=0) / below, 0.0)
         scale = np.where(below > 0.0, given.coefficient * n / below, 0.0)
     return given.value() + ((given.above - ratio * given.below) * scale).sum(axis=1)  # type: ignore[no-any-return]
-
-
-def bca(given: Contributions, span: tuple[float, float], level: float, seed: int = 0) -> tuple[float, float]:
-    """The bias-corrected and accelerated bootstrap interval; Bernstein's where all contributions are alike."""
-    with needed():
-        from scipy.stats import bootstrap
-
-    n = given.above.shape[0]
-    blocks = min(n, MOST_BLOCKS)
-    if blocks < 2:
-        return span
-    edge = np.linspace(0, n, blocks + 1).astype(np.int64)[:-1]
-    above, below = np.add.reduceat(given.above, edge, axis=0), np.add.reduceat(given.below, edge, axis=0)
-    if np.ptp(influence(given)) <= 1e-12 * (span[1] - span[0]):
-        return bernstein(given, span, level)
-
-    def statistic(which: np.ndarray, axis: int = -1) -> np.ndarray:
-        chosen = np.moveaxis(which, axis, -1).astype(np.int64)
-        return combine(above[chosen].sum(axis=-2), below[chosen].sum(axis=-2), given.coefficient)  # type: ignore[no-any-return]
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = bootstrap(
-            (np.arange(blocks),), statistic, vectorized=True, n_resamples=RESAMPLES, confidence_level=level,
-            method="BCa", batch=max(1, BATCH // given.coefficient.size), random_state=stream(seed, "bootstrap"),
-        ).confidence_interval  # fmt: skip
-    low, high = float(found.low), float(found.high)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return bernstein(given, span, level)
-    return within(low, high, span)

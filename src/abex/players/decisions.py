@@ -28,26 +28,41 @@ class Source(NamedTuple):
         return inclusion_probability(self.replica, self.t, self.batch, self.place)
 
 
+class Batch(NamedTuple):
+    """Decisions made at once, on different arms: what they share."""
+
+    id: str
+    size: int
+
+
 class _Pair(NamedTuple):
     id: str
     arm: Label
 
 
 class Decision(_Pair):
-    """A choice that waits for its reward: ``id``, ``arm``, and the ``probability`` of choosing it.
+    """A choice that waits for its reward: ``id``, ``arm``, the ``probability`` of choosing it, and its ``batch``.
 
     It unpacks into id and arm; two decisions of the same id and arm are equal.
     """
 
     _probability: float | None
     _origin: Source | None
+    batch: (
+        Batch | None
+    )  # of `Player.decide_many`: ``batch.id`` and ``batch.size``; None for a decision by itself
 
     def __new__(
-        cls, id: str, arm: Label, probability: float | None = None, source: Source | None = None
+        cls,
+        id: str,
+        arm: Label,
+        probability: float | None = None,
+        source: Source | None = None,
+        batch: Batch | None = None,
     ) -> Decision:
         """A decision whose probability is known, can be worked out, or neither."""
         self = super().__new__(cls, id, arm)
-        self._probability, self._origin = probability, source
+        self._probability, self._origin, self.batch = probability, source, batch
         return self
 
     @property
@@ -67,6 +82,12 @@ class Decision(_Pair):
             self._origin = None
         return self._probability
 
+    def join(self, batch: Batch) -> None:
+        """Become one of several decisions made at once, before the probability is asked for."""
+        self.batch = batch
+        if self._origin is not None:
+            self._origin = self._origin._replace(batch=batch.size)
+
     def settle(self) -> float | None:
         """Work the probability out now; None if it is too late or turned off."""
         if self._probability is None and self._origin is not None:
@@ -78,4 +99,4 @@ class Decision(_Pair):
         return self._probability
 
     def __reduce__(self) -> Any:
-        return type(self), (self.id, self.arm, self._probability)
+        return type(self), (self.id, self.arm, self._probability, None, self.batch)

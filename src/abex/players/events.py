@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from abex.errors import UserError
+from abex.players.decisions import Batch
 from abex.players.named_arms import Label
 from abex.players.replica import Pending, Replica
 from abex.players.running_policy import Memory
@@ -28,6 +29,7 @@ class Decided(NamedTuple):
     observed: dict[int, float] | None = None  # probability that each arm this one reveals is observed
     unit: str | None = None  # for whom it was made
     key: str | None = None  # of the request that asked for it
+    batch: Batch | None = None  # of the decisions that were made at once with it
 
 
 class Rewarded(NamedTuple):
@@ -85,7 +87,7 @@ def apply(replica: Replica, event: Event, terms: Terms, rng: Any) -> Any:
     """Let ``event`` happen; returns what came of it, an error as a value if it cannot happen."""
     match event:
         case Decided():
-            name, moment, arm, t, memory, probability, _, _, unit, key = event
+            name, moment, arm, t, memory, probability, _, _, unit, key, _ = event
             return replica.decided(name, Pending(t, arm, memory, moment, probability, unit, key))
         case Rewarded():
             if event.decision is not None:

@@ -41,6 +41,13 @@ def inclusion_probability(replica: Running, t: int, k: int, place: int) -> float
     return _followed(replica, t, k, place)
 
 
+def inclusion_probabilities(replica: Running, t: int, k: int) -> NDArray[np.float64]:
+    """The probability that each arm is among ``k`` decisions that are made at once at step t."""
+    if k == 1:
+        return replica.probabilities(t)
+    return np.array([inclusion_probability(replica, t, k, place) for place in range(replica.n_arms)])
+
+
 def successive(p: NDArray[np.float64], k: int, place: int) -> float:
     """The probability of being among the first ``k`` of successive sampling with positive probabilities ``p``.
 

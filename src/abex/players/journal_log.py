@@ -10,11 +10,14 @@ from typing import Any
 
 from abex.extras import needed
 from abex.players.definitions import Definition
-from abex.players.journal_rows import Row
+from abex.players.journal_rows import Row, read_batch
 from abex.players.named_arms import NamedArms
 from abex.players.terms import Terms
 
-COLUMNS = ("decision", "arm", "probability", "reward", "time", "step", "status", "also", "observed")
+COLUMNS = (
+    *("decision", "arm", "probability", "reward", "time", "step", "status", "also", "observed"),
+    *("batch", "batch_size"),
+)
 
 
 def decision_log(
@@ -98,7 +101,9 @@ class LogReader:
         observed = {str(self._label(arm)): chance for arm, chance in detail.get("observed", {}).items()}
         text = json.dumps(observed) if observed else None
         arm = self._label(row.arm)
-        entry = [row.id, arm, row.value, math.nan, row.moment, detail["t"], "waiting", None, text]
+        batch = read_batch(detail)
+        made = (None, 1) if batch is None else batch
+        entry = [row.id, arm, row.value, math.nan, row.moment, detail["t"], "waiting", None, text, *made]
         self.waiting[row.id] = entry
         self.numbers[row.id] = int(row.arm or 0)
         if len(self.waiting) > self.most:

@@ -7,6 +7,7 @@ import math
 from typing import Any, NamedTuple
 
 from abex.files import encode_array
+from abex.players.decisions import Batch
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
 from abex.players.replica import Replica
 from abex.players.saving import MOST_MOMENT, check_memory, read_probability, read_word
@@ -41,7 +42,7 @@ def row_of(event: Event) -> Row:
     kind = KINDS[type(event)]
     match event:
         case Decided():
-            if not (event.memory or event.observed or event.unit or event.key):  # as most are
+            if not (event.memory or event.observed or event.unit or event.key or event.batch):  # as most are
                 text = f'{{"t": {event.t}}}'
                 return Row(kind, event.id, event.moment, None, event.arm, event.probability, event.seen, text)
             detail: dict[str, Any] = {"t": event.t}
@@ -53,6 +54,8 @@ def row_of(event: Event) -> Row:
                 detail["unit"] = event.unit
             if event.key is not None:
                 detail["key"] = event.key
+            if event.batch is not None:
+                detail["batch"] = list(event.batch)
             return Row(
                 kind,
                 event.id,
@@ -126,7 +129,19 @@ def _decided(row: Row, detail: dict[str, Any], replica: Replica, fresh: Any) -> 
     seen = _whole(row.seen, "seen", 2**62)
     unit, key = read_word(detail.get("unit"), "unit"), read_word(detail.get("key"), "key")
     probability = read_probability(row.value)
-    return Decided(row.id, row.moment, arm, t, memory, probability, seen, None, unit, key)
+    batch = read_batch(detail)
+    return Decided(row.id, row.moment, arm, t, memory, probability, seen, None, unit, key, batch)
+
+
+def read_batch(detail: dict[str, Any]) -> Batch | None:
+    """Of the decisions that were made at once with the one whose detail this is; raises ValueError."""
+    if "batch" not in detail:
+        return None
+    saved = detail["batch"]
+    agree(isinstance(saved, list) and len(saved) == 2, "a batch must be an id and a size")
+    name = read_word(saved[0], "batch")
+    agree(name is not None and _whole(saved[1], "batch", 2**62) >= 2, "a batch must be an id and a size")
+    return Batch(str(name), saved[1])
 
 
 def _whole(value: Any, name: str, most: int) -> int:

@@ -11,8 +11,8 @@ from abex.players.replica import Replica
 
 
 def observed_with(replica: Replica, decision: Decided) -> dict[int, float] | None:
-    """By the number of the arm, for all arms that the decision reveals; None without a graph or probabilities."""
-    if replica.setting.graph is None or not replica.arms.has(decision.arm):
+    """By the number of the arm, for all arms that the decision reveals; None without a graph or probabilities, and in a batch."""
+    if replica.setting.graph is None or decision.batch is not None or not replica.arms.has(decision.arm):
         return None
     try:
         chosen = replica.probabilities(decision.t)

@@ -18,7 +18,7 @@ from abex.graphs.graph import as_graph
 from abex.kernels import can_compile
 from abex.players import forking
 from abex.players.decision_ids import Life, life_and_number
-from abex.players.decisions import Decision, Source
+from abex.players.decisions import Batch, Decision, Source
 from abex.players.events import (
     ArmAdded,
     ArmRemoved,
@@ -29,6 +29,7 @@ from abex.players.events import (
     Rewarded,
     apply,
 )
+from abex.players.inclusion import inclusion_probabilities
 from abex.players.named_arms import Label, NamedArms, label_of
 from abex.players.replica import Replica
 from abex.players.room import check_room
@@ -179,12 +180,12 @@ class Player:
             self._catch_up()
             t = self._steps + 1
             place, memory = self._replica.draw(t, self._rng)
-            return self._decided(place, memory, t, t, 1)
+            return self._decided(place, memory, t, t)
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.
 
-        The ``probability`` of each is that its arm is in the batch.
+        The ``probability`` of each is that its arm is in the batch, and its ``batch`` is what a log needs beside it.
         """
         with self._lock:
             self._catch_up()
@@ -195,11 +196,14 @@ class Player:
             while len(drawn) < k:
                 rest = rest[rest != drawn[-1][0]]
                 drawn.append(replica.draw_among(rest, t, self._rng))
+            batch = Batch(self._next_id(), k) if k > 1 else None
             return [
-                self._decided(place, memory, t + step, t, k) for step, (place, memory) in enumerate(drawn)
+                self._decided(place, memory, t + step, t, batch) for step, (place, memory) in enumerate(drawn)
             ]
 
-    def _decided(self, place: int, memory: Any, step: int, drawn_at: int, batch: int) -> Decision:
+    def _decided(
+        self, place: int, memory: Any, step: int, drawn_at: int, batch: Batch | None = None
+    ) -> Decision:
         """Note a choice."""
         event, decision = self._chosen(place, memory, step, drawn_at, batch)
         self._note(event, decision)
@@ -211,7 +215,7 @@ class Player:
         memory: Any,
         step: int,
         drawn_at: int,
-        batch: int,
+        batch: Batch | None,
         settle: bool = False,
         seen: int = 0,
         unit: str | None = None,
@@ -225,17 +229,22 @@ class Player:
         number = int(replica.arms.numbers[place])
         source = None
         if self._terms.propensities is not False:
-            source = Source(replica, replica.version, drawn_at, place, batch)
+            source = Source(replica, replica.version, drawn_at, place, 1)
         decision = Decision(name, replica.arms.label(number), None, source)
+        if batch is not None:
+            decision.join(batch)
         probability = decision.settle() if settle else None
-        event = Decided(name, self._life.latest, number, step, memory, probability, seen, None, unit, key)
+        event = Decided(
+            name, self._life.latest, number, step, memory, probability, seen, None, unit, key, batch
+        )
         return event, decision
 
-    def probabilities(self) -> NDArray[np.float64]:
-        """The probability of each arm at the next decision, in the order of `arms`."""
+    def probabilities(self, k: int = 1) -> NDArray[np.float64]:
+        """The probability of each arm at the next decision, or of being among ``k`` made at once, in the order of `arms`."""
         with self._lock:
             self._catch_up()
-            return self._replica.probabilities(self._steps + 1)
+            k = whole_number("k", k, least=1, most=self._replica.n_arms)
+            return inclusion_probabilities(self._replica, self._steps + 1, k)
 
     def observation_probabilities(self) -> NDArray[np.float64]:
         """The probability that each arm is observed with the next decision: that one is chosen which reveals it.

@@ -432,7 +432,8 @@ class SharedPlayer(Player, Closing):
         DataFrame
             A row for each decision, in order: ``decision`` (its id), ``arm``, ``probability``, ``reward`` (not a number while it
             waits), ``time``, ``step``, ``status`` ("rewarded", "waiting", "expired", "forgotten"), ``also`` (JSON: side
-            observations), ``observed`` (JSON: with which probability each arm that it reveals is observed).
+            observations), ``observed`` (JSON: with which probability each arm that it reveals is observed), ``batch`` and
+            ``batch_size`` (of decisions made at once: their common id, and how many they were).
         """
         from abex.players.journal_log import decision_log
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from abex.errors import UserError, shown, whole_number
 from abex.players.decision_ids import life_and_number
-from abex.players.decisions import Decision
-from abex.players.events import Rewarded
+from abex.players.decisions import Batch, Decision
+from abex.players.events import Decided, Rewarded
 from abex.players.named_arms import NamedArms
 from abex.players.outbox import OutboxEntry
 from abex.players.player import UnknownDecisionError
@@ -158,15 +158,30 @@ def _ask(
             place, memory = _draw(player, t, taken if request.distinct else [])
             taken.append(place)
             step = player._steps + 1 + len(one.entries)
-            batch = len(request.units) if request.distinct else 1
-            event, decision = player._chosen(place, memory, step, t, batch, settle, player._seq, unit, key)
+            now = settle and not request.distinct
+            event, decision = player._chosen(place, memory, step, t, None, now, player._seq, unit, key)
             there = OutboxEntry(event, decision)
-            there.settled = settle
+            there.settled = now
             for mark in marks:
                 mine[mark] = there
             one.entries.append(there)
         one.parts.append(there)
+    if request.distinct:
+        _join(player, one.entries, settle)
     return mine
+
+
+def _join(player: SharedPlayer, entries: Sequence[OutboxEntry], settle: bool) -> None:
+    """Make a batch of the decisions that were drawn on different arms; those that stood before are none of it."""
+    batch = Batch(player._next_id(), len(entries)) if len(entries) > 1 else None
+    for entry in entries:
+        decision, event = entry.decision, entry.event
+        assert decision is not None
+        assert isinstance(event, Decided)
+        if batch is not None:
+            decision.join(batch)
+        probability = decision.settle() if settle else None
+        entry.event, entry.settled = event._replace(batch=batch, probability=probability), settle
 
 
 def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:

@@ -1,22 +1,28 @@
 r"""What a journal tells over time: shares of the arms, rewards, and what uniform choice would have earned.
 
-Uniform choice is valued by self-normalised inverse propensities: a decision of probability p among K arms weighs
-:math:`w=1/(Kp)`, the mean reward of uniform choice is :math:`\hat v=\sum w r/\sum w`, and over n decisions it would have earned
-:math:`n\hat v\pm 1.96\,n\sqrt{\sum w^2(r-\hat v)^2}/\sum w`.
+Uniform choice is valued as `abex.evaluation` does it, by self-normalised inverse propensities with the likely interval: one of k
+decisions made at once among K arms, whose probability is p, weighs :math:`w=k/(Kp)`, and over n decisions uniform choice would
+have earned :math:`n\sum wr/\sum w`.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from array import array
 from collections import deque
 from typing import Any
 
-from abex.evaluation.evaluating import LEAST_ASTRAY, LEAST_EFFECTIVE
+import numpy as np
+
+from abex.evaluation.estimators import Contributions, self_normalised
+from abex.evaluation.evaluating import LEAST_ASTRAY, LEAST_EFFECTIVE, LEVEL, interval_of
 from abex.players.definitions import Definition
 from abex.players.journal import Journal
 from abex.players.journal_log import LogReader
+from abex.players.journal_rows import Row
 from abex.players.named_arms import NamedArms
+from abex.players.terms import Terms
 from abex.service.overview import number
 
 MOST_BUCKETS = 100
@@ -24,58 +30,72 @@ FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
 MOST_ARMS = 12  # with a share of their own; the others are one
 MOST_EVENTS = 500_000  # that are read when somebody looks for the first time
 SPEED_SECONDS = 10  # over which events per second are counted
-NORMAL = 1.959964
+MOST_BLOCKS = 2_000  # of consecutive decisions, for the interval: a long journal takes no longer than that
+
+Value = tuple[float, float, float]
 
 
-class Sums:
-    """Sums over decisions that had their reward."""
+class UniformChoice:
+    """What uniform choice would have earned, after any number of decisions that had their reward."""
 
-    __slots__ = ("n", "paid", "unknown", "w", "w2", "w2r", "w2r2", "wr")
+    def __init__(self, terms: Terms) -> None:
+        self.span = terms.low, terms.high
+        self.weights, self.rewards = array("d"), array("d")
+        self.units = array("q")  # decisions made at once have one
+        self.batches: dict[str, int] = {}
+        self.unknown = 0  # decisions whose probability is not known
+        self.known: dict[int, Value] = {}
 
-    def __init__(self) -> None:
-        self.n = self.unknown = 0
-        self.paid = self.w = self.wr = self.w2 = self.w2r = self.w2r2 = 0.0
-
-    def add(self, reward: float, weight: float | None) -> None:
+    def add(self, reward: float, weight: float | None, batch: str | None) -> None:
         """One more; without a weight where its probability is not known."""
-        self.n += 1
-        self.paid += reward
-        if weight is None:
-            self.unknown += 1
-            return
-        heavy = weight * weight
-        self.w += weight
-        self.wr += weight * reward
-        self.w2 += heavy
-        self.w2r += heavy * reward
-        self.w2r2 += heavy * reward * reward
+        self.unknown += weight is None
+        unit = len(self.units)
+        self.units.append(unit if batch is None else self.batches.setdefault(batch, unit))
+        self.weights.append(weight or 0.0)
+        self.rewards.append(reward)
 
-    def merge(self, other: Sums) -> None:
-        """Add another's."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def contributions(self, count: int) -> Contributions:
+        """Of the first ``count`` decisions, in blocks of consecutive ones."""
+        weights, rewards = (np.array(column[:count]) for column in (self.weights, self.rewards))
+        _, unit = np.unique(np.array(self.units[:count]), return_inverse=True)
+        most = int(unit.max(initial=0)) + 1
+        blocks = min(most, MOST_BLOCKS)
+        block = unit * blocks // most
+        weights, gains = (
+            np.bincount(block, values, blocks).astype(np.float64) * (blocks / count)
+            for values in (weights, weights * rewards)
+        )
+        return self_normalised(weights, gains)
 
-    @property
-    def effective(self) -> float:
-        """How many decisions of uniform choice they are worth."""
-        return self.w * self.w / self.w2 if self.w2 > 0.0 else 0.0
+    def earned(self, count: int) -> Value | None:
+        """By the first ``count`` decisions, with its interval; None where the log is too short to tell."""
+        if count == 0:
+            return None
+        if count not in self.known:
+            given = self.contributions(count)
+            if self.effective(count) < LEAST_EFFECTIVE:
+                return None
+            low, high = interval_of(given, self.span, LEVEL)
+            self.known[count] = count * given.value(), count * low, count * high
+        return self.known[count]
 
-    def uniform(self) -> tuple[float, float, float]:
-        """What uniform choice would have earned, with its interval."""
-        mean = self.wr / self.w
-        spread = math.sqrt(max(0.0, self.w2r2 - 2.0 * mean * self.w2r + mean * mean * self.w2)) / self.w
-        return self.n * mean, self.n * (mean - NORMAL * spread), self.n * (mean + NORMAL * spread)
+    def effective(self, count: int) -> float:
+        """How many decisions of uniform choice the first ``count`` are worth."""
+        weights = np.array(self.weights[:count])
+        squares = float((weights**2).sum())
+        return float(weights.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
     def why_not(self) -> str | None:
         """Why uniform choice cannot be valued; None if it can."""
-        if self.n == 0:
+        n = len(self.weights)
+        if n == 0:
             return "no decision has had its reward yet"
         if self.unknown:
             return f"the probabilities of {self.unknown:,} decisions are not known"
-        if self.effective < LEAST_EFFECTIVE:
-            return f"{self.n:,} decisions are worth {self.effective:.1f} of uniform choice, fewer than {LEAST_EFFECTIVE:.0f}"
-        mean = self.w / self.n
-        spread = math.sqrt(max(0.0, self.w2 / self.n - mean * mean) / self.n)
+        effective, weights = self.effective(n), np.array(self.weights)
+        if effective < LEAST_EFFECTIVE:
+            return f"{n:,} decisions are worth {effective:.1f} of uniform choice, fewer than {LEAST_EFFECTIVE:.0f}"
+        mean, spread = float(weights.mean()), float(weights.std()) / math.sqrt(n)
         if abs(mean - 1.0) > max(LEAST_ASTRAY, 4.0 * spread):
             return f"the weights average {mean:.2f}, not 1: this policy at times never chooses some arms"
         return None
@@ -84,17 +104,18 @@ class Sums:
 class Bucket:
     """A span of time: decisions by the number of their arm, and what rewards came in it."""
 
-    __slots__ = ("chosen", "sums")
+    __slots__ = ("chosen", "paid", "rewards")
 
     def __init__(self) -> None:
         self.chosen: dict[int, int] = {}
-        self.sums = Sums()
+        self.rewards, self.paid = 0, 0.0
 
     def merge(self, other: Bucket) -> None:
         """Take in the next one."""
         for arm, count in other.chosen.items():
             self.chosen[arm] = self.chosen.get(arm, 0) + count
-        self.sums.merge(other.sums)
+        self.rewards += other.rewards
+        self.paid += other.paid
 
 
 class Chronicle(LogReader):
@@ -106,6 +127,8 @@ class Chronicle(LogReader):
         self.start, self.width = 0, FIRST_WIDTH
         self.buckets: list[Bucket] = []
         self.names: dict[int, Any] = {}
+        self.uniform = UniformChoice(definition.terms)
+        self.offered: dict[str, int] = {}  # how many arms there were, for waiting decisions
         self.expired = 0
         self._seconds: deque[list[int]] = deque(maxlen=120)  # second, events in it
 
@@ -121,13 +144,20 @@ class Chronicle(LogReader):
                 chosen = self._bucket(row.moment).chosen
                 chosen[arm] = chosen.get(arm, 0) + 1
 
+    def _decided(self, row: Row, detail: dict[str, Any]) -> list[Any]:
+        self.offered[row.id] = self.arms.numbers.size
+        return super()._decided(row, detail)
+
     def closed(self, entry: list[Any], moment: int) -> None:
         """A reward came, or none in time."""
         self.expired += entry[6] == "expired"
-        reward, probability = entry[3], entry[2]
+        name, probability, reward, (batch, size) = entry[0], entry[2], entry[3], entry[9:11]
+        offered = self.offered.pop(name)
         if not math.isnan(reward):
-            weight = None if not probability else 1.0 / (self.arms.numbers.size * probability)
-            self._bucket(moment).sums.add(reward, weight)
+            self.uniform.add(reward, size / (offered * probability) if probability else None, batch)
+            bucket = self._bucket(moment)
+            bucket.rewards += 1
+            bucket.paid += reward
 
     def _tick(self, moment: int) -> None:
         second = moment // 1000
@@ -162,30 +192,25 @@ class Chronicle(LogReader):
             for arm, count in bucket.chosen.items():
                 totals[arm] = totals.get(arm, 0) + count
         shown = sorted(sorted(totals, key=lambda arm: -totals[arm])[:MOST_ARMS])
-        running = Sums()
+        rewards, paid, why = 0, 0.0, self.uniform.why_not()
+        uniform: Value | None = None
         listed: list[dict[str, Any]] = []
         for place, bucket in enumerate(self.buckets):
-            running.merge(bucket.sums)
+            rewards, paid = rewards + bucket.rewards, paid + bucket.paid
             decisions = sum(bucket.chosen.values())
             counts = [bucket.chosen.get(arm, 0) for arm in shown]
             counts.append(decisions - sum(counts))
-            uniform = (
-                running.uniform() if running.effective >= LEAST_EFFECTIVE and not running.unknown else None
-            )
+            uniform = None if why else self.uniform.earned(rewards)
             listed.append(
                 {
                     "time": self.start + place * self.width,
                     "decisions": decisions,
                     "shares": [count / decisions for count in counts] if decisions else None,
-                    "rewards": running.n,
-                    "reward": running.paid,
+                    "rewards": rewards,
+                    "reward": paid,
                     "uniform": uniform and [number(end) for end in uniform],
                 }
             )
-        why = running.why_not()
-        if why is not None:
-            for one in listed:
-                one["uniform"] = None
         return {
             "seq": self.seq,
             "from_event": self.began + 1,
@@ -193,10 +218,10 @@ class Chronicle(LogReader):
             "arms": [self._label(arm) if self.arms.has(arm) else self.names[arm] for arm in shown],
             "others": len(totals) - len(shown),
             "buckets": listed,
-            "reward": running.paid,
-            "uniform": None if why else [number(end) for end in running.uniform()],
+            "reward": paid,
+            "uniform": uniform and [number(end) for end in uniform],
             "uniform_unknown": why,
-            "effective": number(running.effective),
+            "effective": number(self.uniform.effective(rewards)),
             "waiting": len(self.waiting),
             "expired": self.expired,
             "events_per_second": self.events_per_second(),

@@ -73,8 +73,8 @@ def _valued(log: Log, policy: str, learn: float, rewards: tuple[float, float]) -
             {
                 "estimator": one.estimator,
                 "value": number(one.value),
-                "low": number(one.bootstrap[0]),
-                "high": number(one.bootstrap[1]),
+                "low": number(one.interval[0]),
+                "high": number(one.interval[1]),
                 "effective": number(one.effective),
                 "largest_weight": number(one.largest_weight),
                 "reason": one.reason or None,
