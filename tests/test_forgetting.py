@@ -21,6 +21,7 @@ from abex import (
     KLMaillard,
     Maillard,
     Player,
+    Restarting,
     Thompson,
     UserError,
     Windowed,
@@ -322,6 +323,24 @@ def test_a_window_without_room_loses_the_oldest_first():
         others = {k: 0.5 for k in range(4) if k != decision.arm}
         player.update(decision, 1.0, also=others)
         assert player._replica.state.inner.observations.sum() <= 6
+
+
+@pytest.mark.parametrize("wrap", [Discounted, Windowed, Restarting], ids=lambda wrap: wrap.__name__)
+def test_the_schedule_of_abe_goes_on_whatever_is_forgotten(wrap):
+    """It counts slots, not what is known: that of plain ABE to which the same happens, on a graph too."""
+    plain = ABE(eta=1.0, c=1.0, alpha=0.5)
+    wrapped = wrap(plain)
+    for graph in (None, star(5)):
+        setting = Setting(5, None, graph)
+        select, update = wrapped.kernels()
+        state, alone, rng = wrapped.start(setting), plain.start(setting), stream(3, "play")
+        for t in range(1, 400):
+            arm = select(state, t, rng)
+            for seen in [arm] if graph is None else [*(int(k) for k in graph.out(arm) if k != arm), arm]:
+                update(state, t, arm, seen, 0.5, rng)
+                plain.update(alone, t, arm, seen, 0.5, rng)
+            assert state.inner.clock.asdict() == alone.clock.asdict()
+        assert state.inner.clock.epoch > 3
 
 
 def test_a_window_that_was_saved_adds_up_to_the_same(tmp_path):
