@@ -263,7 +263,7 @@ def is_stored(rule: Rule | None, fresh: Any) -> bool:
         return False  # the graph stands in the file once, and was checked
     if rule is None:
         return isinstance(fresh, np.ndarray | tuple | Scalars)
-    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart))
+    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart | Rebuilt))
 
 
 def write_record(record: Any) -> Any:

@@ -13,7 +13,7 @@ from abex.parameters import HUGE, choice, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
-from abex.policies.statistics import Blank, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, keep_pace, pace_sampler, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
@@ -36,7 +36,7 @@ class BoltzmannState(NamedTuple):
 
 @weigh_in.register(BoltzmannState)
 @kernel
-def weigh_in_softmax(state: BoltzmannState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_softmax(state: BoltzmannState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """The weighted mean; the softmax is that of the means."""
     weigh_mean(state, blank, seen, reward, weight)
     changed(state.sampler, state.means, seen)

@@ -15,7 +15,7 @@ from abex.parameters import HUGE, real, truth
 from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.statistics import Blank, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
 from abex.policies.watch import (
     MOST_BLOCKS,
     WatchClock,
@@ -79,7 +79,7 @@ def caution(state: EvidenceState, t: int) -> float:
 
 @weigh_in.register(EvidenceState)
 @kernel
-def weigh_in_evidence(state: EvidenceState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_evidence(state: EvidenceState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """Weighted mean and squared deviations. Changes are the business of the memory around it: none is looked for here."""
     clock = state.clock
     clock.watched = -1
@@ -100,7 +100,7 @@ def weigh_in_evidence(state: EvidenceState, blank: Blank, seen: int, reward: flo
 
 @fade.register(EvidenceState)
 @kernel
-def fade_evidence(state: EvidenceState, blank: Blank, factor: float) -> None:
+def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
     """Means stay, counts and squared deviations shrink."""
     fade_counts(state, factor)
     for k in range(state.squares.size):

@@ -12,7 +12,7 @@ from abex.deprecation import warn_of
 from abex.kernels import kernel
 from abex.kernels.attributes import former_field
 from abex.policies.base import PerArm
-from abex.policies.statistics import Blank, weigh_in, weigh_mean
+from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.schema import Count, MeanOf, Scratch
 
 
@@ -70,6 +70,6 @@ def learn_mean(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
 
 @weigh_in.register(Means)
 @kernel
-def weigh_in_means(state: Means, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_means(state: Means, blank: Known, seen: int, reward: float, weight: float) -> None:
     """The weighted mean."""
     weigh_mean(state, blank, seen, reward, weight)
