@@ -162,8 +162,6 @@ def test_a_matrix_of_any_kind_is_a_graph():
     ):
         assert Graph.from_matrix(same) == graph
     assert Graph.from_matrix(matrix, directed=False) == graph.undirected()
-    with pytest.warns(DeprecationWarning, match=r"from_scipy is now Graph\.from_matrix"):
-        assert Graph.from_scipy(csr_array(matrix)) == graph
 
 
 @pytest.mark.parametrize(
