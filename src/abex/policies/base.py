@@ -26,6 +26,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
@@ -108,6 +109,7 @@ class Policy(ABC, Generic[State]):
         False  # `select` forgets what is too old for its step, as `update` does for its own
     )
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
+    variants: ClassVar[dict[str, dict[str, Any]]] = {}  # names in the literature of it with these parameters
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -262,9 +264,15 @@ def parse_policy(text: str) -> Policy[Any]:
     UCB1(scale=0.5)
     >>> parse_policy("UCB-N")
     UCB1(scale=2.0)
+    >>> parse_policy("MOSS-anytime")
+    MOSS(horizon=None, anytime=1.35)
     """
     policies = installed_policies(names_in(text[:LONGEST_NAMES]))
-    kinds = {alias: cls for cls in policies.values() for alias in cls.also_known_as} | policies
+    kinds: dict[str, Any] = {}
+    for cls in policies.values():
+        kinds |= {alias: cls for alias in cls.also_known_as}
+        kinds |= {alias: partial(cls, **parameters) for alias, parameters in cls.variants.items()}
+    kinds |= policies
     policy = parse_value(
         text, "policy", kinds | _parts, example="ABE(eta=1.0)", hint="; `abex list` shows all"
     )
