@@ -96,15 +96,6 @@ def dominating_set(table):
     return sorted(only)
 
 
-def first_dominating_set(table):
-    """The same; among equals the lowest number (what is done on graphs drawn at each step)."""
-    unseen, found = np.ones(len(table)), []
-    while unseen.any():
-        found.append(int(np.argmax(table @ unseen)))
-        unseen = unseen * (1 - table[found[-1]])
-    return sorted(found)
-
-
 def mean_over_graphs(quantity, shows):
     return float(np.mean([quantity(shows(t)) for t in range(1, shows.typical + 1)]))
 
@@ -189,7 +180,7 @@ def exp3_dom(policy, history, n, horizon, shows):
     weights = {}
 
     def look(t):
-        arms = (first_dominating_set if shows.drawn else dominating_set)(shows(t))
+        arms = dominating_set(shows(t))
         b = math.floor(math.log2(len(arms)))
         return arms, b, policy.gamma or min(0.5, math.sqrt(2**b * math.log(n) / horizon))
 
