@@ -167,6 +167,6 @@ def test_a_package_that_is_not_there_is_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.setitem(sys.modules, f"{name}.model_builder", None)
         with pytest.raises(
-            UserError, match=f"needs {name}, which is not installed: pip install 'abex.export.'"
+            UserError, match=rf"needs {name}, which is not installed: pip install .*\[export\]'"
         ):
             export()
