@@ -371,7 +371,7 @@ def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
     with Player.open(
         url,
         "banner",
-        "Exp3G(gamma=0.3)",
+        "Exp3SET(eta=0.6)",
         arms=names,
         graph=Graph.from_edges([(0, 1), (1, 2)]),
         horizon=99,

@@ -18,7 +18,6 @@ from abex import (
     EpsilonThompson,
     Evidence,
     Exp3,
-    KLMaillard,
     Maillard,
     Player,
     Restarting,
@@ -38,7 +37,8 @@ from abex.testing.policy_contract import same_states
 from tests.naive.forgetting import discounted, windowed, windowed_exactly
 
 INSIDE = [
-    UCB1(scale=0.5), KLUCB(), Thompson(), Thompson(resample=False), EpsilonThompson(), IMED(), Maillard(), KLMaillard(),
+    UCB1(scale=0.5), KLUCB(), Thompson(), Thompson(resample=False), EpsilonThompson(), IMED(), Maillard(),
+    Maillard(divergence="bernoulli"),
     Boltzmann(eta=1.0), Boltzmann(eta=1.0, initial=None), ABE(eta=1.0, c=1.0, alpha=0.5), BoltzmannGumbel(), Evidence(),
 ]  # fmt: skip
 WAYS = [

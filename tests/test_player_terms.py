@@ -4,7 +4,6 @@ import copy
 import math
 import pickle
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,15 +14,6 @@ from abex import ABE, UCB1, EpsilonGreedy, Exp3, Player, Thompson, Uniform, User
 from abex.players.decision_ids import Life
 from abex.players.summary import interval_of
 from tests.test_player import snapshot
-
-FORMER = {  # decisions that waited, and the arms played after two of them had a reward of 1
-    "ucb": (9, [5, 5, 3, 5, 2, 1, 5, 1, 1, 3, 2, 1, 4, 5, 3, 1, 5, 1, 1, 1, 3, 4, 2, 4, 5, 1, 4, 1, 1, 1]),
-    "exp3p": (9, [2, 0, 0, 0, 1, 1, 2, 1, 2, 2, 1, 1, 1, 2, 1, 2, 1, 1, 1, 1, 0, 1, 0, 0, 0, 2, 2, 1, 2, 0]),
-    "thompson": (
-        9,
-        [3, 1, 1, 1, 1, 3, 2, 1, 3, 3, 1, 2, 0, 1, 1, 2, 2, 2, 2, 1, 2, 1, 1, 3, 3, 1, 1, 2, 3, 2],
-    ),
-}
 
 
 class Clock:
@@ -295,20 +285,6 @@ def test_names_terms_and_tallies_go_along():
         ] or twin.n_arms == 2
         twin.update("z", 5)
     assert pickle.loads(pickle.dumps(player.pending()[0])) == player.pending()[0]
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_files_of_format_3_are_read(name):
-    count, arms = FORMER[name]
-    player = Player.load(Path(__file__).parent / "files" / f"player_format3_{name}.json", compiled=False)
-    waiting = player.pending()
-    assert len(waiting) == count
-    assert [player.update(d.id, 1.0) for d in waiting[:2]] == [True, True]
-    played = []
-    for step in range(30):
-        played.append(player.select())
-        player.update(played[-1], float(step % 2))
-    assert played == arms
 
 
 @pytest.mark.parametrize("policy", ["UCB1", "Thompson", "ABE", "Exp3(gamma=0.1)", "BoltzmannGumbel"])

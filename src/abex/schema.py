@@ -25,16 +25,10 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import former_names
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import Alone, Changing, Links
 from abex.kernels import Scalars
-
-__getattr__ = former_names(
-    __name__,
-    {"Law": "Distribution", "Chances": "Probabilities", "Arms": "ArmNumbers", "Fixed": "FixedAtStart"},
-)
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end

@@ -54,7 +54,7 @@ class Definition:
     """What `definition_text` wrote, checked; makes fresh replicas."""
 
     def __init__(self, text: str, where: str) -> None:
-        self.body, _ = unsealed(text, where, FORMAT, (VERSION,), "the definition of a player")
+        self.body = unsealed(text, where, FORMAT, VERSION, "the definition of a player")
         self.where = where
         try:
             self.terms = read_terms(self.body)
@@ -119,7 +119,7 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
     """The replica of a snapshot, and the number of the last event in it."""
     where = f"a snapshot of {definition.where}"
     text = gunzip(packed, where).decode("utf-8", "replace")
-    body, _ = unsealed(text, where, SNAPSHOT, (VERSION,), "a snapshot")
+    body = unsealed(text, where, SNAPSHOT, VERSION, "a snapshot")
     try:
         n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
         check_numbers(body, n_arms)

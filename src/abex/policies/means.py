@@ -8,9 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.kernels import kernel
-from abex.kernels.attributes import former_field
 from abex.policies.base import PerArm
 from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.schema import Count, MeanOf, Scratch
@@ -23,15 +21,6 @@ class Means(NamedTuple):
     means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
     scale: float
-
-    @property
-    def pulls(self) -> NDArray[np.float64]:
-        """The former name of ``observations``."""
-        warn_of("the field pulls", "observations")
-        return self.observations
-
-
-former_field(Means, "pulls", "observations")  # until 0.3, as above
 
 
 def new_means(n_arms: int, scale: float = 0.0, initial: float = np.inf) -> Means:
