@@ -7,7 +7,14 @@ import pytest
 
 from abex import Evidence, Player
 from abex.graphs import erdos_renyi
-from abex.players.definitions import Definition, definition_text, from_snapshot, replica_text, snapshot_of
+from abex.players.definitions import (
+    Definition,
+    definition_text,
+    from_snapshot,
+    learned_state,
+    replica_text,
+    snapshot_of,
+)
 from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded, apply
 from abex.players.saving import player_text, read_player
 from abex.players.seeding import SequenceStream
@@ -170,3 +177,58 @@ def test_who_opens_evidence_from_a_snapshot_finds_the_same_change(tmp_path):
         assert first.report() == second.report() == {"changes found": 1.0}
         assert first.text() == second.text()
     first.close()
+
+
+LIVES = [
+    (policy, own)
+    for policy in (*EXAMPLES, *FORGETTING)
+    for own in (True, False)
+    if own or not policy.remembers  # which weighs by what it drew itself
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "own"), LIVES, ids=[f"{policy}-{'own' if own else 'any'}" for policy, own in LIVES]
+)
+def test_rows_told_from_elsewhere_are_steps_of_the_policys_life(policy, own):
+    """The state is that of a player that lived these steps and chose these arms."""
+    player = new_player(policy)
+    lived, told = player._replica, new_player(policy)._replica
+    lived.keeps_state = told.keeps_state = True
+    rng, terms = np.random.default_rng(7), player._terms
+    for step in range(1, 121):
+        arm, memory = lived.draw(step, rng)
+        arm = arm if own else int(rng.integers(ARMS))
+        reward, name = reward_at(step, arm, rng), player._life.next_id(10**12 + step)
+        apply(lived, Decided(name, 10**12, arm, step, memory, None), terms, None)
+        apply(lived, Rewarded(name, 10**12, name, None, reward, {}), terms, np.random.default_rng(step))
+        key = f"row {step}" if step % 2 else None
+        event = Rewarded(name, 10**12, None, arm, reward, {}, key)
+        assert apply(told, event, terms, np.random.default_rng(step)) is True
+        if key is not None:  # counts once
+            assert apply(told, event, terms, np.random.default_rng(step)) is False
+    assert lived.steps == told.steps == lived.decisions == 120
+    assert told.decisions == 0
+    assert told.policy.report(told.state) == lived.policy.report(lived.state)
+    field = policy.weighed_by()
+    if field is None or getattr(told.state, field).size == ARMS:
+        assert learned_state(policy, told.state) == learned_state(policy, lived.state)
+    else:  # a draw knows the probability of one arm, and to the last bit but one
+        for name, value in told.state._asdict().items():
+            if isinstance(value, np.ndarray):
+                assert value == pytest.approx(getattr(lived.state, name), rel=1e-12), name
+    if policy.probabilities is not None:
+        assert told.probabilities(121) == pytest.approx(lived.probabilities(121), rel=1e-12)
+
+
+def test_decisions_and_steps_from_elsewhere_are_kept_apart_and_saved():
+    player = Player("Boltzmann", n_arms=2, seed=0)
+    player.update(player.select(), 1.0)
+    player.update_many([(0, 1.0), (1, 0.0), (0, 1.0)])
+    again = read_player(player_text(player), "the player", False)
+    for one in (player, again, player.copy()):
+        assert (one._steps, one._replica.decisions) == (4, 1)
+        assert "after 1 decisions" in repr(one)
+        assert ", 1 decisions, 1 rewarded" in str(one.summary())
+        assert one.pending() == []
+    assert player_text(again) == player_text(player)
