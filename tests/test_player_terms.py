@@ -228,6 +228,25 @@ def test_the_summary_counts_what_happened():
     assert frame["pulls"].sum() == 1_500
 
 
+@pytest.mark.parametrize("gone", ["a", "b", "c", "d"])
+def test_counts_stay_with_their_arms_when_one_goes(gone):
+    player = Player("Uniform", arms=["a", "b", "c", "d"], seed=3)
+    for _ in range(80):
+        decision = player.decide()
+        for _ in range(
+            "abcd".index(decision.arm) + 1
+        ):  # the first is the decision's, all others are from elsewhere
+            player.update(decision.arm, "abcd".index(decision.arm) / 4)
+    before = {row.arm: row[1:4] for row in player.summary()}
+    assert len(set(before.values())) == 4
+    player.remove_arm(gone)
+    new = player.add_arm("e")
+    after = {row.arm: row[1:4] for row in player.summary()}
+    assert after.pop(new)[:2] == (0, 0)
+    del before[gone]
+    assert after == before
+
+
 def test_the_summary_is_a_table_everywhere():
     player = Player(UCB1(), arms=["<b>red</b>", "green"], seed=2)
     text, page = repr(player.summary()), player._repr_html_()

@@ -94,14 +94,9 @@ def learned_state(policy: Policy[Any], state: Any) -> Any:
     """The state as a JSON value without what a draw may change: a sampler, or whatever else can be made anew."""
     saved = write_record(state)
     if isinstance(saved, dict):
-        for name in (*policy.draws_change, *(("sampler",) if makes_sampler(policy) else ())):
+        for name in (*policy.draws_change, *(("sampler",) if policy.makes_sampler() else ())):
             saved.pop(name, None)
     return saved
-
-
-def makes_sampler(policy: Policy[Any]) -> bool:
-    """Whether the policy makes the sampler of a state from what it has learned."""
-    return type(policy).with_sampler is not Policy.with_sampler
 
 
 def replica_text(replica: Replica, seq: int) -> str:
@@ -127,7 +122,7 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
         policy, fresh, state = replica.policy, replica.state, None
         for name in policy.draws_change:
             body["state"][name] = write_record(getattr(fresh, name))
-        if makes_sampler(policy):
+        if policy.makes_sampler():
             bare = read_record(body["state"], fresh._replace(sampler=None), n_arms)
             state = policy.with_sampler(bare._replace(sampler=fresh.sampler))
         read_replica(replica, body, state=state)

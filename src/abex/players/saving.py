@@ -105,7 +105,11 @@ def written_replica(replica: Replica, state: Any = None) -> dict[str, Any]:
         "labels": None if labels is None else [labels[number] for number in replica.arms.numbers.tolist()],
         "tallies": replica.tallies.written(),
         "lives": [[life, last] for life, last in replica.lives.items()],
-    } | ({"told": list(replica.told)} if replica.told else {})
+    } | {
+        name: value
+        for name, value in (("elsewhere", replica.elsewhere), ("told", list(replica.told)))
+        if value
+    }
 
 
 def load_player(
@@ -207,6 +211,7 @@ def read_replica(replica: Replica, body: dict[str, Any], state: Any = None) -> N
         agree(isinstance(body["labels"], list) and len(body["labels"]) == n_arms, "labels must be one an arm")
         replica.arms.set_labels(dict(zip(numbers.tolist(), body["labels"], strict=True)))
     replica.steps = whole_number("steps", body["steps"], most=MOST_STEPS)
+    replica.elsewhere = whole_number("elsewhere", body.get("elsewhere", 0), most=replica.steps)
     fresh = replica.state
     replica.state = read_record(body["state"], fresh, n_arms) if state is None else state
     replica.tallies = Tallies.read(body["tallies"], n_arms)

@@ -324,9 +324,9 @@ class ABE(Policy[AbeState]):
         next_epoch(state)
         return self.with_sampler(state)
 
-    def with_sampler(self, state: AbeState) -> AbeState:
+    def new_sampler(self, state: AbeState) -> Any:
         """Draw from the softmax of the means."""
-        return state._replace(sampler=new_softmax(state.observations, initial_mean(self.initial)))
+        return new_softmax(state.observations, initial_mean(self.initial))
 
     def _sweep_over(self, state: AbeState, graph: Graph) -> None:
         """Make a dominating set the exploration sequence, with the arms that each is the first to reveal."""

@@ -166,9 +166,20 @@ class Policy(ABC, Generic[State]):
 
     # -- arms that come and go ------------------------------------------------------------------------
 
+    def new_sampler(self, state: State) -> Any:
+        """A sampler (`abex.samplers`) for what the state has learned; policies that have one make it. It is all that follows."""
+        return None
+
+    @classmethod
+    def makes_sampler(cls) -> bool:
+        """Whether the policy makes the sampler of a state from what it has learned."""
+        return cls.new_sampler is not Policy.new_sampler
+
     def with_sampler(self, state: State) -> State:
-        """The state with a sampler (`abex.samplers`) made for the statistics that it holds; policies that have one say which."""
-        return state
+        """The state with a sampler made anew; what it has learned stays as it is."""
+        if not self.makes_sampler():
+            return state
+        return state._replace(sampler=self.new_sampler(state))  # type: ignore[attr-defined,no-any-return]
 
     def with_arms(self, state: State, setting: Setting, keep: NDArray[np.int64]) -> State:
         """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen.

@@ -108,9 +108,9 @@ class Boltzmann(Policy[BoltzmannState]):
         schedule = SCHEDULES.index(self.schedule)
         return self.with_sampler(BoltzmannState(observations, means, None, self.eta, schedule))
 
-    def with_sampler(self, state: BoltzmannState) -> BoltzmannState:
+    def new_sampler(self, state: BoltzmannState) -> Any:
         """Draw from the softmax of the means."""
-        return state._replace(sampler=new_softmax(state.observations, initial_mean(self.initial)))
+        return new_softmax(state.observations, initial_mean(self.initial))
 
     @staticmethod
     @kernel
@@ -199,10 +199,10 @@ class BoltzmannGumbel(SampledPolicy[GumbelState]):
         means = np.full(n, 0.0 if self.shared_noise else math.inf)
         return self.with_sampler(GumbelState(np.zeros(n), means, None, self.scale, self.shared_noise))
 
-    def with_sampler(self, state: GumbelState) -> GumbelState:
+    def new_sampler(self, state: GumbelState) -> Any:
         """Find the largest perturbed mean."""
         independent = not self.shared_noise and self.scale > 0.0
-        return state._replace(sampler=new_gumbel(state.observations, self.scale, independent))
+        return new_gumbel(state.observations, self.scale, independent)
 
     learn = staticmethod(learn_mean)
 

@@ -25,7 +25,7 @@ from abex.policies.watch import (
     watch_arm,
 )
 from abex.samplers import changed, draw
-from abex.samplers.evidence import leading_arm, new_tournament, play_all
+from abex.samplers.evidence import MeanTournament, leading_arm, new_tournament, play_all
 from abex.schema import MOST_COUNT, Checked, Count, FixedAtStart, MeanOf, Within, agree
 
 KEPT = 4.0  # observations that an arm keeps after a change
@@ -190,21 +190,26 @@ class Evidence(Policy[EvidenceState]):
         )
         return self.with_sampler(state)
 
-    def with_sampler(self, state: EvidenceState) -> EvidenceState:
-        """Draw by the statistics that the state holds; what is known of all arms together follows from them."""
-        seen = state.observations > 0.0
-        if seen.any():
-            watched = int(state.observations.argmax())
-            n, mean = state.observations[watched], state.means[watched]
-            clock = WatchClock(
-                lowest=float(state.lows[seen].min()),
-                highest=float(state.tops[seen].max()),
-                watched=watched,
-                blocks=1,
-            )
-            state.blocks[:, 0] = n, n * mean, state.squares[watched] + n * mean * mean
-            state = state._replace(clock=clock)
-        return state._replace(sampler=new_tournament(state))
+    def new_sampler(self, state: EvidenceState) -> MeanTournament:
+        """Who leads."""
+        return new_tournament(state)
+
+    def with_arms(self, state: EvidenceState, setting: Setting, keep: NDArray[np.int64]) -> EvidenceState:
+        """What is watched goes on being watched; if it goes, the most observed arm left is, its rewards one block."""
+        kept, before = super().with_arms(state, setting, keep), state.clock
+        clock, seen = kept.clock, kept.observations > 0.0
+        clock.changes = before.changes
+        if not seen.any():
+            return kept
+        clock.lowest, clock.highest = float(kept.lows[seen].min()), float(kept.tops[seen].max())
+        if before.watched in keep:
+            clock.watched, clock.blocks = int(np.flatnonzero(keep == before.watched)[0]), before.blocks
+            kept.blocks[:] = state.blocks
+        elif before.watched >= 0:
+            clock.watched, clock.blocks = int(kept.observations.argmax()), 1
+            n, mean, squares = (part[clock.watched] for part in (kept.observations, kept.means, kept.squares))
+            kept.blocks[:, 0] = n, n * mean, squares + n * mean * mean
+        return kept
 
     @staticmethod
     @kernel

@@ -319,10 +319,10 @@ class TSU(Policy[MixedBeta]):
         prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
         return self.with_sampler(MixedBeta(*prior, None, self.resample, float(epsilon)))
 
-    def with_sampler(self, state: MixedBeta) -> MixedBeta:
+    def new_sampler(self, state: MixedBeta) -> Any:
         """Find the largest draw."""
         seen = state.successes + state.failures > self.successes + self.failures
-        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
+        return new_beta(state.successes, state.failures, seen)
 
     @staticmethod
     @kernel

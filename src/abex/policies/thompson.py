@@ -142,10 +142,10 @@ class Thompson(SampledPolicy[BetaState]):
         prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
         return self.with_sampler(BetaState(*prior, None, self.resample))
 
-    def with_sampler(self, state: BetaState) -> BetaState:
+    def new_sampler(self, state: BetaState) -> Any:
         """Find the largest draw."""
         seen = state.successes + state.failures > self.successes + self.failures
-        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
+        return new_beta(state.successes, state.failures, seen)
 
     learn = staticmethod(learn_beta)
 
