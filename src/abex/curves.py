@@ -13,16 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.deprecation import warn_of
-from abex.errors import UserError, nearest, one_of, real_number, shown
+from abex.errors import UserError, nearest, real_number, shown
 from abex.extras import installed, needed
 from abex.files import write_atomically
 from abex.intervals import mean_of
-from abex.randomness import stream
 from abex.reading import arrays_of
 from abex.tables import html_table
 
 FORMAT = "abex-curves"
-RESAMPLES = 1_000
 HEADINGS = ("policy", "regret", "95 % interval", "optimal pulls")
 Floats = NDArray[np.float64]
 
@@ -79,11 +77,11 @@ class Curves:
         real_number("q", q, least=0.0, most=1.0)
         return np.asarray(np.quantile(self.regret[self.index(policy)], q, axis=0))
 
-    def band(self, policy: Any, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
-        """Confidence band of the mean over replications: Student's, or by the percentile bootstrap."""
-        return interval_of_mean(self.regret[self.index(policy)], level, method)
+    def band(self, policy: Any, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Student's confidence band of the mean over replications."""
+        return interval_of_mean(self.regret[self.index(policy)], level)
 
-    def difference(self, first: Any, second: Any, level: float = 0.95, method: str = "student") -> Difference:
+    def difference(self, first: Any, second: Any, level: float = 0.95) -> Difference:
         """Mean of (regret of first - regret of second) over paired replications, and its interval.
 
         Both faced the same rewards, so the interval is that of the paired differences. Below 0: first is better.
@@ -95,7 +93,7 @@ class Curves:
         """
         one, two = self.index(first), self.index(second)
         paired = self.regret[one] - self.regret[two]
-        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level, method)
+        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level)
         names = (self.policies[one], self.policies[two])
         return Difference(values, names, int(self.checkpoints[-1]), len(paired), level)
 
@@ -348,23 +346,15 @@ class Difference(tuple[Floats, Floats, Floats]):
         return f"{words} ({interval}): {told}."
 
 
-def interval_of_mean(values: Floats, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
-    """Confidence interval of the mean over the first axis; NaN with one value.
+def interval_of_mean(values: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Student's confidence interval of the mean over the first axis; NaN with one value.
 
     >>> low, high = interval_of_mean(np.array([[1.0], [2.0], [3.0]]))
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (-0.48, 4.48)
     """
     real_number("level", level, above=0.0, most=1.0 - 1e-9)
-    one_of("method", method, ("student", "bootstrap"))
-    if method == "student":
-        return mean_of(values).interval(level)
-    mean = values.mean(axis=0)
-    rng = stream(0, "bootstrap")
-    draws = rng.multinomial(len(values), np.full(len(values), 1.0 / len(values)), size=RESAMPLES)
-    means = draws @ values.reshape(len(values), -1) / len(values)
-    low, high = np.quantile(means, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    return low.reshape(mean.shape), high.reshape(mean.shape)
+    return mean_of(values).interval(level)
 
 
 __all__: Sequence[str] = ["Curves", "Difference", "interval_of_mean"]
