@@ -81,21 +81,21 @@ class Curves:
         """Student's confidence band of the mean over replications."""
         return interval_of_mean(self.regret[self.index(policy)], level)
 
-    def difference(self, first: Any, second: Any, level: float = 0.95) -> Difference:
+    def difference(self, first: Any, second: Any, level: float = 0.95) -> PairedDifference:
         """Mean of (regret of first - regret of second) over paired replications, and its interval.
 
         Both faced the same rewards, so the interval is that of the paired differences. Below 0: first is better.
 
         Returns
         -------
-        Difference
+        PairedDifference
             ``mean, low, high`` at each checkpoint; it prints as a sentence about the last one.
         """
         one, two = self.index(first), self.index(second)
         paired = self.regret[one] - self.regret[two]
         values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level)
         names = (self.policies[one], self.policies[two])
-        return Difference(values, names, int(self.checkpoints[-1]), len(paired), level)
+        return PairedDifference(values, names, int(self.checkpoints[-1]), len(paired), level)
 
     def optimal_pull_rate(self, policy: Any) -> Floats:
         """Share of the steps so far at which an optimal arm was pulled."""
@@ -289,7 +289,7 @@ class Curves:
         return curves
 
 
-class Difference(tuple[Floats, Floats, Floats]):
+class PairedDifference(tuple[Floats, Floats, Floats]):
     """``mean, low, high`` of paired differences of regret at each checkpoint; it prints as a sentence about the last one."""
 
     first: str
@@ -305,7 +305,7 @@ class Difference(tuple[Floats, Floats, Floats]):
         step: int,
         replications: int,
         level: float,
-    ) -> Difference:
+    ) -> PairedDifference:
         """Values and what they are about."""
         self = super().__new__(cls, values)
         self.first, self.second = names
@@ -341,9 +341,9 @@ class Difference(tuple[Floats, Floats, Floats]):
             return f"{words} in one replication, which says nothing about chance."
         interval = f"{self.level:.0%} interval of the difference {low:.4g} to {high:.4g}"
         interval += f", {self.replications:,} paired replications"
-        verdict = {True: f"{self.first} is better", False: f"{self.second} is better"}
-        told = verdict[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
-        return f"{words} ({interval}): {told}."
+        better = {True: f"{self.first} is better", False: f"{self.second} is better"}
+        verdict = better[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
+        return f"{words} ({interval}): {verdict}."
 
 
 def interval_of_mean(values: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -357,4 +357,4 @@ def interval_of_mean(values: Floats, level: float = 0.95) -> tuple[Floats, Float
     return mean_of(values).interval(level)
 
 
-__all__: Sequence[str] = ["Curves", "Difference", "interval_of_mean"]
+__all__: Sequence[str] = ["Curves", "PairedDifference", "interval_of_mean"]
