@@ -13,6 +13,7 @@ from abex import Bernoulli, Evidence, Thompson, UserError
 from abex.arena import GRIDS, GROUPS, Instance, grid_of
 from abex.arena.guide import answers
 from abex.arena.page import markdown_of, markdown_table, write_page
+from abex.arena.score_tables import guide_table
 from abex.arena.scores import score_all, scored
 from abex.arena.study import (
     Entry,
@@ -26,7 +27,6 @@ from abex.arena.study import (
     replications_for,
     run,
 )
-from abex.arena.tables import guide_table
 from abex.cli import group
 from abex.results import Store, key_of
 from abex.sweeps.problems import BOOSTING, bandit_problem, check_problem, data_of, late_rewards

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from abex.arena.instances import Instance
+from abex.arena.score_tables import instance_table, parts_of, played_text, tables_of
 from abex.arena.scores import Results, score_all
 from abex.arena.study import Entry
-from abex.arena.tables import instance_table, parts_of, played_text, tables_of
 from abex.errors import UserError
 from abex.intervals import mean_of
 

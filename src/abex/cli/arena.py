@@ -65,8 +65,8 @@ def command(
     from abex.arena import study
     from abex.arena.guide import answers
     from abex.arena.page import markdown_of, markdown_table, write, write_page
+    from abex.arena.score_tables import guide_table
     from abex.arena.scores import score_all
-    from abex.arena.tables import guide_table
     from abex.sweeps.sweep import executor_of, raise_on_failure
 
     most = study.REPLICATIONS if replications is None else replications
@@ -126,7 +126,7 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
 
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.arena.tables import score_table
+    from abex.arena.score_tables import score_table
     from abex.cli.output import console, table
 
     frame = score_table(scores)
