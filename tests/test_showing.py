@@ -176,7 +176,7 @@ def test_a_boosted_model_tells_what_it_is_made_of():
 
 def test_a_notebook_shows_figures_and_a_bar_and_keeps_no_bar():
     cells = [
-        "import abex.progress, abex.notebooks\nabex.progress.PATIENCE = abex.notebooks.SECONDS = 0.0\n"
+        "import abex.progress\nabex.progress.PATIENCE = abex.progress.SECONDS = 0.0\n"
         "from abex import *\ncurves = simulate(UCB1(), Bernoulli([0.9, 0.5]), horizon=20_000, replications=10)",
         "curves",
         "curves.plot()",

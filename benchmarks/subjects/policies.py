@@ -10,8 +10,7 @@ from typing import Any
 from benchmarks.subjects import Part, exact
 
 from abex import Player, simulate
-from abex.arena.grids import grid_of
-from abex.arena.instances import Instance
+from abex.arena import Instance, grid_of
 from abex.arena.study import can_play
 from abex.delays import as_delay
 from abex.errors import UserError

@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, nearest, one_of, real_number, shown
+from abex.errors import UserError, nearest, real_number, shown
 from abex.extras import installed, needed
 from abex.files import write_atomically
 from abex.intervals import mean_of
-from abex.randomness import stream
 from abex.reading import arrays_of
 from abex.tables import html_table
 
 FORMAT = "abex-curves"
-RESAMPLES = 1_000
 HEADINGS = ("policy", "regret", "95 % interval", "optimal pulls")
 Floats = NDArray[np.float64]
 
@@ -78,25 +76,25 @@ class Curves:
         real_number("q", q, least=0.0, most=1.0)
         return np.asarray(np.quantile(self.regret[self.index(policy)], q, axis=0))
 
-    def band(self, policy: Any, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
-        """Confidence band of the mean over replications: Student's, or by the percentile bootstrap."""
-        return interval_of_mean(self.regret[self.index(policy)], level, method)
+    def band(self, policy: Any, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Student's confidence band of the mean over replications."""
+        return interval_of_mean(self.regret[self.index(policy)], level)
 
-    def difference(self, first: Any, second: Any, level: float = 0.95, method: str = "student") -> Difference:
+    def difference(self, first: Any, second: Any, level: float = 0.95) -> PairedDifference:
         """Mean of (regret of first - regret of second) over paired replications, and its interval.
 
         Both faced the same rewards, so the interval is that of the paired differences. Below 0: first is better.
 
         Returns
         -------
-        Difference
+        PairedDifference
             ``mean, low, high`` at each checkpoint; it prints as a sentence about the last one.
         """
         one, two = self.index(first), self.index(second)
         paired = self.regret[one] - self.regret[two]
-        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level, method)
+        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level)
         names = (self.policies[one], self.policies[two])
-        return Difference(values, names, int(self.checkpoints[-1]), len(paired), level)
+        return PairedDifference(values, names, int(self.checkpoints[-1]), len(paired), level)
 
     def optimal_pull_rate(self, policy: Any) -> Floats:
         """Share of the steps so far at which an optimal arm was pulled."""
@@ -277,7 +275,7 @@ class Curves:
         return curves
 
 
-class Difference(tuple[Floats, Floats, Floats]):
+class PairedDifference(tuple[Floats, Floats, Floats]):
     """``mean, low, high`` of paired differences of regret at each checkpoint; it prints as a sentence about the last one."""
 
     first: str
@@ -293,7 +291,7 @@ class Difference(tuple[Floats, Floats, Floats]):
         step: int,
         replications: int,
         level: float,
-    ) -> Difference:
+    ) -> PairedDifference:
         """Values and what they are about."""
         self = super().__new__(cls, values)
         self.first, self.second = names
@@ -329,28 +327,20 @@ class Difference(tuple[Floats, Floats, Floats]):
             return f"{words} in one replication, which says nothing about chance."
         interval = f"{self.level:.0%} interval of the difference {low:.4g} to {high:.4g}"
         interval += f", {self.replications:,} paired replications"
-        verdict = {True: f"{self.first} is better", False: f"{self.second} is better"}
-        told = verdict[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
-        return f"{words} ({interval}): {told}."
+        better = {True: f"{self.first} is better", False: f"{self.second} is better"}
+        verdict = better[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
+        return f"{words} ({interval}): {verdict}."
 
 
-def interval_of_mean(values: Floats, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
-    """Confidence interval of the mean over the first axis; NaN with one value.
+def interval_of_mean(values: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Student's confidence interval of the mean over the first axis; NaN with one value.
 
     >>> low, high = interval_of_mean(np.array([[1.0], [2.0], [3.0]]))
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (-0.48, 4.48)
     """
     real_number("level", level, above=0.0, most=1.0 - 1e-9)
-    one_of("method", method, ("student", "bootstrap"))
-    if method == "student":
-        return mean_of(values).interval(level)
-    mean = values.mean(axis=0)
-    rng = stream(0, "bootstrap")
-    draws = rng.multinomial(len(values), np.full(len(values), 1.0 / len(values)), size=RESAMPLES)
-    means = draws @ values.reshape(len(values), -1) / len(values)
-    low, high = np.quantile(means, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    return low.reshape(mean.shape), high.reshape(mean.shape)
+    return mean_of(values).interval(level)
 
 
-__all__: Sequence[str] = ["Curves", "Difference", "interval_of_mean"]
+__all__: Sequence[str] = ["Curves", "PairedDifference", "interval_of_mean"]

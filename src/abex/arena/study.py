@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.arena.grids import SEEDS, VERSION, grid_of
-from abex.arena.instances import Instance
+from abex.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
 from abex.errors import UserError, one_of, whole_number
 from abex.policies.base import Policy, known_policies, parse_policy
 from abex.results import Cell, Store, key_of
@@ -232,7 +231,5 @@ def losses_of(instance: Instance, arrays: list[dict[str, NDArray[Any]]]) -> Play
 
 def instances_of(grid: str, group: str | None = None) -> tuple[Instance, ...]:
     """The instances of a grid, or of one of its groups."""
-    from abex.arena.grids import GROUPS
-
     found = grid_of(grid)
     return found if group is None else tuple(i for i in found if i.group == one_of("group", group, GROUPS))
