@@ -59,8 +59,8 @@ def test_a_player_of_format_3_goes_on(name, tmp_path):
 )
 def test_a_discounted_player_whose_sampler_was_another_goes_on(name, policy, n_arms):
     loaded, player = Player.load(FILES / f"player_format4_{name}.json"), Player(policy, n_arms, seed=1)
-    for t in range(60):  # as when the file was written
-        player.update(t % n_arms, float(t * 7 % 5 < 2))
+    for t in range(60):  # as when the file was written: what came from elsewhere was learned at step 1
+        player._replica.learn(1, t % n_arms, [(t % n_arms, float(t * 7 % 5 < 2))], player._rng)
     assert loaded.policy == policy
     for _ in range(40):  # while time passes
         np.testing.assert_allclose(loaded.probabilities(), player.probabilities(), rtol=1e-9)
