@@ -27,16 +27,15 @@ from abex.graphs import (
     random_geometric,
     star,
 )
-from abex.graphs.exact import (
+from abex.graphs.feedback import is_drawn, observers, probability_seen, reveal, turn_of
+from abex.graphs.numbers import (
     acyclic_number,
     domination_number,
     fractional_domination,
     independence_number,
     regret_lower_bound,
 )
-from abex.graphs.feedback import Alone, is_drawn, observers, probability_seen, reveal, turn_of
-from abex.graphs.graph_json import read_graph, write_graph
-from abex.graphs.time_varying import graph_of_feedback
+from abex.graphs.saving import read_graph, write_graph
 from abex.randomness import counter_key
 from tests.needs import DATA, real_data
 
@@ -162,8 +161,6 @@ def test_a_matrix_of_any_kind_is_a_graph():
     ):
         assert Graph.from_matrix(same) == graph
     assert Graph.from_matrix(matrix, directed=False) == graph.undirected()
-    with pytest.warns(DeprecationWarning, match=r"from_scipy is now Graph\.from_matrix"):
-        assert Graph.from_scipy(csr_array(matrix)) == graph
 
 
 @pytest.mark.parametrize(
@@ -257,7 +254,7 @@ def test_wrong_edges_are_one_sentence(edges, n, message):
     )
 )
 def test_any_bytes_are_a_graph_or_one_sentence(pieces):
-    """The compiled scanner agrees with a line at a time in Python."""
+    """As a line at a time in Python."""
     text = b"".join(pieces)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.edges")
@@ -423,15 +420,11 @@ def test_a_fixed_graph_is_the_changing_one_that_does_not():
     ids=str,
 )
 def test_a_saved_graph_is_the_graph(graph):
-    key = np.uint64(7) if graph.varies else np.uint64(0)
-    again, its_key = read_graph(json.loads(json.dumps(write_graph(graph, key))), graph.n_arms)
+    again = read_graph(json.loads(json.dumps(write_graph(graph))), graph.n_arms)
     assert (again, type(again)) == (graph, type(graph))
-    assert its_key == (
-        key if hasattr(graph.feedback(), "key") and not isinstance(graph, GraphSequence) else 0
-    )
     assert again.period == graph.period
     with np.errstate(over="ignore"):
-        assert all(again.at(t, its_key) == graph.at(t, key) for t in (1, 2, 3, 8))
+        assert all(again.at(t, np.uint64(7)) == graph.at(t, np.uint64(7)) for t in (1, 2, 3, 8))
 
 
 class _Everybody(FeedbackGraph):
@@ -459,14 +452,6 @@ def test_a_graph_of_ones_own_can_be_looked_at():
     assert graph.at(2) == bandit(4)
     with pytest.raises(UserError, match="a graph of kind _Everybody cannot be saved"):
         write_graph(graph)
-
-
-def test_a_record_that_no_graph_makes_is_refused():
-    record = GraphSequence([star(3), star(3)]).feedback()
-    for wrong in (record._replace(keep=0.5), record._replace(paired=False)):
-        with pytest.raises(ValueError, match="the graph is damaged"):
-            graph_of_feedback(wrong)
-    assert graph_of_feedback(Alone(3)) == bandit(3)
 
 
 @pytest.mark.parametrize("directed", [False, True])

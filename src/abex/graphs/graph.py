@@ -17,12 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.errors import UserError, whole_number
 from abex.extras import needed
-from abex.graphs.compressed_rows import compress, same_rows
 from abex.graphs.feedback import Links, reveal_links
 from abex.parameters import MOST_ARMS
+from abex.tables import html_table
 
 NO_KEY = np.uint64(0)
 MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_networkx"
@@ -164,12 +163,6 @@ class Graph(FeedbackGraph):
         return cls.from_edges(edges, shape[0], directed=directed)
 
     @classmethod
-    def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
-        """The former name of `from_matrix`."""
-        warn_of("Graph.from_scipy", "Graph.from_matrix")
-        return cls.from_matrix(matrix, directed=directed)
-
-    @classmethod
     def from_networkx(cls, graph: Any) -> Graph:
         """From a NetworkX graph or digraph; arms follow the order of its nodes, which become the labels."""
         if not hasattr(graph, "is_directed") or not hasattr(graph, "nodes"):
@@ -278,7 +271,7 @@ class Graph(FeedbackGraph):
 
         ``effort`` is the work in all, about as many seconds of CPU; the page depends on the graph and on it alone.
         """
-        from abex.graphs.description import describe
+        from abex.graphs.summary import describe
 
         return describe(self, effort)
 
@@ -309,14 +302,22 @@ class Graph(FeedbackGraph):
         return f"<Graph: {self.n_arms} arms, {self.n_edges} {kind} edges>"
 
     def _repr_html_(self) -> str:
-        from abex.graphs.drawing import page_of
+        others = np.diff(self.links.out_start) - 1
+        rows = [
+            ("arms", f"{self.n_arms:,}"),
+            ("edges", f"{self.n_edges:,} {'directed' if self.is_directed else 'undirected'}"),
+            (
+                "arms that a pull shows besides",
+                f"{others.min()} to {others.max()}, {others.mean():.1f} on average",
+            ),
+            ("more", "print(graph.summary())"),
+        ]
+        return html_table(("graph", ""), rows)
 
-        return page_of(self)
 
-
-def as_graph(graph: Any) -> Any:
-    """``graph`` if it can be played (a `FeedbackGraph`, or anything that behaves like one), else an error."""
-    if not hasattr(graph, "feedback") or not hasattr(graph, "n_arms"):
+def as_graph(graph: Any) -> FeedbackGraph:
+    """``graph`` if it can be played, else an error."""
+    if not isinstance(graph, FeedbackGraph):
         raise not_a_graph("graph", graph)
     return graph
 
@@ -335,6 +336,35 @@ def not_a_graph(name: str, given: Any) -> UserError:
 
 def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
     return Graph(Links(*rows) if len(rows) == 4 else Links(*rows, *rows), labels)
+
+
+def compress(
+    sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Rows of distinct targets in increasing order, each closed by its own arm: where they start, and the arms.
+
+    Memory is linear: two sorts of 64-bit numbers and no hash table.
+
+    >>> start, arms = compress(np.array([0, 2, 0, 0]), np.array([2, 1, 1, 0]), 3)
+    >>> start.tolist(), arms.tolist()
+    ([0, 3, 4, 6], [1, 2, 0, 1, 1, 2])
+    """
+    cells = (sources * n_arms + targets)[sources != targets]
+    cells.sort()
+    if cells.size:
+        cells = cells[np.concatenate([[True], cells[1:] != cells[:-1]])]
+    row = cells // n_arms
+    start = np.zeros(n_arms + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=n_arms) + 1, out=start[1:])
+    arms = np.empty(cells.size + n_arms, dtype=np.int32)
+    arms[start[1:] - 1] = np.arange(n_arms, dtype=np.int32)
+    arms[np.arange(cells.size) + row] = cells - row * n_arms  # the rows above are longer by one each
+    return start, arms
+
+
+def same_rows(first: Any, second: Any) -> bool:
+    """Whether two pairs (start, arms) are equal."""
+    return bool(np.array_equal(first[0], second[0]) and np.array_equal(first[1], second[1]))
 
 
 def _numbers_of(matrix: Any) -> NDArray[Any]:

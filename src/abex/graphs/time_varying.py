@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from abex.errors import UserError, real_number, whole_number
-from abex.graphs.feedback import Alone, Changing, Links, reveal_changing
+from abex.graphs.feedback import Changing, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
 from abex.kernels import fast, kernel
 from abex.parameters import MOST_ARMS
@@ -31,31 +31,6 @@ def drawn_graph(record: Changing, t: int) -> Graph:
     sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     fast(collect)(record, t, seen, sources, targets)
     return Graph.from_edges((sources, targets), record.n_arms, directed=True)
-
-
-def graph_of_feedback(record: Any) -> FeedbackGraph:
-    """The graph that made a feedback record, but for its key; raises ValueError where none of ours did."""
-    if isinstance(record, Alone):
-        return Graph.from_edges([], record.n_arms)
-    if isinstance(record, Links):
-        return Graph(record)
-    if record.dense:
-        return ErdosRenyiEachStep(record.n_arms, record.keep, directed=not record.paired)
-    graphs = [_turn(record, turn) for turn in range(record.period)]
-    made: FeedbackGraph = GraphSequence(graphs)
-    if record.keep < 1.0 and record.period == 1:
-        made = DropOut(graphs[0], record.keep)
-    if record.paired == made.is_directed or (record.keep < 1.0 and record.period > 1):
-        raise ValueError("the graph is damaged: its edges must come and go as those of a DropOut")
-    return made
-
-
-def _turn(record: Changing, turn: int) -> Graph:
-    """One of the graphs that take turns."""
-    rows = slice(first := turn * (record.n_arms + 1), first + record.n_arms + 1)
-    out, into = record.out_start[rows], record.in_start[rows]
-    out_arms, in_arms = record.out_arms[out[0] : out[-1]], record.in_arms[into[0] : into[-1]]
-    return Graph(Links(out - out[0], out_arms, into - into[0], in_arms))
 
 
 @kernel

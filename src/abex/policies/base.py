@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 
 from abex.deprecation import warn_of
 from abex.errors import UserError, shown
-from abex.graphs.graph import NO_KEY, FeedbackGraph
-from abex.graphs.time_varying import graph_of_feedback
+from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
 from abex.kernels import explained
 from abex.markup import markdown_of
 from abex.parameters import MOST_ARMS as MOST_ARMS
@@ -220,20 +219,12 @@ class Policy(ABC, Generic[State]):
         """The feedback graph of ``setting``, for policies that cannot play without."""
         if setting.graph is None:
             raise UserError(f"{self} needs to know the feedback graph: pass graph=Graph.from_edges(...)")
-        graph: Any = setting.graph
-        if not isinstance(
-            graph, FeedbackGraph
-        ):  # something that behaves like one, or, as formerly, its record
-            if not hasattr(graph, "feedback"):
-                warn_of("a feedback record as Setting.graph", "a graph")
-            graph = graph_of_feedback(
-                graph.feedback(setting.graph_key) if hasattr(graph, "feedback") else graph
-            )
+        graph = as_graph(setting.graph)
         if graph.n_arms != setting.n_arms:
             raise UserError(
                 f"the graph has {graph.n_arms} arms and the setting {setting.n_arms}: they must agree"
             )
-        return graph  # type: ignore[no-any-return]
+        return graph
 
 
 _registry: dict[str, type[Policy[Any]]] = {}

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
-from abex.extras import installed
 from abex.graphs.covers import (
     greedy_acyclic_set,
     greedy_clique_cover,
@@ -65,11 +64,7 @@ def typical_graphs(policy: Policy[Any], setting: Setting) -> list[Graph]:
 @lru_cache(maxsize=KEPT)
 def best_cover(graph: Graph) -> Cover:
     """The fractional dominating set."""
-    if not installed("scipy"):
-        from abex.graphs.simplex import small_fractional_domination
-
-        return small_fractional_domination(graph)
-    from abex.graphs.exact import fractional_domination  # needs SciPy and the theory: only where asked for
+    from abex.graphs.numbers import fractional_domination  # needs SciPy and the theory: only where asked for
 
     return fractional_domination(graph)
 
