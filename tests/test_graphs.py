@@ -27,7 +27,7 @@ from abex.graphs import (
     random_geometric,
     star,
 )
-from abex.graphs.feedback import is_drawn, observers, probability_seen, reveal, turn_of
+from abex.graphs.feedback import graph_index, is_drawn, observers, probability_seen, reveal
 from abex.graphs.numbers import (
     acyclic_number,
     domination_number,
@@ -60,7 +60,7 @@ def test_rows_are_closed_sorted_and_the_transpose_of_each_other(drawn, directed)
         assert out[:-1] == sorted({v for u, v in wanted if u == arm} - {arm})
         assert into[:-1] == sorted({u for u, v in wanted if v == arm} - {arm})
     assert graph.is_directed == any((v, u) not in wanted for u, v in wanted)
-    assert graph.widest == max(graph.out(arm).size for arm in range(n))
+    assert graph.max_observed == max(graph.out(arm).size for arm in range(n))
 
 
 @given(pairs, st.booleans())
@@ -338,7 +338,7 @@ def test_random_geometric_joins_exactly_the_near():
 def test_power_law_cluster_has_hubs_triangles_and_its_edge_count():
     clustered, plain = power_law_cluster(2000, 4, 0.9, seed=1), power_law_cluster(2000, 4, 0.0, seed=1)
     assert clustered.n_edges == plain.n_edges == 4 * 1996
-    assert plain.widest > 60
+    assert plain.max_observed > 60
     sparse = [
         networkx.transitivity(networkx.Graph(list(zip(*g.pairs(), strict=True)))) for g in (clustered, plain)
     ]
@@ -373,7 +373,7 @@ def test_the_questions_about_a_step_agree_with_its_graph(graph):
     key = counter_key(3, 0, "graph")
     record = graph.feedback(key)
     law = np.random.default_rng(0).dirichlet(np.ones(6))
-    buffer = np.zeros(graph.widest, dtype=np.int64)
+    buffer = np.zeros(graph.max_observed, dtype=np.int64)
     who = np.zeros(6, dtype=np.int32)
     with np.errstate(over="ignore"):
         for t in range(1, 30):
@@ -393,7 +393,7 @@ def test_a_fixed_graph_is_the_changing_one_that_does_not():
     graph = erdos_renyi(8, 0.3, 7, directed=True)
     record, seen, same = GraphSequence([graph]).feedback(), np.zeros(8, np.int64), np.zeros(8, np.int64)
     probabilities = np.random.default_rng(1).dirichlet(np.ones(8))
-    assert turn_of(graph.links, 5) == turn_of(record, 5) == 0
+    assert graph_index(graph.links, 5) == graph_index(record, 5) == 0
     assert not is_drawn(graph.links)
     assert not is_drawn(record)
     for t in (1, 2, 99):
@@ -432,7 +432,7 @@ class _Everybody(FeedbackGraph):
 
     varies = True
     n_arms = 4
-    widest = 4
+    max_observed = 4
     is_directed = False
 
     @staticmethod

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, whole_number
 from abex.extras import needed
-from abex.graphs.feedback import Links, reveal_links
+from abex.graphs.feedback import FixedEdges, reveal_fixed
 from abex.parameters import MOST_ARMS
 from abex.tables import html_table
 
@@ -40,7 +40,7 @@ class FeedbackGraph(ABC):
 
     @property
     @abstractmethod
-    def widest(self) -> int:
+    def max_observed(self) -> int:
         """The most arms that one pull can reveal: the size of the buffer that `reveal` needs."""
 
     @property
@@ -59,7 +59,7 @@ class FeedbackGraph(ABC):
 
     def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
         """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
-        record, seen = self.feedback(key), np.zeros(self.widest, np.int64)
+        record, seen = self.feedback(key), np.zeros(self.max_observed, np.int64)
         shown = [seen[: self.reveal(record, t, arm, seen)].copy() for arm in range(self.n_arms)]
         sources = np.repeat(np.arange(self.n_arms), [arms.size for arms in shown])
         return Graph.from_edges((sources, np.concatenate(shown)), self.n_arms, directed=True)
@@ -82,20 +82,20 @@ class Graph(FeedbackGraph):
     [0, 1]
     """
 
-    links: Links
+    links: FixedEdges
     labels: NDArray[Any] | None = None
 
     varies = False
-    reveal = staticmethod(reveal_links)
+    reveal = staticmethod(reveal_fixed)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.links, Links):
+        if not isinstance(self.links, FixedEdges):
             raise UserError(
                 f"a Graph is made by {MAKERS}; it cannot be made from {type(self.links).__name__} as it is"
             )
         out, into = self.links[:2], self.links[2:]
         if out[1] is not into[1] and same_rows(out, into):  # every edge is answered: keep one copy
-            object.__setattr__(self, "links", Links(*out, *out))
+            object.__setattr__(self, "links", FixedEdges(*out, *out))
         for array in (*self.links, self.labels):
             if array is not None:
                 array.setflags(write=False)
@@ -127,7 +127,7 @@ class Graph(FeedbackGraph):
             sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
         out = compress(sources, targets, n_arms)
         into = compress(targets, sources, n_arms) if directed else out
-        return cls(Links(*out, *into), None if labels is None else np.asarray(labels))
+        return cls(FixedEdges(*out, *into), None if labels is None else np.asarray(labels))
 
     @classmethod
     def read(cls, path: str | Path, *, directed: bool = False, ids: str = "numbers") -> Graph:
@@ -181,7 +181,7 @@ class Graph(FeedbackGraph):
         return int(self.links.out_start.size - 1)
 
     @cached_property
-    def widest(self) -> int:
+    def max_observed(self) -> int:
         """Size of the largest closed out-neighbourhood."""
         return int(np.diff(self.links.out_start).max())
 
@@ -190,7 +190,7 @@ class Graph(FeedbackGraph):
         """Whether some edge has no reverse."""
         return self.links.out_arms is not self.links.in_arms
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> Links:
+    def feedback(self, key: np.uint64 = NO_KEY) -> FixedEdges:
         """The rows themselves."""
         return self.links
 
@@ -225,7 +225,7 @@ class Graph(FeedbackGraph):
     def reverse(self) -> Graph:
         """The graph with every edge turned round."""
         out_start, out_arms, in_start, in_arms = self.links
-        return Graph(Links(in_start, in_arms, out_start, out_arms), self.labels)
+        return Graph(FixedEdges(in_start, in_arms, out_start, out_arms), self.labels)
 
     def undirected(self) -> Graph:
         """The graph in which every edge is answered by its reverse."""
@@ -335,7 +335,7 @@ def not_a_graph(name: str, given: Any) -> UserError:
 
 
 def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
-    return Graph(Links(*rows) if len(rows) == 4 else Links(*rows, *rows), labels)
+    return Graph(FixedEdges(*rows) if len(rows) == 4 else FixedEdges(*rows, *rows), labels)
 
 
 def compress(

@@ -78,7 +78,7 @@ def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     """
     effort = real_number("effort", effort, least=0.0)
     witness = greedy_dominating_set(as_fixed_graph(graph))
-    lower, upper = math.ceil(graph.n_arms / graph.widest), witness.size
+    lower, upper = math.ceil(graph.n_arms / graph.max_observed), witness.size
     if lower < upper and effort > 0.0:
         rows = graph.to_scipy().T.tocsr()
         if nodes := nodes_paid(rows, effort):

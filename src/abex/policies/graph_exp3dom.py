@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, is_drawn, observers, probability_seen, reveal, turn_of
+from abex.graphs.feedback import Feedback, graph_index, is_drawn, observers, probability_seen, reveal
 from abex.kernels import kernel
 from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
-from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
+from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.samplers.softmax import softmax_weights
 from abex.schema import FixedAtStart, Probabilities, Scratch, UpToArms, Within
 
@@ -74,7 +74,7 @@ def drawn_dominating_set(
 @kernel
 def current_set(state: DominatingState, t: int) -> int:
     """Make sure that the dominating set of step t stands in its row; its size."""
-    turn = turn_of(state.graph, t)
+    turn = graph_index(state.graph, t)
     if is_drawn(state.graph):
         return drawn_dominating_set(
             state.graph, t, state.gains, state.hidden, state.who, state.others, state.sets[turn]
@@ -110,7 +110,7 @@ def dominating_probabilities(state: DominatingState, t: int, out: Any) -> None:
     total = softmax_weights(state.scores[number], 1.0, out)
     for k in range(out.size):
         out[k] = (1.0 - gamma) * out[k] / total
-    turn = turn_of(state.graph, t)
+    turn = graph_index(state.graph, t)
     for j in range(size):
         out[state.sets[turn, j]] += gamma / size
 
@@ -161,7 +161,7 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
         sets, sizes = np.zeros((period or 1, n), dtype=np.int64), np.zeros(period or 1, dtype=np.int64)
         if period is not None:
             for turn, graph in enumerate(graphs_in_turn(self, setting)):
-                arms = dominating_arms(graph)
+                arms = dominating_set(graph)
                 sets[turn, : arms.size] = arms
                 sizes[turn] = arms.size
         tuned = self.gamma is None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.known_graph import best_cover, only_graph
+from abex.policies.known_graph import fractional_dominating_set, only_graph
 from abex.policies.means import learn_mean
 from abex.randomness import argmax, share_among_largest
 from abex.samplers.softmax import pick
@@ -80,7 +80,7 @@ class EpsilonGreedyLP(Policy[CoveredMeans]):
     def start(self, setting: Setting) -> CoveredMeans:
         """Nothing observed, the program solved."""
         n = setting.n_arms
-        cover = best_cover(only_graph(self, setting))
+        cover = fractional_dominating_set(only_graph(self, setting))
         rate = self.c * cover.upper / self.d**2
         return CoveredMeans(np.zeros(n), np.zeros(n), cover.weights, cover.upper, rate)
 
@@ -236,7 +236,7 @@ class UCBLP(Policy[PhaseState]):
     def start(self, setting: Setting) -> PhaseState:
         """The first phase, the program solved."""
         n = setting.n_arms
-        cover = best_cover(only_graph(self, setting))
+        cover = fractional_dominating_set(only_graph(self, setting))
         horizon = float(self.horizon_of(setting))
         state = PhaseState(
             observations=np.zeros(n),

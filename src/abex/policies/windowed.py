@@ -232,4 +232,4 @@ def _learn_nothing(state: Any, blank: Blank, seen: int, reward: float, weight: f
 
 def most_observed(setting: Setting) -> int:
     """How many arms a pull can show."""
-    return 1 if setting.graph is None else int(setting.graph.widest)
+    return 1 if setting.graph is None else int(setting.graph.max_observed)
