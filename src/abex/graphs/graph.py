@@ -39,9 +39,9 @@ class FeedbackGraph(ABC):
         """Number of arms K."""
 
     @property
-    @abstractmethod
     def max_observed(self) -> int:
         """The most arms that one pull can reveal: the size of the buffer that `reveal` needs."""
+        return self.n_arms
 
     @property
     @abstractmethod
@@ -294,8 +294,7 @@ class Graph(FeedbackGraph):
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = tuple(self.links) if self.is_directed else tuple(self.links[:2])
-        return _restore, (rows, self.labels)
+        return Graph, (self.links, self.labels)
 
     def __repr__(self) -> str:
         kind = "directed" if self.is_directed else "undirected"
@@ -332,10 +331,6 @@ def as_fixed_graph(graph: Any, name: str = "graph") -> Graph:
 def not_a_graph(name: str, given: Any) -> UserError:
     """The sentence for something else, which may be meant as a graph."""
     return UserError(f"{name} must be a Graph, got {type(given).__name__}: see {MAKERS}")
-
-
-def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
-    return Graph(FixedEdges(*rows) if len(rows) == 4 else FixedEdges(*rows, *rows), labels)
 
 
 def compress(

@@ -178,11 +178,6 @@ class ErdosRenyiEachStep(_ChangingGraph):
         return self.n
 
     @property
-    def max_observed(self) -> int:
-        """All arms."""
-        return self.n
-
-    @property
     def is_directed(self) -> bool:
         """Whether the two directions of a pair are drawn apart."""
         return self.directed
