@@ -28,7 +28,6 @@ from abex import (
     MOSS,
     UCB1,
     UCBV,
-    AnytimeMOSS,
     Bernoulli,
     Boltzmann,
     BoltzmannGumbel,
@@ -47,14 +46,14 @@ from graphs import abe_loop
 
 POLICIES = {
     "ABE": ABE(eta=1.0), "Boltzmann": Boltzmann(eta=1.0), "BoltzmannGumbel": BoltzmannGumbel(), "Thompson": Thompson(),
-    "UCB1": UCB1(), "UCBV": UCBV(), "KLUCB": KLUCB(), "MOSS": MOSS(), "AnytimeMOSS": AnytimeMOSS(),
+    "UCB1": UCB1(), "UCBV": UCBV(), "KLUCB": KLUCB(), "MOSS": MOSS(), "AnytimeMOSS": MOSS(anytime=1.35),
     "Exp3": Exp3(gamma=0.1), "Exp3IX": Exp3IX(eta=0.05), "ABE on a graph": ABE(eta=1.0),
 }  # fmt: skip
 KINDS = {
     "ABE": 0, "Boltzmann": 0, "BoltzmannGumbel": 1, "Thompson": 2, "UCB1": 3, "UCBV": 4, "KLUCB": 5, "MOSS": 6,
     "AnytimeMOSS": 7, "Exp3": 8, "Exp3IX": 9,
 }  # fmt: skip
-SWEEPING = (BoltzmannGumbel, UCB1, UCBV, KLUCB, MOSS, AnytimeMOSS)  # play every arm once before all else
+SWEEPING = (BoltzmannGumbel, UCB1, UCBV, KLUCB, MOSS)  # play every arm once before all else
 CROSSOVERS = {name: value for name, value in vars(crossover).items() if name.isupper()}
 NEIGHBOURS = 15  # of an arm, on the graph
 REPEATS = 3

@@ -93,15 +93,17 @@ def test_every_instance_can_be_played_as_it_is_written(name):
 
 
 def test_every_policy_of_the_library_plays_and_slow_ones_less_often():
-    entries = {type(entry.policy).__name__: entry for entry in library()}
+    entries = {str(entry.policy): entry for entry in library()}
     assert next(iter(entries)) == "Evidence"
     assert "told the horizon" in entries["MOSS"].label
     grid = {one.name: one for one in grid_of("test")}
     drawn, bandit = grid["edges that drop out, hub"], grid["six coins"]
     assert not can_play(entries["UCBMaxN"].policy, bandit)
-    assert not can_play(entries["UCBLP"].policy, drawn)
+    assert not can_play(entries["ELP"].policy, drawn)
     assert can_play(entries["UCBMaxN"].policy, drawn)
-    assert replications_for(entries["IDSN"].policy, drawn) < replications_for(Evidence(), bandit) == 200
+    assert {"MOSS(anytime=1.35)", "Maillard(divergence='bernoulli')", "EpsilonGreedy(decay=20.0)"} <= set(
+        entries
+    )
     assert sum(
         cell["replications"] for cell in cells_of(entries["Uniform"], bandit, "test")
     ) == replications_for(entries["Uniform"].policy, bandit)

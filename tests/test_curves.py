@@ -61,7 +61,7 @@ def test_policies_are_found_by_full_name_or_by_a_unique_one():
 def test_the_frame_has_a_row_for_every_number():
     curves = some_curves(4)
     frame = curves.to_frame()
-    assert list(frame.columns) == ["policy", "replication", "step", "regret", "optimal_pulls", "hits"]
+    assert list(frame.columns) == ["policy", "replication", "step", "regret", "optimal_pulls"]
     picked = frame[(frame.policy == "B") & (frame.replication == 2) & (frame.step == 10)]
     assert picked.regret.item() == curves.regret[1, 2, 1]
 
@@ -133,12 +133,3 @@ def test_critical_differences_put_the_best_rank_first_and_shade_what_is_not_told
     dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
     assert dots == [1.25, 2.25, 2.5]
     assert (tmp_path / "ranks.svg").read_text().startswith("<?xml")
-
-
-def test_former_names_work_and_warn():
-    curves = some_curves()
-    with pytest.warns(DeprecationWarning, match=r"Curves\.hits is now Curves\.optimal_pulls"):
-        assert curves.hits is curves.optimal_pulls
-    name = curves.policies[0]
-    with pytest.warns(DeprecationWarning, match=r"best_share is now Curves\.optimal_pull_rate"):
-        assert np.array_equal(curves.best_share(name), curves.optimal_pull_rate(name))

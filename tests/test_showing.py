@@ -17,6 +17,7 @@ from abex.figures import canvas, style_of
 from abex.graphs import star
 from abex.markup import markdown_of
 from abex.policies import known_policies
+from tests.waiting import KERNEL_PATIENCE
 
 
 def curves_of(means, replications=20, names=None):
@@ -178,7 +179,7 @@ def test_a_notebook_shows_figures_and_a_bar_and_keeps_no_bar():
             shown.append(message["content"].get("data", {}).get("text/html"))
             return super().process_message(message, *rest)
 
-    Client(notebook, kernel_name="python3").execute()
+    Client(notebook, kernel_name="python3", **KERNEL_PATIENCE).execute()
     bars = [page for page in shown if page and page.startswith("<progress")]
     assert any("simulate" in page and "left" in page for page in bars)
     assert [output["data"]["text/html"] for output in notebook.cells[0].outputs] == [""]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.errors import UserError, nearest, one_of, real_number, shown
 from abex.extras import installed, needed
 from abex.files import write_atomically
@@ -103,23 +102,12 @@ class Curves:
         """Share of the steps so far at which an optimal arm was pulled."""
         return np.asarray(self.optimal_pulls[self.index(policy)].mean(axis=0) / self.checkpoints)
 
-    @property
-    def hits(self) -> Floats:
-        """The former name of ``optimal_pulls``."""
-        warn_of("Curves.hits", "Curves.optimal_pulls")
-        return self.optimal_pulls
-
-    def best_share(self, policy: Any) -> Floats:
-        """The former name of `optimal_pull_rate`."""
-        warn_of("Curves.best_share", "Curves.optimal_pull_rate")
-        return self.optimal_pull_rate(policy)
-
     def report(self, policy: Any) -> dict[str, float]:
         """Mean of what the policy reports about itself."""
         return {key: float(np.mean(values)) for key, values in self.reports[self.index(policy)].items()}
 
     def to_frame(self) -> Any:
-        """All numbers as a pandas data frame: policy, replication, step, regret, optimal_pulls; ``hits``, as before, to 0.3."""
+        """All numbers as a pandas data frame: policy, replication, step, regret, optimal_pulls."""
         with needed():
             import pandas
 
@@ -128,8 +116,7 @@ class Curves:
             [self.policies, range(replications), self.checkpoints.tolist()],
             names=["policy", "replication", "step"],
         )
-        pulls = self.optimal_pulls.ravel()
-        columns = {"regret": self.regret.ravel(), "optimal_pulls": pulls, "hits": pulls}
+        columns = {"regret": self.regret.ravel(), "optimal_pulls": self.optimal_pulls.ravel()}
         frame = pandas.DataFrame(columns, index=index)
         assert len(frame) == policies * replications * points
         return frame.reset_index()
@@ -256,7 +243,7 @@ class Curves:
             header=np.frombuffer(json.dumps(header).encode(), np.uint8),
             checkpoints=self.checkpoints,
             regret=self.regret,
-            hits=self.optimal_pulls,  # what the file has called them from the first version on
+            optimal_pulls=self.optimal_pulls,
             nanoseconds=self.nanoseconds,
         )
         write_atomically(path, buffer.getvalue())
@@ -271,12 +258,11 @@ class Curves:
             header = json.loads(bytes(file["header"]))
             if header["format"] != FORMAT:
                 raise ValueError("another format")
-            arrays = {name: file[name] for name in ("checkpoints", "regret", "hits", "nanoseconds")}
+            arrays = {name: file[name] for name in ("checkpoints", "regret", "optimal_pulls", "nanoseconds")}
             curves = cls(
                 policies=tuple(header["policies"]),
                 reports=tuple(header["reports"]),
                 about=dict(header["about"]),
-                optimal_pulls=arrays.pop("hits"),
                 **arrays,
             )
             shape = (len(curves.policies), arrays["nanoseconds"].shape[1], arrays["checkpoints"].size)

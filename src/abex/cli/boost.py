@@ -34,7 +34,7 @@ def shared(command: Any) -> Any:
         click.option("--iterations", default=1000, show_default=True, help="Number of base classifiers."),
         click.option("--leaves", default=None, type=int, help="Leaves of a tree."),
         click.option("--terms", default=None, type=int, help="Terms of a product."),
-        click.option("--arms-per-search", "--arms-per-round", "arms_per_search", default=None, type=int,
+        click.option("--arms-per-search", "arms_per_search", default=None, type=int,
                      help="Features tried for each inner stump (the second name goes with 0.3)."),
         click.option("--seed", default=0, show_default=True, help="Names all random numbers."),
     )):  # fmt: skip

@@ -76,12 +76,6 @@ def graph_index(graph: Any, t: int) -> int:
     raise TypeError
 
 
-@single_dispatch
-def is_drawn(graph: Any) -> bool:
-    """Whether edges are there at random at each step (kernel)."""
-    raise TypeError
-
-
 # -- bandit feedback -------------------------------------------------------------------------------
 
 
@@ -137,13 +131,6 @@ def graph_index_of_fixed(graph: FixedEdges, t: int) -> int:
     return 0
 
 
-@is_drawn.register(FixedEdges)
-@kernel
-def is_fixed_drawn(graph: FixedEdges) -> bool:
-    """All edges are there."""
-    return False
-
-
 # -- graphs that change ----------------------------------------------------------------------------
 
 
@@ -152,13 +139,6 @@ def is_fixed_drawn(graph: FixedEdges) -> bool:
 def graph_index_of_changing(graph: ChangingEdges, t: int) -> int:
     """Step by step, then again from the first."""
     return 0 if graph.period == 1 else int((t - 1) % graph.period)  # a division costs as much as ten sums
-
-
-@is_drawn.register(ChangingEdges)
-@kernel
-def is_changing_drawn(graph: ChangingEdges) -> bool:
-    """Unless every edge is kept."""
-    return graph.keep < 1.0
 
 
 @kernel

@@ -214,7 +214,8 @@ _passes: dict[tuple[Any, ...], list[PassManager]] = {}  # by what they depend on
 def passes(state: Any, lowering: type, skipped: frozenset[str]) -> list[PassManager]:
     """Numba's own passes with another lowering, without those that are not needed."""
     function = state.func_id.func
-    ours = function.__module__.split(".")[0] == NAME
+    # what Numba makes of an expression of arrays belongs to no module
+    ours = str(function.__module__).split(".")[0] == NAME
     closures = any(isinstance(constant, CodeType) for constant in function.__code__.co_consts)
     if not ours or closures:
         skipped = frozenset()

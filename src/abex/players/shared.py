@@ -280,7 +280,7 @@ class SharedPlayer(Player, Closing):
 
     @property
     def _steps(self) -> int:
-        """Decisions made, those on their way to the journal included."""
+        """Steps of the policy's life so far, decisions on their way to the journal included."""
         return self._replica.steps + self._outbox.decisions
 
     def _note(self, event: Decided, decision: Decision) -> None:
