@@ -469,7 +469,9 @@ def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
 
 
 def test_the_recent_share_is_that_of_the_arm_where_others_have_gone(tmp_path):
-    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", arms=["red", "green", "blue"]) as player:
+    with Player.open(
+        f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", arms=["red", "green", "blue"]
+    ) as player:
         chosen = player.select(3) + [player.select() for _ in range(30)]
         player.remove_arm("red")
         shares = {one["arm"]: one["recent_share"] for one in summary_of(player, 10)["arms"]}
