@@ -1,8 +1,8 @@
 """A `Record` in compiled code: a pointer to its words, by Numba's public extension interface. Importing this module tells Numba.
 
-Arrays and records in the place of a field do not change while compiled code runs: reads of them are marked as invariant, which lets
-LLVM move them out of loops whatever the loop writes to. The arrays are *borrowed*: the record keeps them, so there is
-nothing in them by which references could be counted.
+Arrays and records in the place of a field do not change while compiled code runs: reads of them are marked as invariant, so LLVM
+may move them out of loops whatever the loop writes to. The arrays are *borrowed*: the record keeps them, so there is nothing in them
+by which references could be counted.
 """
 
 from __future__ import annotations
@@ -299,7 +299,5 @@ def read_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
             unchanged(builder, word_at(builder, place, 1 + kind.ndim + axis)) for axis in range(kind.ndim)
         ]
     array = context.make_array(kind)(context, builder)
-    populate_array(
-        array, data=data, shape=shape, strides=strides[: kind.ndim], itemsize=size, meminfo=None
-    )
+    populate_array(array, data=data, shape=shape, strides=strides[: kind.ndim], itemsize=size, meminfo=None)
     return array._getvalue()

@@ -23,7 +23,7 @@ from __future__ import annotations
 import copy
 import ctypes
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray

@@ -151,7 +151,7 @@ class Replica(Running):
         if name not in self.pending:
             return False
         pending = self.forget(name)
-        for field, value in zip(self.policy.remembers, pending.memory, strict=True):
+        for field, value in zip(self.policy.remembered(self.state), pending.memory, strict=True):
             getattr(self.state, field)[:] = value
         self.tallies.rewarded += 1
         self._learn(pending.t, pending.arm, reward, also, rng)
@@ -162,7 +162,7 @@ class Replica(Running):
         if not self.arms.has(number):
             return False
         place = self.arms.place(number)
-        if self.policy.probabilities is not None and self.policy.weighed_by():
+        if self.policy.probabilities is not None and self.policy.weighing(self.state):
             self.weigh_by(self.probabilities(self.steps + 1), place)
         self._learn(max(self.steps, 1), number, reward, also, rng)
         return True

@@ -56,6 +56,7 @@ def save_player(player: Player, path: str | PathLike[str]) -> None:
 def player_text(player: Player) -> str:
     """What the file of a player holds."""
     replica = player._replica
+    replica.state = replica.policy.prepare(replica.state)  # as it is loaded: both go on alike
     body = (
         {"policy": repr(player.policy), "module": type(player.policy).__module__}
         | written_terms(player._terms)
@@ -232,7 +233,7 @@ def read_replica(replica: Replica, body: dict[str, Any], version: int = VERSION,
         elif sampler_was_otherwise(saved, fresh):
             replica.state = with_new_sampler(policy, saved, fresh, n_arms)
         else:
-            replica.state = read_record(saved, fresh, n_arms)
+            replica.state = policy.prepare(read_record(saved, fresh, n_arms))
     tallies = body["tallies"]
     replica.tallies = former_tallies(replica) if tallies is None else Tallies.read(tallies, n_arms)
     replica.lives = {_life(life): whole_number("lives", last, least=1) for life, last in body["lives"]}
@@ -273,7 +274,7 @@ def _read_pending(replica: Replica, fresh: Any, saved: Any, former: bool) -> Non
         agree(1 <= number <= replica.lives.get(life, 0), "a decision waits that was never made")
         agree(name not in replica.pending, "a decision waits twice")
         if former:
-            sizes = [getattr(fresh, field).size for field in replica.policy.remembers]
+            sizes = [getattr(fresh, field).size for field in replica.policy.remembered(fresh)]
             memory = former_memory(memory, replica.arms.place(arm), sizes)
         arrays = read_memory(replica, memory, arm, fresh)
         moment = whole_number("moment", moment, most=MOST_MOMENT)
@@ -308,7 +309,7 @@ def read_probability(value: Any) -> float | None:
 
 def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
     """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
-    fields = replica.policy.remembers
+    fields = replica.policy.remembered(fresh)
     agree(isinstance(memory, list) and len(memory) == len(fields), "a decision remembers something else")
     arrays = tuple(
         read_array(value, getattr(fresh, field), field) for field, value in zip(fields, memory, strict=True)
@@ -319,9 +320,9 @@ def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[An
 
 def check_memory(replica: Replica, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
     """See that a decision remembers what its policy can use, and divide by."""
-    for field, array in zip(replica.policy.remembers, arrays, strict=True):
+    for field, array in zip(replica.policy.remembered(fresh), arrays, strict=True):
         check_field(replica.state, fresh, field, array, replica.n_arms)
-        if field == replica.policy.weighed_by():
+        if field == replica.policy.weighing(fresh):
             probability = array[replica.arms.place(arm)] if array.size == replica.n_arms else array[0]
             agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
 

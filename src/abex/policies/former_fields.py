@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from abex.files import decode_array
-from abex.kernels import Scalars
+from abex.kernels import Record, Scalars
 from abex.schema import agree
 
 #: Present name -> former name.
@@ -23,6 +23,8 @@ FORMER_NUMBERS = {"clock": ("clock", "due"), "leader": ("lead", "runner_up"), "s
 def present_fields(saved: Any, fresh: Any) -> Any:
     """The fields of a state as a file holds them, in the likeness of ``fresh``."""
     agree(isinstance(saved, dict), "state must be a record")
+    if isinstance(fresh, Record):
+        return saved
     fields = getattr(fresh, "_fields", ())
     renamed = {
         former: name
