@@ -65,6 +65,16 @@ SOUND = {  # by kind: whether a value may stand there, beside what `start` makes
     "arms": lambda value, fresh, n_arms: (value >= -1) & (value < n_arms),
     "series": lambda value, fresh, n_arms: np.abs(value) <= LARGEST,
 }
+WORDS = {
+    "count": "numbers >= 0",
+    "mean": "means of rewards",
+    "total": "no less than where it started",
+    "score": "finite numbers",
+    "chance": "probabilities",
+    "decision": "finite numbers",
+    "arms": "numbers of arms",
+    "series": "finite numbers",
+}
 NOT_BY_ARM = ("arms", "series")
 
 
@@ -157,7 +167,7 @@ def taken_over(name: str, fresh: Any, value: Any, keep: NDArray[np.int64] | None
 def check_kind(name: str, kind: str, value: Any, fresh: Any, n_arms: int) -> None:
     """See that a value may stand in a field of this kind."""
     sound = np.all(SOUND[kind](value, fresh, n_arms))  # not-a-number is in no range
-    agree(bool(sound), f"{name} holds what is no {kind}")
+    agree(bool(sound), f"{name} must be {WORDS[kind]}")
 
 
 def check_means(kinds: dict[str, str], values: dict[str, Any], fresh: dict[str, Any]) -> None:
