@@ -91,21 +91,25 @@ def learned(cls: Any) -> dict[str, str]:
     return {name: kind for name, kind in found.items() if kind in SOUND}
 
 
-@cache
-def kept_with_decisions(cls: Any) -> tuple[str, ...]:
-    """The fields of a class of records that belong to a decision."""
-    return tuple(name for name, kind in learned(cls).items() if kind in ("chance", "decision"))
+def kept_with_decisions(record: Any) -> tuple[str, ...]:
+    """The fields of a record that belong to a decision."""
+    return tuple(name for name, kind in kinds_of(record).items() if kind in ("chance", "decision"))
 
 
-@cache
-def weighed_by(cls: Any) -> str | None:
-    """The field of a class of records with the probabilities by which rewards are weighed."""
-    return next((name for name, kind in learned(cls).items() if kind == "chance"), None)
+def weighed_by(record: Any) -> str | None:
+    """The field of a record with the probabilities by which rewards are weighed."""
+    return next((name for name, kind in kinds_of(record).items() if kind == "chance"), None)
+
+
+def kinds_of(record: Any) -> dict[str, str]:
+    """The kinds of the fields of a record that have one."""
+    cls: Any = type(record)
+    return learned(cls)
 
 
 def saved(record: Record) -> dict[str, Any]:
     """What is learned of a record and of the records within: what a file, a snapshot or another process needs of a state."""
-    values: dict[str, Any] = {name: getattr(record, name) for name in learned(type(record))}
+    values: dict[str, Any] = {name: getattr(record, name) for name in kinds_of(record)}
     for name, part in records_in(record).items():
         if inner := saved(part):
             values[name] = inner
@@ -123,7 +127,7 @@ def restore(record: Record, values: Any, n_arms: int, keep: NDArray[np.int64] | 
 
     ValueError where it cannot stand there.
     """
-    kinds, parts = learned(type(record)), records_in(record)
+    kinds, parts = kinds_of(record), records_in(record)
     name_of = type(record).__name__
     agree(isinstance(values, dict), f"{name_of} must be a record")
     needed = {*kinds, *(name for name, part in parts.items() if saved(part))}
@@ -202,7 +206,7 @@ def read(text: Any, record: Record) -> Any:
     return {
         name: decode_array(value)
         if isinstance(fresh[name], np.ndarray)
-        else read(value, fresh[name])
+        else read(value, fresh[name])  # type: ignore[arg-type]
         if isinstance(fresh[name], Record)
         else value
         for name, value in text.items()

@@ -26,17 +26,11 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import former_names
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import Alone, Changing, Links
 from abex.kernels import Record, Scalars
-from abex.kinds import check_kind, learned, read, restore, saved, written
-
-__getattr__ = former_names(
-    __name__,
-    {"Law": "Distribution", "Chances": "Probabilities", "Arms": "ArmNumbers", "Fixed": "FixedAtStart"},
-)
+from abex.kinds import check_kind, kinds_of, read, restore, saved, written
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end
@@ -265,11 +259,8 @@ def is_stored(rule: Rule | None, fresh: Any) -> bool:
         return False  # the graph stands in the file once, and was checked
     if rule is None:
         return isinstance(fresh, np.ndarray | tuple | Scalars | Record)
-    return (
-        rule.stored
-        or isinstance(fresh, Record)
-        or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart))
-    )
+    inside = isinstance(fresh, Record | tuple) and not isinstance(rule, FixedAtStart | Rebuilt)
+    return rule.stored or inside
 
 
 def write_record(record: Any) -> Any:
@@ -329,7 +320,7 @@ def check_field(
 ) -> None:
     """Apply the rule of one field to a value that is to stand in it."""
     if isinstance(record, Record):
-        check_kind(name, learned(type(record))[name], value, getattr(fresh, name), n_arms)
+        check_kind(name, kinds_of(record)[name], value, getattr(fresh, name), n_arms)
         return
     rule = rules_of(type(record))[name] or AsStarted()
     about = About(name, getattr(fresh, name), record, n_arms, fractional)

@@ -13,7 +13,7 @@ from abex.extras import installed, needed
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.current import current
 from abex.kernels.garbage import collection_paused
-from abex.kernels.interfaces import bounds_checked
+from abex.kernels.interfaces import bounds_checked, interpreted
 from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
 
@@ -124,8 +124,8 @@ def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
             with needed():
                 import numba
 
-            if numba.config.DISABLE_JIT:
-                return function  # NUMBA_DISABLE_JIT=1: a debugger is to see Python
+            if interpreted():
+                return function
             watch()
             _register(kernels)
             # nobody calls through C: the wrapper would be a second copy to compile

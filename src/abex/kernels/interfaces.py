@@ -6,7 +6,8 @@ it is used for the first time; the outcome is remembered on disk for these versi
 this version of Numba is not one that our tests run on, the public way is taken, with one warning: slower, and as right.
 
 ``ABEX_PLAIN=1`` takes the public way everywhere, ``ABEX_PLAIN=vectors,addresses`` for those named. ``ABEX_BOUNDS=1`` compiles
-everything with checks of array bounds; vector instructions have none, so it goes without them.
+everything with checks of array bounds; vector instructions have none, so it goes without them. With ``NUMBA_DISABLE_JIT=1``
+nothing is compiled, so nothing is tried and nothing used.
 """
 
 from __future__ import annotations
@@ -31,9 +32,17 @@ def bounds_checked() -> bool:
 
 
 @cache
+def interpreted() -> bool:
+    """Whether nothing is to be compiled: ``NUMBA_DISABLE_JIT=1``, for a debugger to see Python."""
+    import numba
+
+    return bool(numba.config.DISABLE_JIT)
+
+
+@cache
 def usable(name: str) -> bool:
     """Whether ``addresses`` or ``vectors`` may be used here."""
-    if name == "vectors" and bounds_checked():
+    if interpreted() or (name == "vectors" and bounds_checked()):
         return False
     plain = os.environ.get("ABEX_PLAIN", "")
     if plain == "1" or name in plain.split(","):

@@ -1,8 +1,8 @@
 """A `Record` in compiled code: a pointer to its words, by Numba's public extension interface. Importing this module tells Numba.
 
 Arrays and records in the place of a field do not change while compiled code runs: reads of them are marked as invariant, so LLVM
-may move them out of loops whatever the loop writes to. The arrays are *borrowed*: the record keeps them, so there is nothing in them
-by which references could be counted.
+may move them out of loops whatever the loop writes to. The arrays are *borrowed*: the record keeps them, so there is nothing in
+them by which references could be counted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ pointer = ir.PointerType(word)
 NUMBERS: dict[type, Any] = {int: types.int64, float: types.float64, bool: types.boolean}
 
 
-class Borrowed(types.Array):  # type: ignore[misc]
+class Borrowed(types.Array):
     """An array that somebody else keeps; whatever takes an array takes it."""
 
     def __init__(self, kind: Any) -> None:
@@ -54,13 +54,13 @@ class BorrowedModel(models.StructModel):  # type: ignore[misc]
     """The members of Numba's own model, none of which is counted."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        extents = types.UniTuple(types.intp, kind.ndim)
+        extents = types.UniTuple(types.intp, kind.ndim)  # type: ignore[attr-defined]
         members = [
             ("meminfo", types.voidptr),
             ("parent", types.voidptr),
             ("nitems", types.intp),
             ("itemsize", types.intp),
-            ("data", types.CPointer(kind.dtype)),
+            ("data", types.CPointer(kind.dtype)),  # type: ignore[attr-defined]
             ("shape", extents),
             ("strides", extents),
         ]
@@ -73,7 +73,7 @@ def as_array(context: Any, builder: Any, fromty: Any, toty: Any, value: Any) -> 
     return value
 
 
-class BorrowedGenerator(types.NumPyRandomGeneratorType):  # type: ignore[misc]
+class BorrowedGenerator(types.NumPyRandomGeneratorType):
     """A generator that somebody else keeps."""
 
 
@@ -93,7 +93,7 @@ class BorrowedGeneratorModel(models.StructModel):  # type: ignore[misc]
 GENERATOR = BorrowedGenerator("Borrowed(Generator)")
 
 
-class RecordType(types.Type):  # type: ignore[misc]
+class RecordType(types.Type):
     """A record of this class, `Record` or NamedTuple, whose fields that are no numbers of a `Record` have these types."""
 
     def __init__(self, instance_class: Any, objects: tuple[Any, ...]) -> None:
@@ -160,7 +160,9 @@ def kind_of_tuple(value: tuple[Any, ...], context: Any) -> Any:
     kind = _types.get(key)
     if kind is None:
         named = hasattr(value, "_fields")
-        kind = once(RecordType(type(value), parts) if named else types.Tuple.from_types(parts))
+        kind = once(
+            RecordType(type(value), parts) if named else types.Tuple.from_types(parts)  # type: ignore[attr-defined]
+        )
         _types[key] = kind
     return kind
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, nearest
 from abex.kernels.compiling import before_compiling
+from abex.kernels.interfaces import interpreted
 from abex.kernels.scalars import Scalars
 
 NUMBERS = (int, float, bool)
@@ -89,8 +90,8 @@ class Record:
     def _allocate(self, memory: NDArray[np.int64]) -> None:
         self.__dict__.update(
             _memory=memory,
-            _ints=memoryview(memory),
-            _floats=memoryview(memory.view(np.float64)),
+            _ints=memoryview(memory),  # type: ignore[arg-type]
+            _floats=memoryview(memory.view(np.float64)),  # type: ignore[arg-type]
             _address=address_of_array(memory),
             _kept={},
             _type=None,
@@ -193,7 +194,7 @@ def sort(array: NDArray[Any]) -> tuple[Any, int, int]:
 def address_of_array(array: NDArray[Any]) -> int:
     """Where the elements of an array begin."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # four times as fast
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]  # four times as fast
     except (TypeError, ValueError, BufferError):  # read-only, empty, or with gaps
         return array.ctypes.data
 
@@ -248,7 +249,7 @@ class Laid:
         self.record, self._type = record, None
         self._memory = np.zeros(ROOM * len(record) or 1, np.int64)
         self._address = address_of_array(self._memory)
-        words = memoryview(self._memory)
+        words: Any = memoryview(self._memory)  # type: ignore[arg-type]
         names = getattr(record, "_fields", None) or [f"{name}[{k}]" for k in range(len(record))]
         self._kept = [lay(words, ROOM * k, value, names[k]) for k, value in enumerate(record)]
 
@@ -260,9 +261,7 @@ def laid_out(record: Any) -> Any:
     """
     if not (isinstance(record, tuple) and hasattr(record, "_fields")):
         return record
-    import numba
-
-    return record if numba.config.DISABLE_JIT else Laid(record)
+    return record if interpreted() else Laid(record)
 
 
 by_reference = laid_out

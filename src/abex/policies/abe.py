@@ -39,7 +39,7 @@ from abex.policies.exploration import (
     spread,
 )
 from abex.policies.learner import learn_mean
-from abex.policies.statistics import Blank, noted, weigh_in
+from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.softmax import new_softmax, softmax
 from abex.theory.schedule import (
@@ -260,9 +260,10 @@ def advance(state: AbeState, arm: int, seen: int) -> None:
 
 @weigh_in.register(AbeState)
 @kernel
-def weigh_in_abe(state: AbeState, blank: Blank, seen: int, reward: float, weight: float) -> None:
-    """As it learns."""
-    learn(state, seen, reward, weight)
+def weigh_in_abe(state: AbeState, blank: Known, seen: int, reward: float, weight: float) -> None:
+    """The weighted mean; the softmax is that of the means."""
+    weigh_mean(state, blank, seen, reward, weight)
+    changed(state.sampler, state.means, seen)
 
 
 @noted.register(AbeState)

@@ -184,7 +184,7 @@ class Forgetting(Policy[Any]):
             return state
         return Forgotten(self.adapted(self.policy.prepare(state.inner), state.memory), state.memory)
 
-    def kernels(self, *former: Setting) -> Kernels:
+    def kernels(self) -> Kernels:
         """Around those of the policy inside."""
         return forgetting_kernels(self.policy.kernels())
 

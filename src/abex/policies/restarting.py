@@ -217,7 +217,7 @@ class Restarting(Forgetting):
             rule, scan = RestartRule(plain_rule(inner), memory.starts), IndexScan(np.zeros(inner.means.size))
             return with_parts(inner, rule=rule, sampler=scan)
         kinds: tuple[type, ...] = (GumbelExceedance,)
-        if not np.isfinite(memory.blank[0]):
+        if not np.isfinite(memory.blank.first):
             kinds = (GumbelExceedance, Buckets)
         return scanned(inner, kinds)
 

@@ -15,7 +15,7 @@ from abex.parameters import HUGE, real
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
-from abex.policies.statistics import Blank, fade, fade_counts, weigh_in
+from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
 from abex.samplers.indices import (
     NEVER,
@@ -57,15 +57,17 @@ def learn_width(state: UcbState, arm: int, reward: float, weight: float) -> None
 
 @weigh_in.register(UcbState)
 @kernel
-def weigh_in_width(state: UcbState, blank: Blank, seen: int, reward: float, weight: float) -> None:
-    """As it learns."""
-    learn_width(state, seen, reward, weight)
+def weigh_in_width(state: UcbState, blank: Known, seen: int, reward: float, weight: float) -> None:
+    """Mean and width of an observed arm."""
+    weigh_mean(state, blank, seen, reward, weight)
+    count = state.observations[seen]
+    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
     changed(state.sampler, state, seen)
 
 
 @fade.register(UcbState)
 @kernel
-def fade_widths(state: UcbState, blank: Blank, factor: float) -> None:
+def fade_widths(state: UcbState, blank: Known, factor: float) -> None:
     """The fewer observations, the wider."""
     fade_counts(state, factor)
     for k in range(state.observations.size):
