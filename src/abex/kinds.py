@@ -93,7 +93,13 @@ def learned(cls: Any) -> dict[str, str]:
 
 def kept_with_decisions(record: Any) -> tuple[str, ...]:
     """The fields of a record that belong to a decision."""
-    return tuple(name for name, kind in kinds_of(record).items() if kind in ("chance", "decision"))
+    cls: Any = type(record)
+    return _kept_with_decisions(cls)
+
+
+@cache
+def _kept_with_decisions(cls: Any) -> tuple[str, ...]:
+    return tuple(name for name, kind in learned(cls).items() if kind in ("chance", "decision"))
 
 
 def weighed_by(record: Any) -> str | None:
