@@ -26,7 +26,7 @@ def living(policy: Any) -> Any:
     select, update = policy.kernels()
     tell = policy.probabilities
 
-    @compiled(select, update, tell, allocates=True)
+    @compiled(select, update, tell)
     def live(state: Any, means: Any, out: Any, arms: Any, chances: Any, paid: Any, rng: Any) -> None:
         for step in range(arms.size):
             out[:] = 0.0

@@ -152,6 +152,9 @@ def test_vector_code_can_be_made_for_another_architecture_and_never_fuses_operat
     if not usable("vectors"):
         pytest.skip("needs vector code (a processor for which there is some)")
     (code,) = run_sum.inspect_llvm().values()
+    code = re.sub(
+        r"(tail )?call i8 @llvm\.x86\.atomic.*", "add i8 0, 0", code
+    )  # how Numba counts references here
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     for triple, vector, fused in (

@@ -33,7 +33,7 @@ def found_sweep(reveals: np.ndarray, seed: int) -> int:
         arm = policy.select(state, t, rng)
         for seen in [*[k for k in np.flatnonzero(reveals[arm]).tolist() if k != arm], arm]:
             policy.update(state, t, arm, seen, 0.5, rng)
-        if state.clock.missing == 0:
+        if state.xi.n_hidden == 0:
             break
     return int(policy.report(state)["cover"])
 

@@ -206,9 +206,9 @@ def test_the_policy_plays_this_schedule() -> None:
             slots = []
             for t in range(1, 701):
                 arm = policy.select(state, t, rng)
-                before = state.clock.explored
+                before = state.explored
                 policy.update(state, t, arm, arm, 0.5, rng)
-                slots.append(bool(state.clock.explored > before))
+                slots.append(bool(state.explored > before))
             expected = [position is not None for position in Schedule(5, c, alpha, rounding).positions(700)]
             assert slots == expected
 
@@ -224,11 +224,11 @@ def test_the_policy_plays_this_schedule_on_a_graph() -> None:
         slots = []
         for t in range(1, 501):
             arm = policy.select(state, t, rng)
-            before = state.clock.explored
+            before = state.explored
             for seen in [*star[arm], arm]:
                 policy.update(state, t, arm, seen, 0.5, rng)
-            slots.append(bool(state.clock.explored > before))
-        covers = tuple(int(n) for n in state.covers if n > 0)
+            slots.append(bool(state.explored > before))
+        covers = tuple(int(n) for n in state.xi.shows if n > 0)
         assert np.sum(covers) == 5
         expected = [p is not None for p in Schedule(5, 0.4, 0.7, "carry", covers).positions(500)]
         assert slots == expected

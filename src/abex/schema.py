@@ -18,6 +18,7 @@ of yours, must be finite where `start` makes them finite.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, get_type_hints
@@ -28,7 +29,8 @@ from numpy.typing import NDArray
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import BanditFeedback, ChangingEdges, FixedEdges
-from abex.kernels import Scalars
+from abex.kernels import Record, Scalars
+from abex.kinds import check_kind, kinds_of, read, restore, saved, written
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end
@@ -256,12 +258,15 @@ def is_stored(rule: Rule | None, fresh: Any) -> bool:
     if isinstance(fresh, BanditFeedback | ChangingEdges | FixedEdges):
         return False  # the graph stands in the file once, and was checked
     if rule is None:
-        return isinstance(fresh, np.ndarray | tuple | Scalars)
-    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart | Rebuilt))
+        return isinstance(fresh, np.ndarray | tuple | Scalars | Record)
+    inside = isinstance(fresh, Record | tuple) and not isinstance(rule, FixedAtStart | Rebuilt)
+    return rule.stored or inside
 
 
 def write_record(record: Any) -> Any:
     """The fields of a state record that a file holds, as a JSON value."""
+    if isinstance(record, Record):
+        return written(saved(record))
     if isinstance(record, np.ndarray):
         return encode_array(record)
     if isinstance(record, Scalars):
@@ -285,7 +290,9 @@ def read_record(saved: Any, fresh: Any, n_arms: int) -> Any:
 
     Fields that need not stand in a file are not looked at: older files hold them too.
     """
-    record = _read(saved, fresh, "state")
+    if isinstance(fresh, Record):
+        return _read_learned(saved, fresh, n_arms)
+    record = _read(saved, fresh, "state", n_arms)
     check_record(record, fresh, n_arms)
     if hasattr(record, "restored"):
         record = record.restored(fresh)
@@ -299,6 +306,8 @@ def check_record(record: Any, fresh: Any, n_arms: int, fractional: bool = False)
     """Apply the rule of every field; within a `Fractional` one counts need not be whole."""
     for name, rule in rules_of(type(record)).items():
         value, made = getattr(record, name), getattr(fresh, name)
+        if isinstance(made, Record):
+            continue  # checked as it was read
         if isinstance(made, Scalars) or (isinstance(made, tuple) and hasattr(made, "_fields")):
             if is_stored(rule, made):
                 check_record(value, made, n_arms, fractional or isinstance(rule, Fractional))
@@ -310,6 +319,9 @@ def check_field(
     record: Any, fresh: Any, name: str, value: Any, n_arms: int, fractional: bool = False
 ) -> None:
     """Apply the rule of one field to a value that is to stand in it."""
+    if isinstance(record, Record):
+        check_kind(name, kinds_of(record)[name], value, getattr(fresh, name), n_arms)
+        return
     rule = rules_of(type(record))[name] or AsStarted()
     about = About(name, getattr(fresh, name), record, n_arms, fractional)
     for part, made in (
@@ -328,7 +340,16 @@ def read_array(saved: Any, fresh: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
-def _read(saved: Any, fresh: Any, name: str) -> Any:
+def _read_learned(saved: Any, fresh: Any, n_arms: int) -> Any:
+    """A record like ``fresh`` with what is saved of it; `Policy.prepare` makes the rest."""
+    record = copy.deepcopy(fresh)
+    restore(record, read(saved, fresh), n_arms)
+    return record
+
+
+def _read(saved: Any, fresh: Any, name: str, n_arms: int) -> Any:
+    if isinstance(fresh, Record):
+        return _read_learned(saved, fresh, n_arms)
     if isinstance(fresh, np.ndarray):
         return read_array(saved, fresh, name)
     if isinstance(fresh, Scalars):
@@ -337,7 +358,7 @@ def _read(saved: Any, fresh: Any, name: str) -> Any:
             f"{name} must be {type(fresh).__name__}",
         )
         return type(fresh)(
-            **{field: _read(saved[field], kind(), field) for field, kind in fresh.fields.items()}
+            **{field: _read(saved[field], kind(), field, n_arms) for field, kind in fresh.fields.items()}
         )
     if isinstance(fresh, tuple) and hasattr(fresh, "_fields"):
         rules = rules_of(type(fresh))
@@ -348,13 +369,13 @@ def _read(saved: Any, fresh: Any, name: str) -> Any:
         agree(not wrong, f"{name} has other fields than {type(fresh).__name__}: {shown(wrong[:1])[:60]}")
         return type(fresh)(
             *(
-                _read(saved[field], part, field) if stored[field] else part
+                _read(saved[field], part, field, n_arms) if stored[field] else part
                 for field, part in zip(fresh._fields, fresh, strict=True)
             )
         )
     if isinstance(fresh, tuple):
         agree(isinstance(saved, list) and len(saved) == len(fresh), f"{name} must hold {len(fresh)} parts")
-        return tuple(_read(one, part, name) for one, part in zip(saved, fresh, strict=True))
+        return tuple(_read(one, part, name, n_arms) for one, part in zip(saved, fresh, strict=True))
     if isinstance(fresh, np.generic):
         return read_array(saved, np.asarray(fresh), name)[()]
     if fresh is None or isinstance(fresh, str):

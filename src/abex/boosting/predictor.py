@@ -93,7 +93,7 @@ def find_signs(model: Any, t: int, columns: Any, sign: Any) -> None:
                 sign[i] *= 1.0 if x > threshold or (lost and x != x) else -1.0
 
 
-@compiled(allocates=True)
+@compiled()
 def count_errors(
     kind: int, model: Any, columns: Any, label: Any, ends: Any, strict: bool, wrong: Any, by_row: Any
 ) -> None:

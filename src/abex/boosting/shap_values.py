@@ -201,7 +201,7 @@ def product_rule(o: Any, r: Any, first: int, k: int, t: float, weight: float, be
         product *= t * o[e] + (1.0 - t) * r[first + e]
 
 
-@compiled(allocates=True)
+@compiled()
 def add_shapley(X: Any, paths: Paths, known: Backgrounds, rule: Quadrature, values: Any, out: Any) -> None:
     """Add the Shapley values of all leaves to ``out`` (n, d, L)."""
     longest = rule.start.size - 1

@@ -8,8 +8,7 @@ source, two faces.
 `compiling`     kernels and compiled functions
 `scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
 `structs`       arrays and numbers by name, one pointer in compiled code
-`references`    records handed over by reference; `reference_type` is their type in compiled code
-`linking`       kernels linked into the compiled function before anything is optimised
+`records`       arrays, numbers and records by name, one pointer in compiled code; `record_type` is their type there
 `calls`         calls of a compiled function by its address, and from Python without a look at types
 `vectors`       vectors of 64 bytes and their operations; `vector_type` is their type in compiled code
 `interfaces`    which interfaces of Numba that are not public may be used; each is tried before
@@ -31,7 +30,7 @@ from abex.kernels.calls import address_of, call_at, entry_of
 from abex.kernels.compiling import can_compile, compiled, fast, foreign, kernel, rare_kernel, single_dispatch
 from abex.kernels.current import current
 from abex.kernels.mistakes import check_record, explained
-from abex.kernels.references import by_reference
+from abex.kernels.records import Record, by_reference, fields_of, laid_out
 from abex.kernels.scalars import Scalars
 from abex.kernels.sources import source_stamp
 from abex.kernels.structs import Struct
@@ -39,6 +38,7 @@ from abex.kernels.watching import compile_as, on_compiling
 
 __all__ = [
     "CompilerWarning",
+    "Record",
     "Scalars",
     "Struct",
     "address_of",
@@ -53,8 +53,10 @@ __all__ = [
     "entry_of",
     "explained",
     "fast",
+    "fields_of",
     "foreign",
     "kernel",
+    "laid_out",
     "on_compiling",
     "prune",
     "rare_kernel",

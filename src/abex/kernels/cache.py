@@ -307,7 +307,7 @@ def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
     """
     from numba.core import types
 
-    from abex.kernels.reference_type import RecordType
+    from abex.kernels.record_type import RecordType
 
     modules: set[str] = set()
 
@@ -325,8 +325,8 @@ def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
         if isinstance(kind, RecordType):
             module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
             modules.add(module)
-            yield f"{module}.{name}{kind.fields} by reference" if module.split(".")[0] == NAME else ""
-            for inner in kind.kinds:
+            yield f"{module}.{name}{sorted(kind.words.items())}" if module.split(".")[0] == NAME else ""
+            for inner in kind.objects:
                 yield from words(inner)
             return
         yield str(kind)

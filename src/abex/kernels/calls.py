@@ -26,7 +26,6 @@ def entry_of(function: Any, *arguments: Any) -> Any:
     Numba looks at every field of a record at each call: 90 us for the state of a policy that then runs for 1. An entry takes for
     granted what it was made for, so hand it no others.
     """
-    function = function.compiled_for(arguments) if hasattr(function, "compiled_for") else function
     if not hasattr(function, "compile"):
         return function  # it is not compiled
     import numba

@@ -13,7 +13,7 @@ from abex.extras import installed, needed
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.current import current
 from abex.kernels.garbage import collection_paused
-from abex.kernels.interfaces import bounds_checked, interpreted, usable
+from abex.kernels.interfaces import bounds_checked, interpreted
 from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
 
@@ -27,7 +27,6 @@ _registered: set[Callable[..., Any]] = set()
 _dispatches: dict[Callable[..., Any], tuple[Callable[..., Any], dict[type, Callable[..., Any]]]] = {}
 _lowerings: list[Callable[[], None]] = []  # run once, before anything is compiled
 _lock = threading.RLock()
-_kernels_allocate = False  # even ours, for want of vector instructions
 
 
 def kernel(function: Function) -> Function:
@@ -111,18 +110,8 @@ def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
     return register
 
 
-def let_kernels_allocate() -> None:
-    """From now on, compile our kernels too with reference counting (which is slow in what becomes part of its callers)."""
-    global _kernels_allocate
-    _kernels_allocate = True
-
-
-def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[[Function], Function]:
+def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
     """Compile a function that closes over ``kernels``, to run without the interpreter lock.
-
-    Kernels do not allocate, so they are compiled without Numba's reference counting: a state record of many arrays
-    would otherwise be counted up and down at every call (140 of the 220 ns that a step of ABE took at ten arms).
-    ``allocates=True`` is for functions that make arrays; kernels of other packages that do are noticed.
 
     Our kernels divide as IEEE 754 says; those of other packages raise ZeroDivisionError, as Python does.
 
@@ -139,14 +128,9 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
                 return function
             watch()
             _register(kernels)
-            result: Any
-            counted = numba.njit(**_options([function], lean=False))
-            lean = numba.njit(**_options([function], lean=not allocates))
-            if foreign(kernels):
-                result = _OtherPackages(lean(function), counted(function))
-            else:
-                result = lean(function)
-                _keep(result, kernels, lean=not allocates)
+            # nobody calls through C: the wrapper would be a second copy to compile
+            result = numba.njit(**_options(function), nogil=True, no_cfunc_wrapper=True)(function)
+            _keep(result, kernels)
         return result  # type: ignore[no-any-return]
 
     return decorate
@@ -166,43 +150,12 @@ def can_compile() -> bool:
 
 @cache
 def _alone(function: Any) -> Any:
-    return compiled(function, allocates=True)(function)
+    return compiled(function)(function)
 
 
 def foreign(kernels: Iterable[Callable[..., Any]]) -> bool:
     """Whether one of them, or of those they close over, belongs to another package."""
     return any(function.__module__.split(".")[0] != NAME for function in functions_in(kernels))
-
-
-class _OtherPackages:
-    """A function over kernels of other packages: compiled lean, or with reference counting if they allocate.
-
-    Which of the two is found by compiling, before anything runs, for the types of the first call: later calls have the same.
-    """
-
-    def __init__(self, lean: Any, counted: Any) -> None:
-        self.lean, self.counted = lean, counted
-        self.chosen: Any = None
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.compiled_for(arguments)(*arguments)
-
-    def compiled_for(self, arguments: tuple[Any, ...]) -> Any:
-        """The one of the two."""
-        if self.chosen is None:
-            self.chosen = self._tried(arguments)
-        return self.chosen
-
-    def _tried(self, arguments: tuple[Any, ...]) -> Any:
-        import numba
-
-        kinds = tuple(numba.typeof(argument) for argument in arguments)
-        try:
-            self.lean.compile(kinds)
-        except Exception:  # the compiler's: nothing has run yet
-            self.counted.compile(kinds)
-            return self.counted
-        return self.lean
 
 
 def _register(kernels: Iterable[Callable[..., Any]]) -> None:
@@ -233,37 +186,22 @@ def _register_dispatch(
 
 
 def _kernel_options(function: Callable[..., Any], *, inline: bool) -> dict[str, Any]:
-    """How a kernel is compiled inside its callers."""
-    options = _options([function], lean=False)
-    options.pop("nogil")
-    if "pipeline_class" in options:
-        from abex.kernels.linking import KernelCompiler, RareKernelCompiler
-
-        options["pipeline_class"] = KernelCompiler if inline else RareKernelCompiler
-    return options
+    """How a kernel is compiled inside its callers, of which it becomes a part or not."""
+    return {**_options(function), "forceinline": inline}
 
 
-def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str, Any]:
+def _options(function: Callable[..., Any]) -> dict[str, Any]:
     """How the compiler is called."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "python" if foreign(functions) else "numpy"}
+    options: dict[str, Any] = {"error_model": "python" if foreign([function]) else "numpy"}
     if bounds_checked():
         options["boundscheck"] = True
-    if usable("options") and not _kernels_allocate:
-        from abex.kernels.linking import ProgramCompiler
-
-        options["pipeline_class"] = ProgramCompiler
-        # nobody calls through C: the wrapper would be a second copy to compile
-        options["no_cfunc_wrapper"] = True
-        if lean:
-            options["_nrt"] = False
     return options
 
 
-def _keep(function: Any, kernels: Iterable[Callable[..., Any]], *, lean: bool) -> None:
+def _keep(function: Any, kernels: Iterable[Callable[..., Any]]) -> None:
     """Let a compiled function of this package be kept on disk."""
     if foreign(functions_in([function.py_func, *kernels])) or not hasattr(function, "_cache"):
         return
     folder = cache_folder()
     if folder is not None:
-        options = f"{_options([], lean=lean)} {_kernels_allocate}"
-        function._cache = KernelCache(folder, function.py_func, kernels, options)
+        function._cache = KernelCache(folder, function.py_func, kernels, f"bounds {bounds_checked()}")

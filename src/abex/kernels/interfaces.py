@@ -1,8 +1,7 @@
 """Which interfaces of Numba that are not public may be used.
 
-Speed comes from three of them: compiler options and passes that are not documented (``options``: no reference counting, kernels
-that are linked before anything is optimised, see `abex.kernels.linking`), calls of compiled functions by their addresses
-(``addresses``), and a type for vector instructions (``vectors``). Each is tried on a tiny case with a known answer before
+Speed comes from two of them: calls of compiled functions by their addresses (``addresses``), and a type for vector instructions
+(``vectors``). Each is tried on a tiny case with a known answer before
 it is used for the first time; the outcome is remembered on disk for these versions and this processor. If the answer is wrong, or
 this version of Numba is not one that our tests run on, the public way is taken, with one warning: slower, and as right.
 
@@ -42,7 +41,7 @@ def interpreted() -> bool:
 
 @cache
 def usable(name: str) -> bool:
-    """Whether ``options``, ``addresses`` or ``vectors`` may be used here."""
+    """Whether ``addresses`` or ``vectors`` may be used here."""
     if interpreted() or (name == "vectors" and bounds_checked()):
         return False
     plain = os.environ.get("ABEX_PLAIN", "")
@@ -111,55 +110,9 @@ class _Record(NamedTuple):
     factor: float
 
 
-def _try_options() -> bool:
-    """A record in and out of a function without reference counting, through kernels that are linked into it."""
-    import numba
-    import numpy as np
-    from numba.extending import register_jitable
-
-    from abex.kernels.linking import KernelCompiler, ProgramCompiler, RareKernelCompiler
-    from abex.kernels.reference_type import layouts_are_known
-
-    if not layouts_are_known():
-        return False
-
-    options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
-
-    @register_jitable(**options, pipeline_class=RareKernelCompiler)  # type: ignore[untyped-decorator]
-    def item(record: Any, at: int) -> Any:
-        if at >= record.values.size:
-            raise IndexError("beyond")
-        return record.values[at]
-
-    @register_jitable(**options, pipeline_class=KernelCompiler)  # type: ignore[untyped-decorator]
-    def scale(record: Any, at: int) -> None:
-        record.values[at] = item(record, at) * record.factor
-
-    @numba.njit(**options, _nrt=False, nogil=True, pipeline_class=ProgramCompiler)  # type: ignore[untyped-decorator]
-    def scaled(record: Any, at: int) -> float:
-        scale(record, at)
-        return record.values[at] / 0.0  # type: ignore[no-any-return]
-
-    record = _Record(np.arange(3.0), 2.0)
-    try:
-        scaled(record, 3)
-    except IndexError as error:
-        return bool(
-            str(error) == "beyond"
-            and scaled(record, 1) == np.inf
-            and record.values.tolist() == [0.0, 2.0, 2.0]
-        )
-    return False
-
-
 def _lean() -> dict[str, Any]:
     """How the other two are tried: as they will be used, which is also compiled sooner."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    if usable("options"):
-        from abex.kernels.linking import ProgramCompiler
-
-        options |= {"pipeline_class": ProgramCompiler, "no_cfunc_wrapper": True}
-    return options
+    return {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def _try_addresses() -> bool:
@@ -215,7 +168,6 @@ def _try_vectors() -> bool:
 
 
 TRIALS: dict[str, Callable[[], bool]] = {
-    "options": _try_options,
     "addresses": _try_addresses,
     "vectors": _try_vectors,
 }

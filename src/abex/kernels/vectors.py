@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels.compiling import before_compiling, let_kernels_allocate, rare_kernel
+from abex.kernels.compiling import before_compiling, rare_kernel
 from abex.kernels.interfaces import usable
 
 VECTOR_BYTES = 64
@@ -181,6 +181,5 @@ def _register_operations() -> None:
     if usable("vectors"):
         import abex.kernels.vector_type  # noqa: F401 - importing it tells Numba
     else:
-        let_kernels_allocate()
         for function in OPERATIONS:
             rare_kernel(function)

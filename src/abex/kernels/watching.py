@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
 from abex.kernels.cache import KernelCache
+from abex.kernels.garbage import collection_paused
 
 PATIENCE = 0.3  # seconds of compiling about which nobody is told
 
@@ -28,7 +29,7 @@ class _Thread(threading.local):
     what: str | None = None
     stopped: Callable[[], bool] | None = None
     depth = 0
-    timer: threading.Timer | None = None
+    undo = ExitStack()  # when all is compiled
 
 
 _here = _Thread()
@@ -75,24 +76,28 @@ def watch() -> None:
         return
 
     class Compilations(event.Listener):  # type: ignore[misc]
-        """Tells that a function takes long to compile."""
+        """Tells that a function takes long to compile; no garbage is collected meanwhile."""
 
         def on_start(self, started: Any) -> None:
             """A function, or one inside it."""
             _here.depth += 1
-            if _here.depth == 1 and _told:
+            if _here.depth > 1:
+                return
+            _here.undo = ExitStack()
+            _here.undo.enter_context(collection_paused())
+            if _told:
                 function = started.data.get("dispatcher")
                 kept = isinstance(getattr(function, "_cache", None), KernelCache)
-                _here.timer = threading.Timer(PATIENCE, _tell, [_here.what or _part(function), kept])
-                _here.timer.daemon = True
-                _here.timer.start()
+                timer = threading.Timer(PATIENCE, _tell, [_here.what or _part(function), kept])
+                timer.daemon = True
+                timer.start()
+                _here.undo.callback(timer.cancel)
 
         def on_end(self, ended: Any) -> None:
             """It is compiled, or will not be."""
             _here.depth -= 1
-            if _here.depth == 0 and _here.timer is not None:
-                _here.timer.cancel()
-                _here.timer = None
+            if _here.depth == 0:
+                _here.undo.close()
 
     class Passes(event.Listener):  # type: ignore[misc]
         """Leaves the compiler when it is asked to."""

@@ -133,4 +133,4 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
 
 def template_of(replica: Replica) -> Any:
     """A state as the policy starts, by which what decisions remember is checked; None where they remember nothing."""
-    return replica.policy.start(replica.setting) if replica.policy.remembers else None
+    return replica.policy.start(replica.setting) if replica.policy.remembered(replica.state) else None

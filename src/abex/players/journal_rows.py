@@ -119,7 +119,7 @@ def _decided(row: Row, detail: dict[str, Any], replica: Replica, fresh: Any) -> 
     arm = _whole(row.arm, "arm", 2**62)
     t = _whole(detail["t"], "t", 2**62)
     agree(t >= 1, "t must be a step")
-    fields, saved = replica.policy.remembers, detail.get("memory", [])
+    fields, saved = replica.policy.remembered(replica.state), detail.get("memory", [])
     agree(isinstance(saved, list) and len(saved) == len(fields), "a decision remembers something else")
     memory = tuple(
         read_array(value, getattr(fresh, field), field) for field, value in zip(fields, saved, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from abex.errors import UserError
-from abex.kernels import Scalars
+from abex.kernels import Record, Scalars, fields_of
 from abex.policies.base import Setting
 
 FEW = 1_000_000  # so many arms fit anywhere
@@ -45,6 +45,8 @@ def memory() -> float:
 def _bytes(record: Any) -> int:
     if isinstance(record, np.ndarray):
         return record.nbytes
+    if isinstance(record, Record):
+        return sum(_bytes(getattr(record, name)) for name in fields_of(record))
     if isinstance(record, tuple) and not isinstance(record, Scalars):
         return sum(_bytes(part) for part in record)
     return 0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError
 from abex.graphs.feedback import probability_seen
-from abex.kernels import compiled, current, entry_of, fast
+from abex.kernels import compiled, current, entry_of, fast, laid_out
 from abex.policies.base import NO_SUCH_ARM, Kernels, Setting, arms_exist
 from abex.samplers.softmax import pick
 
@@ -75,6 +75,7 @@ class Running:
         self._entries: dict[
             Any, tuple[Any, Any]
         ] = {}  # compiled function -> a state, its entry for that state
+        self._laid_out: tuple[Any, Any] = None, None  # a state, and as compiled code takes it
         self._plain: Kernels = policy.kernels()
         self.draws_to_learn = reads_last(self._plain.update)
         graph = setting.graph
@@ -90,7 +91,7 @@ class Running:
     def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
         """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
         if (
-            not (self.policy.remembers or self.policy.select_ages or self.careful)
+            not (self.policy.remembered(self.state) or self.policy.select_ages or self.careful)
             and self.setting.graph is None
         ):
             return self._drawn(t, rng), ()  # nothing to put back or to look after
@@ -102,7 +103,7 @@ class Running:
 
     def _drawn(self, t: int, rng: Any) -> int:
         try:
-            return self._there(self._entered(self._kernels().select, t, rng)(self.state, t, rng))
+            return self._there(self._entered(self._kernels().select, t, rng)(self._given(), t, rng))
         except Exception:
             with arms_exist(self.policy, self.n_arms):
                 raise
@@ -134,7 +135,7 @@ class Running:
 
     def weigh_by(self, distribution: NDArray[np.float64], arm: int) -> None:
         """The next reward is weighed by the distribution that really chose the arm, where the policy does that."""
-        field = self.policy.weighed_by()
+        field = self.policy.weighing(self.state)
         if field is None:
             return
         weights = getattr(self.state, field)
@@ -159,16 +160,14 @@ class Running:
             self.state = kept
 
     def _remembered(self) -> Memory:
-        if not self.policy.remembers:
-            return ()
-        return tuple(getattr(self.state, name).copy() for name in self.policy.remembers)
+        return tuple(getattr(self.state, name).copy() for name in self.policy.remembered(self.state))
 
     def _taken_back(self, before: Memory) -> Memory:
         """What a draw wrote into the state, which gets back what stood there."""
         if not before:
             return ()
         drawn = self._remembered()
-        for name, value in zip(self.policy.remembers, before, strict=True):
+        for name, value in zip(self.policy.remembered(self.state), before, strict=True):
             getattr(self.state, name)[:] = value
         return drawn
 
@@ -193,7 +192,7 @@ class Running:
         compiles = self._is_compiled() or (self.careful == 0 and self.spent > WORTH_COMPILING)
         with self._aside(), self._quiet(), self._carefully():
             if compiles:
-                self._entered(fast(kernel), t, out)(self.state, t, out)
+                self._entered(fast(kernel), t, out)(self._given(), t, out)
                 return out
             began = time.thread_time()
             kernel(self.state, t, out)
@@ -229,9 +228,9 @@ class Running:
         """Pulling ``arm`` at step t showed what these arms paid, itself last."""
         self.version += 1
         with self._quiet(), self._carefully():
-            update = self._entered(self._kernels().update, t, arm, arm, 1.0, rng)
+            update, given = self._entered(self._kernels().update, t, arm, arm, 1.0, rng), self._given()
             for other, reward in seen:
-                update(self.state, t, arm, other, float(reward), rng)
+                update(given, t, arm, other, float(reward), rng)
 
     def check_resize(self) -> None:
         """Refuse to change the arms where that cannot be done."""
@@ -276,9 +275,17 @@ class Running:
             return function
         state, entry = self._entries.get(function, (None, None))
         if state is not self.state:
-            entry = entry_of(function, self.state, *arguments)
+            entry = entry_of(function, self._given(), *arguments)
             self._entries[function] = self.state, entry
         return entry
+
+    def _given(self) -> Any:
+        """The state as the kernels of now take it."""
+        if not self._is_compiled():
+            return self.state
+        if self._laid_out[0] is not self.state:
+            self._laid_out = self.state, laid_out(self.state)
+        return self._laid_out[1]
 
     def _kernels(self) -> Kernels:
         plain = self._plain

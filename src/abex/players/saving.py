@@ -45,6 +45,7 @@ def save_player(player: Player, path: str | PathLike[str]) -> None:
 def player_text(player: Player) -> str:
     """What the file of a player holds."""
     replica = player._replica
+    replica.state = replica.policy.prepare(replica.state)  # as it is loaded: both go on alike
     body = (
         {"policy": repr(player.policy), "module": type(player.policy).__module__}
         | written_terms(player._terms)
@@ -208,7 +209,9 @@ def read_replica(replica: Replica, body: dict[str, Any], state: Any = None) -> N
     replica.steps = whole_number("steps", body["steps"], most=MOST_STEPS)
     replica.elsewhere = whole_number("elsewhere", body.get("elsewhere", 0), most=replica.steps)
     fresh = replica.state
-    replica.state = read_record(body["state"], fresh, n_arms) if state is None else state
+    if state is None:
+        state = policy.prepare(read_record(body["state"], fresh, n_arms))
+    replica.state = state
     replica.tallies = Tallies.read(body["tallies"], n_arms)
     replica.lives = {_life(life): whole_number("lives", last, least=1) for life, last in body["lives"]}
     _read_pending(replica, fresh, body["pending"])
@@ -280,7 +283,7 @@ def read_probability(value: Any) -> float | None:
 
 def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
     """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
-    fields = replica.policy.remembers
+    fields = replica.policy.remembered(fresh)
     agree(isinstance(memory, list) and len(memory) == len(fields), "a decision remembers something else")
     arrays = tuple(
         read_array(value, getattr(fresh, field), field) for field, value in zip(fields, memory, strict=True)
@@ -291,9 +294,9 @@ def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[An
 
 def check_memory(replica: Replica, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
     """See that a decision remembers what its policy can use, and divide by."""
-    for field, array in zip(replica.policy.remembers, arrays, strict=True):
+    for field, array in zip(replica.policy.remembered(fresh), arrays, strict=True):
         check_field(replica.state, fresh, field, array, replica.n_arms)
-        if field == replica.policy.weighed_by():
+        if field == replica.policy.weighing(fresh):
             probability = array[replica.arms.place(arm)] if array.size == replica.n_arms else array[0]
             agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
 

@@ -34,14 +34,15 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, shown
 from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
-from abex.kernels import explained
+from abex.kernels import Record, explained
+from abex.kinds import kept_with_decisions, restore, saved, weighed_by
 from abex.markup import markdown_of
 from abex.parameters import MOST_ARMS as MOST_ARMS
 from abex.parameters import check_parameters
 from abex.plugins import POLICIES, loaded, names_in, register
 from abex.values import parse_value
 
-State = TypeVar("State", bound=tuple[Any, ...])
+State = TypeVar("State")
 Part = TypeVar("Part")
 PerArm = Annotated[NDArray[Any], "per arm"]
 LONGEST_NAMES = 10_000  # characters of a text in which names of other packages are looked for
@@ -164,6 +165,29 @@ class Policy(ABC, Generic[State]):
         """Instances on which the contract is checked."""
         yield cls()
 
+    # -- what is learned ------------------------------------------------------------------------------
+
+    def prepare(self, state: State) -> State:
+        """The state with all that follows from what is learned (`abex.kinds`): samplers, tables. It may be prepared again.
+
+        ValueError where what is learned contradicts itself: it may come from a file.
+        """
+        return state
+
+    def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> State:
+        """The state that goes on from what `abex.kinds.saved` gave of another one, or from what it knew of its arms ``keep``."""
+        state: Any = self.start(setting)
+        restore(state, values, setting.n_arms, keep)
+        return self.prepare(state)
+
+    def remembered(self, state: Any) -> tuple[str, ...]:
+        """The fields of a state that belong to a decision."""
+        return kept_with_decisions(state) if isinstance(state, Record) else self.remembers
+
+    def weighing(self, state: Any) -> str | None:
+        """The one of them with the probabilities by which rewards are weighed."""
+        return weighed_by(state) if isinstance(state, Record) else self.weighed_by()
+
     # -- arms that come and go ------------------------------------------------------------------------
 
     def new_sampler(self, state: State) -> Any:
@@ -181,14 +205,16 @@ class Policy(ABC, Generic[State]):
             return state
         return state._replace(sampler=self.new_sampler(state))  # type: ignore[attr-defined,no-any-return]
 
-    def with_arms(self, state: State, setting: Setting, keep: NDArray[np.int64]) -> State:
+    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> State:
         """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen.
 
         Per-arm fields go along, samplers are made anew, all others start afresh; a policy for which that is wrong does it itself.
         """
         if not self.resizable:
             raise UserError(f"{type(self).__name__} cannot add or remove arms while it plays")
-        fresh = self.start(setting)
+        if isinstance(state, Record):
+            return self.resume(setting, saved(state), keep)
+        fresh: Any = self.start(setting)
         hints = get_type_hints(type(state), include_extras=True)
         for name, old, new in zip(hints, state, fresh, strict=True):
             if "per arm" in getattr(hints[name], "__metadata__", ()):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from abex.kernels import Scalars, kernel
 from abex.parameters import real
 from abex.policies.base import Policy, Setting
-from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
+from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import DivergenceRule
 from abex.policies.statistics import Blank, blank_of, fade, keep_pace, weigh_in
 from abex.policies.thompson import Thompson
@@ -222,20 +222,20 @@ class Discounted(Forgetting):
     def adapted(self, inner: Any, memory: Fading) -> Any:
         """Indices at a level that makes up for large counts; samplers whose bounds hold while counts fade."""
         if hasattr(inner, "rule"):
-            return self.scanned_index(inner)._replace(rule=FadingRule(inner.rule, memory.clock))
+            return with_parts(self.scanned_index(inner), rule=FadingRule(plain_rule(inner), memory.clock))
         if not self.keeps_pace(inner):
             return scanned(inner, (GumbelExceedance,))
         clock = memory.clock
         pace = Pace(step=clock.step, factor=clock.factor, root=clock.root, renewed=UNPACED, cursor=0)
-        return inner._replace(sampler=FADING[type(inner.sampler)](inner, memory.blank, self.gamma, pace))
+        return with_parts(inner, sampler=FADING[type(inner.sampler)](inner, memory.blank, self.gamma, pace))
 
     def scanned_index(self, inner: Any) -> Any:
         """Where counts fade, matches are soon played again: KL-UCB, and UCB1 with a short memory, are scanned for more arms."""
-        n_arms, rule = inner.means.size, inner.rule
+        n_arms, rule = inner.means.size, plain_rule(inner)
         few = isinstance(rule, DivergenceRule) and n_arms <= crossover.DIVERGENCE_FADING
         fast = isinstance(rule, UcbRule) and n_arms * (1.0 - self.gamma) > FAST
         few = few or (fast and n_arms <= crossover.UCB_FADING)
-        return inner._replace(sampler=IndexScan(np.zeros(n_arms))) if few else inner
+        return with_parts(inner, sampler=IndexScan(np.zeros(n_arms))) if few else inner
 
     def keeps_pace(self, inner: Any) -> bool:
         """Whether its sampler has one that keeps pace; a few perturbed means that fade fast are found sooner by drawing all."""

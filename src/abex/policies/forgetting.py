@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, shown
-from abex.kernels import single_dispatch
+from abex.kernels import Record, single_dispatch
 from abex.policies.base import Kernels, Policy, Setting, as_policy
 from abex.policies.statistics import entering, noted
 from abex.samplers.beta import BetaExceedance, BetaScan
@@ -35,6 +35,9 @@ class Forgotten(NamedTuple):
     def restored(self, fresh: Forgotten) -> Forgotten:
         """Each part as it restores itself; the memory is told of the inner state."""
         inner, made = self.inner, fresh.inner
+        if isinstance(inner, Record):
+            memory = self.memory.restored(fresh.memory) if hasattr(self.memory, "restored") else self.memory
+            return Forgotten(linked(inner, memory), memory)
         if hasattr(inner, "restored"):
             inner = inner.restored(made)
         memory = self.memory.restored(fresh.memory) if hasattr(self.memory, "restored") else self.memory
@@ -51,8 +54,22 @@ def linked(inner: Any, memory: Any) -> Any:
         return memory.relinked(inner)
     rule = getattr(inner, "rule", None)
     if rule is not None and hasattr(rule, "clock"):
-        return inner._replace(rule=rule._replace(clock=memory.clock))
+        return with_parts(inner, rule=rule._replace(clock=memory.clock))
     return inner
+
+
+def with_parts(state: Any, **parts: Any) -> Any:
+    """A state with other parts in the place of these."""
+    if not isinstance(state, Record):
+        return state._replace(**parts)
+    for name, part in parts.items():
+        setattr(state, name, part)
+    return state
+
+
+def plain_rule(state: Any) -> Any:
+    """The rule of an index as its policy made it."""
+    return getattr(state.rule, "rule", state.rule)
 
 
 @single_dispatch
@@ -121,7 +138,7 @@ def scanned(state: Any, samplers: tuple[type, ...]) -> Any:
         return state
     scan = {BetaExceedance: BetaScan, GumbelExceedance: GumbelScan, Buckets: SoftmaxScan}[type(sampler)]
     n_arms = (state.successes if hasattr(state, "successes") else state.means).size
-    return state._replace(sampler=scan(np.zeros(n_arms)))
+    return with_parts(state, sampler=scan(np.zeros(n_arms)))
 
 
 class Forgetting(Policy[Any]):
@@ -160,6 +177,12 @@ class Forgetting(Policy[Any]):
         inner = self.policy.start(setting)
         memory = self.memory(setting, inner)
         return Forgotten(self.adapted(inner, memory), memory)
+
+    def prepare(self, state: Forgotten) -> Forgotten:
+        """The state of the policy inside as it prepares it and as this memory needs it."""
+        if not isinstance(state.inner, Record):
+            return state
+        return Forgotten(self.adapted(self.policy.prepare(state.inner), state.memory), state.memory)
 
     def kernels(self) -> Kernels:
         """Around those of the policy inside."""

@@ -15,8 +15,9 @@ from abex.kernels import kernel, single_dispatch
 from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
+from abex.policies.means import learn_mean
 from abex.policies.thompson import MOST_PRIOR, learn_beta
-from abex.policies.ucb import inv_sqrt_counts, learn_width
+from abex.policies.ucb import inv_sqrt_counts
 from abex.randomness import argmax, below
 from abex.samplers import changed, distribution, draw
 from abex.samplers.beta import new_beta
@@ -83,6 +84,13 @@ class AimedMeans(NamedTuple):
     def restored(self, fresh: AimedMeans) -> AimedMeans:
         """The inv_sqrt_counts follow from the observations."""
         return self._replace(inv_sqrt_count=inv_sqrt_counts(self.observations))
+
+
+@kernel
+def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    """Mean and width of an observed arm."""
+    learn_mean(state, t, arm, seen, reward, rng)
+    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(state.observations[seen])
 
 
 @promise.register(AimedMeans)

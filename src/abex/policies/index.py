@@ -1,34 +1,35 @@
-"""What policies that play the largest index share."""
+"""The arm of the largest index: what policies of optimism share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from abex.policies.base import PerArm, Setting
-from abex.policies.drawn import SampledPolicy
-from abex.policies.means import learn_mean
+from abex.kernels import Record, fields_of
+from abex.kinds import Count, Mean
+from abex.policies.base import Setting
+from abex.policies.learner import Learner, learn_mean
 from abex.samplers import crossover
 from abex.samplers.contenders import new_contenders
 from abex.samplers.tournament import new_index_sampler
-from abex.schema import Count, FixedAtStart, MeanOf
 
 
-class IndexState(NamedTuple):
+class IndexState(Record):
     """Means, the rule of the index with its parameters, and what finds the largest one."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
-    rule: Annotated[Any, FixedAtStart()]
-    sampler: Any  # of the largest index
+    observations: Count
+    means: Mean  # +inf before the first observation
+    rule: Any
+    initial: float  # the mean of an arm without observations
+    sampler: Any = None  # of the largest index
 
 
-class IndexPolicy(SampledPolicy[Any]):
+class IndexPolicy(Learner[Any]):
     """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its rule."""
 
-    record: ClassVar[Any] = IndexState  # or one with more arrays between the means and the rule
+    record: ClassVar[Any] = IndexState  # or one with more arrays, which begin with zeros
     crossover: ClassVar[str]  # the name of its constant in `abex.samplers.crossover`
     contenders: ClassVar[str | None] = None  # and where it has a cheap bound on an index
     arms_per_leaf: ClassVar[int] = 1  # of the tournament: the cheaper an index, the more
@@ -41,16 +42,21 @@ class IndexPolicy(SampledPolicy[Any]):
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
         n = setting.n_arms
-        others = (
-            np.zeros(n) for _ in range(len(self.record._fields) - 4)
-        )  # what else its index needs, per arm
-        return self.with_sampler(
-            self.record(np.zeros(n), np.full(n, np.inf), *others, self.rule(setting), None)
+        others = {name: np.zeros(n) for name in fields_of(self.record) if name not in fields_of(IndexState)}
+        state = self.record(
+            observations=np.zeros(n),
+            means=np.full(n, np.inf),
+            rule=self.rule(setting),
+            initial=np.inf,
+            **others,
         )
+        return self.prepare(state)
 
-    def new_sampler(self, state: Any) -> Any:
+    def prepare(self, state: Any) -> Any:
         """Find the largest index."""
         few = getattr(crossover, self.crossover)
         if self.contenders and few < state.observations.size <= getattr(crossover, self.contenders):
-            return new_contenders(state.observations)
-        return new_index_sampler(state.observations, few, self.arms_per_leaf)
+            state.sampler = new_contenders(state.observations)
+        else:
+            state.sampler = new_index_sampler(state.observations, few, self.arms_per_leaf)
+        return state

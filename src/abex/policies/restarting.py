@@ -15,7 +15,7 @@ from abex.kernels import Scalars, kernel
 from abex.parameters import choice, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.detectors import CUSUM, GLR, Detector, clear, observe
-from abex.policies.forgetting import Forgetting, age, forced, lived, scanned, take_in
+from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import KLUCB
 from abex.policies.statistics import Blank, blank_of, forget, weigh_in
 from abex.policies.thompson import Thompson
@@ -56,7 +56,7 @@ class Watched(NamedTuple):
     def relinked(self, inner: Any) -> Any:
         """The inner state whose rule looks at these restarts."""
         if isinstance(getattr(inner, "rule", None), RestartRule):
-            return inner._replace(rule=inner.rule._replace(starts=self.starts))
+            return with_parts(inner, rule=inner.rule._replace(starts=self.starts))
         return inner
 
 
@@ -214,9 +214,8 @@ class Restarting(Forgetting):
     def adapted(self, inner: Any, memory: Watched) -> Any:
         """A scan where an arm cannot be filed as one never observed, and where each has a time of its own."""
         if memory.single and hasattr(inner, "rule"):
-            return inner._replace(
-                rule=RestartRule(inner.rule, memory.starts), sampler=IndexScan(np.zeros(inner.means.size))
-            )
+            rule, scan = RestartRule(plain_rule(inner), memory.starts), IndexScan(np.zeros(inner.means.size))
+            return with_parts(inner, rule=rule, sampler=scan)
         kinds: tuple[type, ...] = (GumbelExceedance,)
         if not np.isfinite(memory.blank.first):
             kinds = (GumbelExceedance, Buckets)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
+from abex.kinds import Total
 from abex.parameters import real, truth
-from abex.policies.base import PerArm, Setting
-from abex.policies.drawn import SampledPolicy
+from abex.policies.base import Setting
+from abex.policies.learner import Learner
 from abex.policies.statistics import (
     Known,
     beta_after,
@@ -23,18 +24,26 @@ from abex.policies.statistics import (
 )
 from abex.samplers import changed
 from abex.samplers.beta import new_beta
-from abex.schema import Grown
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 
 
-class BetaState(NamedTuple):
+class BetaState(Record):
     """Parameters of each arm's Beta posterior, what finds the largest draw, and whether fractions are resampled."""
 
-    successes: Annotated[PerArm, Grown()]  # float64 (K,), prior included
-    failures: Annotated[PerArm, Grown()]  # float64 (K,), prior included
-    sampler: Any  # of the largest draw
+    successes: Total  # float64 (K,), prior included
+    failures: Total  # float64 (K,), prior included
+    prior_successes: float
+    prior_failures: float
     resample: bool
+    sampler: Any = None  # of the largest draw
+
+
+@kernel
+def learn_posterior(state: BetaState, arm: int, reward: float, weight: float) -> None:
+    """Weighted successes and failures on top of the prior, never below it."""
+    state.successes[arm] = max(state.successes[arm] + weight * reward, state.prior_successes)
+    state.failures[arm] = max(state.failures[arm] + weight * (1.0 - reward), state.prior_failures)
 
 
 @kernel
@@ -99,7 +108,7 @@ keep_pace.register(BetaState)(pace_sampler)  # posteriors widen
 
 
 @dataclass(frozen=True)
-class Thompson(SampledPolicy[BetaState]):
+class Thompson(Learner[BetaState]):
     r"""Sample each arm's mean from its posterior, play the largest.
 
     Draw :math:`\theta_k\sim\mathrm{Beta}(a+S_k,\,b+F_k)` for every arm, play :math:`\arg\max_k\theta_k`.
@@ -135,19 +144,26 @@ class Thompson(SampledPolicy[BetaState]):
     resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
     forgettable = True
+    learn = staticmethod(learn_posterior)
+    counted = staticmethod(coin)
 
     def start(self, setting: Setting) -> BetaState:
         """The prior, for every arm."""
         n = setting.n_arms
-        prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
-        return self.with_sampler(BetaState(*prior, None, self.resample))
+        state = BetaState(
+            successes=np.full(n, float(self.successes)),
+            failures=np.full(n, float(self.failures)),
+            prior_successes=self.successes,
+            prior_failures=self.failures,
+            resample=self.resample,
+        )
+        return self.prepare(state)
 
-    def new_sampler(self, state: BetaState) -> Any:
+    def prepare(self, state: BetaState) -> BetaState:
         """Find the largest draw."""
         seen = state.successes + state.failures > self.successes + self.failures
-        return new_beta(state.successes, state.failures, seen)
-
-    learn = staticmethod(learn_beta)
+        state.sampler = new_beta(state.successes, state.failures, seen)
+        return state
 
     @classmethod
     def examples(cls) -> Any:

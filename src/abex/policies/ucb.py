@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
+from abex.kinds import Total
 from abex.parameters import HUGE, real
-from abex.policies.base import PerArm, Setting
-from abex.policies.index import IndexPolicy
-from abex.policies.means import learn_mean
+from abex.policies.base import Setting
+from abex.policies.index import IndexPolicy, IndexState
+from abex.policies.learner import learn_mean
 from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
 from abex.samplers.indices import (
@@ -26,7 +27,6 @@ from abex.samplers.indices import (
     never_differ,
     stretched,
 )
-from abex.schema import MOST_COUNT, Count, FixedAtStart, MeanOf, Rebuilt, Within
 
 
 class UcbRule(NamedTuple):
@@ -35,20 +35,10 @@ class UcbRule(NamedTuple):
     scale: float
 
 
-class UcbState(NamedTuple):
+class UcbState(IndexState):
     r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
-    inv_sqrt_count: Annotated[
-        PerArm, Rebuilt()
-    ]  # float64 (K,), 1/sqrt(observations), 0 before the first observation
-    rule: Annotated[UcbRule, FixedAtStart()]
-    sampler: Any  # of the largest index
-
-    def restored(self, fresh: UcbState) -> UcbState:
-        """The inv_sqrt_counts follow from the observations."""
-        return self._replace(inv_sqrt_count=inv_sqrt_counts(self.observations))
+    inv_sqrt_count: NDArray[np.float64]  # (K,), 0 without observations
 
 
 def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -58,10 +48,11 @@ def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @kernel
-def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+def learn_width(state: UcbState, arm: int, reward: float, weight: float) -> None:
     """Mean and width of an observed arm."""
-    learn_mean(state, t, arm, seen, reward, rng)
-    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(state.observations[seen])
+    learn_mean(state, arm, reward, weight)
+    count = state.observations[arm]
+    state.inv_sqrt_count[arm] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
 
 
 @weigh_in.register(UcbState)
@@ -161,6 +152,12 @@ class UCB1(IndexPolicy):
     record = UcbState
     learn = staticmethod(learn_width)
 
+    def prepare(self, state: UcbState) -> UcbState:
+        """The widths follow from the observations."""
+        state.inv_sqrt_count[:] = inv_sqrt_counts(state.observations)
+        super().prepare(state)
+        return state
+
     @classmethod
     def examples(cls) -> Any:
         """The published scale and the Hoeffding rate."""
@@ -175,14 +172,10 @@ class VarianceRule(NamedTuple):
     c: float
 
 
-class VarianceState(NamedTuple):
+class VarianceState(IndexState):
     """Means and sums of squared deviations (Welford)."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
-    squares: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,), sum of (x - mean)^2
-    rule: Annotated[VarianceRule, FixedAtStart()]
-    sampler: Any  # of the largest index
+    squares: Total  # float64 (K,), sum of (x - mean)^2
 
 
 @level_at.register(VarianceRule)
@@ -221,11 +214,11 @@ def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, tw
 
 
 @kernel
-def learn_squares(state: VarianceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+def learn_squares(state: VarianceState, arm: int, reward: float, weight: float) -> None:
     """Learn mean and squared deviations (Welford)."""
-    before = state.means[seen] if state.observations[seen] > 0.0 else reward
-    learn_mean(state, t, arm, seen, reward, rng)
-    state.squares[seen] += (reward - before) * (reward - state.means[seen])
+    before = state.means[arm] if state.observations[arm] > 0.0 else reward
+    learn_mean(state, arm, reward, weight)
+    state.squares[arm] += weight * (reward - before) * (reward - state.means[arm])
 
 
 @dataclass(frozen=True)

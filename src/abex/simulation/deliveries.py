@@ -128,8 +128,9 @@ def as_late(delay: Delay | None, batch: int) -> bool:
 
 def memory_of(policy: Policy[Any], state: Any) -> tuple[NDArray[Any], ...]:
     """The fields of the state that belong to a decision, as words of the same memory."""
-    fields = [getattr(state, name) for name in policy.remembers]
-    for name, field in zip(policy.remembers, fields, strict=True):
+    names = policy.remembered(state)
+    fields = [getattr(state, name) for name in names]
+    for name, field in zip(names, fields, strict=True):
         if not (isinstance(field, np.ndarray) and field.flags.c_contiguous):
             raise UserError(f"{policy} remembers {name}, which is no array")
     word = np.int64 if all(field.itemsize == 8 for field in fields) else np.uint8

@@ -7,16 +7,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from abex.environments.environment import Environment, Rules
 from abex.errors import UserError
-from abex.kernels import Scalars, compiled, current, foreign
+from abex.kernels import Record, compiled, current, foreign
 from abex.policies.base import NO_SUCH_ARM, Kernels, Policy, arms_exist
 from abex.simulation.deliveries import AT_ONCE, Deliveries
 
 
-class Tally(Scalars):
+class Tally(Record):
     """How far a replication has come, and what went wrong in it."""
 
     n_arms: int
@@ -28,7 +28,7 @@ class Tally(Scalars):
     value: float  # what an environment of another package paid there, or counted as regret
 
 
-class Course(NamedTuple):
+class Course(Record):
     """All that one replication plays with."""
 
     state: Any  # of the policy

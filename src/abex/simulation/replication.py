@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.delays import Delay, Fixed
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
-from abex.kernels import by_reference, check_record, compile_as, foreign
+from abex.kernels import check_record, compile_as, foreign
 from abex.policies.base import Policy, Setting
 from abex.randomness import counter_key, stream
 from abex.simulation.deliveries import LATE, as_late, memory_of, new_calendar
@@ -74,16 +74,24 @@ def play_replication(
     rng = stream(seed, replication, "policy", repr(policy))
     regret, optimal_pulls = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
     tally, seen = Tally(n_arms=environment.n_arms), np.zeros(max_observed, np.int64)
-    course: Any = Course(
-        state, world, feedback, mail, memory, checkpoints, regret, optimal_pulls, tally, seen, rng
-    )
     if foreign([policy.select, policy.update]):
         check_record(f"{type(policy).__name__}.start", state)
     if foreign(environment.rules()):
         check_record(f"{type(environment).__name__}.open", world)
+    course = Course(
+        state=state,
+        world=world,
+        feedback=feedback,
+        mail=mail,
+        memory=memory,
+        checkpoints=checkpoints,
+        regret=regret,
+        optimal_pulls=optimal_pulls,
+        tally=tally,
+        seen=seen,
+        rng=rng,
+    )
     name = short(str(policy))
-    if not (interpreted or foreign([*policy.kernels(), *environment.rules(), reveal])):
-        course = by_reference(course)
 
     def piece(first: int, last: int) -> int:
         """Play these steps; nanoseconds of CPU."""

@@ -16,6 +16,7 @@ from abex.environments import Bernoulli, Beta
 from abex.errors import UserError
 from abex.extras import needed
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, complete, erdos_renyi, star
+from abex.kernels import Record, fields_of
 from abex.players.player import Player
 from abex.policies import Uniform, parse_policy
 from abex.policies.base import Policy, Setting
@@ -44,19 +45,26 @@ def setting_for(policy: Policy[Any], n_arms: int, horizon: int = HORIZON) -> Set
     return Setting(n_arms, horizon, graph)
 
 
+def parts(state: Any) -> tuple[Any, ...]:
+    """What stands in the fields of a record, or in a tuple."""
+    if isinstance(state, Record):
+        return tuple(getattr(state, name) for name in fields_of(state))
+    return state if isinstance(state, tuple) else ()
+
+
 def leaves(state: Any) -> list[Any]:
     """All arrays of a state record."""
     if isinstance(state, np.ndarray):
         return [state]
-    return [leaf for part in state for leaf in leaves(part)] if isinstance(state, tuple) else []
+    return [leaf for part in parts(state) for leaf in leaves(part)]
 
 
 def same_states(first: Any, second: Any) -> bool:
     """Equal to the last bit."""
     if isinstance(first, np.ndarray):
         return np.array_equal(first, second, equal_nan=True)
-    if isinstance(first, tuple):
-        return all(same_states(a, b) for a, b in zip(first, second, strict=True))
+    if isinstance(first, tuple | Record):
+        return all(same_states(a, b) for a, b in zip(parts(first), parts(second), strict=True))
     return bool(first == second) or first != first
 
 
