@@ -2,7 +2,6 @@
 
 import warnings
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -86,26 +85,6 @@ def test_former_names_warn():
         assert new_means(2).pulls.tolist() == [0.0, 0.0]
     with pytest.raises(AttributeError, match="has no attribute 'Lawful'"):
         abex.schema.Lawful  # noqa: B018
-
-
-class _Own(NamedTuple):
-    score: np.ndarray
-    pulls: np.ndarray
-
-
-def test_the_former_field_is_there_in_compiled_code():
-    """Of the record that had it; records of one's own keep fields of that name."""
-    from abex.kernels import compiled
-    from abex.policies.means import new_means
-
-    @compiled()
-    def counted(state):
-        return state.pulls[1]
-
-    means = new_means(2)
-    means.observations[1] = 4.0
-    assert counted(means) == 4.0
-    assert counted(_Own(np.array([1.0, 2.0]), np.array([5, 6]))) == 6
 
 
 def test_a_policy_that_remembers_chances_is_told():

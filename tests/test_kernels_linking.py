@@ -217,34 +217,6 @@ def test_code_from_the_disk_does_not_make_the_whole_compiler_ready(tmp_path):
     assert [run_in_process(code, ABEX_CACHE=str(tmp_path)) for _ in range(2)] == ["True", "False"]
 
 
-def test_linear_algebra_is_left_to_those_who_compile_it(tmp_path):
-    code = (
-        "import sys; from abex import Bernoulli, simulate; simulate('UCB1', Bernoulli([.4, .6]), horizon=50, replications=1);"
-        "print('scipy.linalg' in sys.modules); import numba, numpy as np;"
-        "print(numba.njit(lambda a: np.dot(a, a))(np.full((2, 2), 0.5)).sum(), 'scipy.linalg' in sys.modules)"
-    )
-    assert run_in_process(code, ABEX_CACHE=str(tmp_path)).split() == ["False", "2.0", "True"]
-
-
-def test_leaving_out_what_numba_does_around_its_passes_changes_no_code(tmp_path):
-    """Numba analyses code anew after each pass, and has LLVM clean up what is only declared."""
-    code = (
-        "from abex import *; from abex.kernels import linking as L; import hashlib, re;"
-        "finalize, found = L.ProgramLibrary.finalize, [];"
-        "L.ProgramLibrary.finalize = lambda library: (finalize(library), found.append(str(library._final_module)));"
-        "{changes};"
-        "simulate('ABE(eta=1.0)', Bernoulli([.4] * 9 + [.6]), horizon=50, replications=1);"
-        "text = re.sub(r'(pickle[a-z]+[.])[0-9]+', r'[.]', ''.join(found));"  # addresses of Python's objects
-        "print(len(found), hashlib.sha256(text.encode()).hexdigest())"
-    )
-    usual = "L.Passes._ENFORCING = True; del L.Library._optimize_functions"
-    ours, theirs = (
-        run_in_process(code.format(changes=changes), ABEX_CACHE=str(tmp_path / name))
-        for name, changes in (("ours", "pass"), ("theirs", usual))
-    )
-    assert ours == theirs
-
-
 def test_code_from_the_disk_that_names_what_is_missing_gets_the_whole_compiler():
     class Target:
         refreshed = 0

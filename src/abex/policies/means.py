@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from abex.deprecation import warn_of
 from abex.kernels import kernel
-from abex.kernels.attributes import former_field
 from abex.policies.base import PerArm
 from abex.policies.statistics import Blank, weigh_in, weigh_mean
 from abex.schema import Count, MeanOf, Scratch
@@ -29,9 +28,6 @@ class Means(NamedTuple):
         """The former name of ``observations``."""
         warn_of("the field pulls", "observations")
         return self.observations
-
-
-former_field(Means, "pulls", "observations")  # until 0.3, as above
 
 
 def new_means(n_arms: int, scale: float = 0.0, initial: float = np.inf) -> Means:
