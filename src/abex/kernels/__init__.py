@@ -9,10 +9,9 @@ source, two faces.
 `scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
 `structs`       arrays and numbers by name, one pointer in compiled code
 `references`    records handed over by reference; `reference_type` is their type in compiled code
-`linking`       kernels linked into the compiled function before anything is optimised
 `calls`         calls of a compiled function by its address, and from Python without a look at types
 `vectors`       vectors of 64 bytes and their operations; `vector_type` is their type in compiled code
-`interfaces`    which interfaces of Numba that are not public may be used; each is tried before
+`interfaces`    whether bounds are checked, and records handed over by reference
 `cache`         compiled code on disk
 `sources`       when it is stale
 `garbage`       no garbage is collected while anything is compiled

@@ -9,15 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 from abex.kernels.compiling import before_compiling
-from abex.kernels.interfaces import usable
 
 
 def address_of(function: Any, *arguments: Any) -> Any:
     """Where a `compiled` function for arguments like these begins, for `call_at`; it must return a double.
 
-    Where calls by address are not to be had it is the function itself, which `call_at` takes as well.
+    It is the function itself where nothing is compiled, which `call_at` takes as well.
     """
-    return address(function, *arguments) if usable("addresses") else function
+    if not hasattr(function, "compile"):
+        return function
+    import numba
+
+    kinds = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(numba.float64(*kinds))  # an int or a float is converted, unless it was compiled before
+    found = function.overloads[kinds]
+    if found.signature.return_type != numba.float64:
+        raise TypeError(
+            f"{function.py_func.__qualname__} returns {found.signature.return_type}, a call by address needs a double"
+        )
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
 
 
 def entry_of(function: Any, *arguments: Any) -> Any:
@@ -34,20 +44,6 @@ def entry_of(function: Any, *arguments: Any) -> Any:
     return function.compile(tuple(numba.typeof(argument) for argument in arguments))
 
 
-def address(function: Any, *arguments: Any) -> int:
-    """Where a compiled function that returns a double begins."""
-    import numba
-
-    kinds = tuple(numba.typeof(argument) for argument in arguments)
-    function.compile(numba.float64(*kinds))  # an int or a float is converted, unless it was compiled before
-    found = function.overloads[kinds]
-    if found.signature.return_type != numba.float64:
-        raise TypeError(
-            f"{function.py_func.__qualname__} returns {found.signature.return_type}, a call by address needs a double"
-        )
-    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
-
-
 def call_at(function: Any, arguments: tuple[Any, ...]) -> Any:
     """Call what `address_of` gave for arguments like these; addresses can be called in compiled code alone."""
     if not callable(function):
@@ -59,7 +55,7 @@ def call_at(function: Any, arguments: tuple[Any, ...]) -> Any:
 def _register_call_at() -> None:
     from llvmlite import ir
     from numba.core import cgutils, types, typing
-    from numba.extending import lower_builtin, overload, type_callable
+    from numba.extending import lower_builtin, type_callable
 
     @type_callable(call_at)  # type: ignore[untyped-decorator]
     def typer(context: Any) -> Any:
@@ -80,10 +76,3 @@ def _register_call_at() -> None:
         with cgutils.if_unlikely(builder, status.is_error):
             context.call_conv.return_status_propagate(builder, status)
         return result
-
-    @overload(call_at)  # type: ignore[untyped-decorator]
-    def by_name(function: Any, arguments: Any) -> Any:
-        def call(function: Any, arguments: Any) -> Any:
-            return function(*arguments)
-
-        return call if isinstance(function, types.Dispatcher) else None

@@ -13,7 +13,7 @@ from abex.extras import installed, needed
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.current import current
 from abex.kernels.garbage import collection_paused
-from abex.kernels.interfaces import bounds_checked, usable
+from abex.kernels.interfaces import bounds_checked
 from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
 
@@ -27,7 +27,6 @@ _registered: set[Callable[..., Any]] = set()
 _dispatches: dict[Callable[..., Any], tuple[Callable[..., Any], dict[type, Callable[..., Any]]]] = {}
 _lowerings: list[Callable[[], None]] = []  # run once, before anything is compiled
 _lock = threading.RLock()
-_kernels_allocate = False  # even ours, for want of vector instructions
 
 
 def kernel(function: Function) -> Function:
@@ -111,12 +110,6 @@ def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
     return register
 
 
-def let_kernels_allocate() -> None:
-    """From now on, compile our kernels too with reference counting (which is slow in what becomes part of its callers)."""
-    global _kernels_allocate
-    _kernels_allocate = True
-
-
 def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[[Function], Function]:
     """Compile a function that closes over ``kernels``, to run without the interpreter lock.
 
@@ -140,8 +133,8 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
             watch()
             _register(kernels)
             result: Any
-            counted = numba.njit(**_options([function], lean=False))
-            lean = numba.njit(**_options([function], lean=not allocates))
+            counted = numba.njit(**_options(function, lean=False))
+            lean = numba.njit(**_options(function, lean=not allocates))
             if foreign(kernels):
                 result = _OtherPackages(lean(function), counted(function))
             else:
@@ -234,29 +227,24 @@ def _register_dispatch(
 
 def _kernel_options(function: Callable[..., Any], *, inline: bool) -> dict[str, Any]:
     """How a kernel is compiled inside its callers."""
-    options = _options([function], lean=False)
-    options.pop("nogil")
-    if "pipeline_class" in options:
-        from abex.kernels.linking import KernelCompiler, RareKernelCompiler
+    return {**_common_options(function), "forceinline": inline}
 
-        options["pipeline_class"] = KernelCompiler if inline else RareKernelCompiler
+
+def _options(function: Callable[..., Any] | None, *, lean: bool) -> dict[str, Any]:
+    """How the compiler is called for what Python calls."""
+    options = {**_common_options(function), "nogil": True}
+    if lean and not bounds_checked():  # with checks vectors are arrays, which are allocated
+        options["_nrt"] = False
     return options
 
 
-def _options(functions: Iterable[Callable[..., Any]], *, lean: bool) -> dict[str, Any]:
-    """How the compiler is called."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "python" if foreign(functions) else "numpy"}
-    if bounds_checked():
-        options["boundscheck"] = True
-    if usable("options") and not _kernels_allocate:
-        from abex.kernels.linking import ProgramCompiler
-
-        options["pipeline_class"] = ProgramCompiler
-        # nobody calls through C: the wrapper would be a second copy to compile
-        options["no_cfunc_wrapper"] = True
-        if lean:
-            options["_nrt"] = False
-    return options
+def _common_options(function: Callable[..., Any] | None) -> dict[str, Any]:
+    """What holds for both; nobody calls through C."""
+    return {
+        "error_model": "numpy" if function is None or not foreign([function]) else "python",
+        "no_cfunc_wrapper": True,
+        "boundscheck": bounds_checked(),
+    }
 
 
 def _keep(function: Any, kernels: Iterable[Callable[..., Any]], *, lean: bool) -> None:
@@ -265,5 +253,5 @@ def _keep(function: Any, kernels: Iterable[Callable[..., Any]], *, lean: bool) -
         return
     folder = cache_folder()
     if folder is not None:
-        options = f"{_options([], lean=lean)} {_kernels_allocate}"
+        options = str(_options(None, lean=lean))
         function._cache = KernelCache(folder, function.py_func, kernels, options)

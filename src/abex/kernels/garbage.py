@@ -15,6 +15,25 @@ _pauses = 0  # of all threads
 _was_enabled = False
 
 
+def pause() -> None:
+    """Until as many calls of `resume`, no garbage is collected, in any thread."""
+    global _pauses, _was_enabled
+    with _lock:
+        if _pauses == 0:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _pauses += 1
+
+
+def resume() -> None:
+    """The end of a pause."""
+    global _pauses
+    with _lock:
+        _pauses -= 1
+        if _pauses == 0 and _was_enabled:
+            gc.enable()
+
+
 @contextmanager
 def collection_paused() -> Iterator[None]:
     """Within, no garbage is collected, in any thread.
@@ -23,16 +42,8 @@ def collection_paused() -> Iterator[None]:
     ...     gc.isenabled()
     False
     """
-    global _pauses, _was_enabled
-    with _lock:
-        if _pauses == 0:
-            _was_enabled = gc.isenabled()
-            gc.disable()
-        _pauses += 1
+    pause()
     try:
         yield
     finally:
-        with _lock:
-            _pauses -= 1
-            if _pauses == 0 and _was_enabled:
-                gc.enable()
+        resume()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from abex.kernels.compiling import before_compiling
-from abex.kernels.interfaces import usable
+from abex.kernels.interfaces import layouts_known
 from abex.kernels.scalars import Scalars
 
 WORD = 8  # bytes
@@ -43,7 +43,7 @@ def by_reference(record: Any) -> Any:
 
     Anything else is given back as it is, and so are records where the layout of arrays in compiled code is not known.
     """
-    if not (isinstance(record, tuple) and hasattr(record, "_fields") and usable("options")):
+    if not (isinstance(record, tuple) and hasattr(record, "_fields") and layouts_known()):
         return record
     import numba
 

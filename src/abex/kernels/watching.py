@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from abex.kernels import garbage
 from abex.kernels.cache import KernelCache
 
 PATIENCE = 0.3  # seconds of compiling about which nobody is told
@@ -75,11 +76,12 @@ def watch() -> None:
         return
 
     class Compilations(event.Listener):  # type: ignore[misc]
-        """Tells that a function takes long to compile."""
+        """Tells that a function takes long to compile, and has Python look for no garbage meanwhile."""
 
         def on_start(self, started: Any) -> None:
             """A function, or one inside it."""
             _here.depth += 1
+            garbage.pause()
             if _here.depth == 1 and _told:
                 function = started.data.get("dispatcher")
                 kept = isinstance(getattr(function, "_cache", None), KernelCache)
@@ -90,6 +92,7 @@ def watch() -> None:
         def on_end(self, ended: Any) -> None:
             """It is compiled, or will not be."""
             _here.depth -= 1
+            garbage.resume()
             if _here.depth == 0 and _here.timer is not None:
                 _here.timer.cancel()
                 _here.timer = None
