@@ -32,6 +32,7 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
+from boosting_figures import critical_differences, error_against_time
 from boosting_robust import OFFICIAL, SPLIT, table
 
 SLOW = 60.0
@@ -229,8 +230,6 @@ def report(results: Results, out: str | None) -> None:
 
 
 def draw(results: Results, labels: list[str], diagrams: dict[str, Any], out: str) -> None:
-    from abex import figures
-
     panels = {}
     for name, rows in results.items():
         panels[name] = []
@@ -238,9 +237,9 @@ def draw(results: Results, labels: list[str], diagrams: dict[str, Any], out: str
             points = [(means(results, label, "seconds")[name], means(results, label, "error")[name])]
             points += [(r["seconds"], r["error"]) for r in rows[label] if r["seed"] < 0]
             panels[name].append((label, [p[0] for p in points], [max(p[1], 1e-3) for p in points]))
-    figures.error_against_time(panels, DEFAULT, path=f"{out}.svg")
+    error_against_time(panels, DEFAULT, path=f"{out}.svg")
     if diagrams:
-        figures.critical_differences(diagrams, DEFAULT, path=f"{out}_ranks.svg")
+        critical_differences(diagrams, DEFAULT, path=f"{out}_ranks.svg")
 
 
 def main() -> None:

@@ -29,7 +29,6 @@ from abex import (
     Exp3S,
     Published,
     Restarting,
-    Rexp3,
     Thompson,
     Windowed,
     simulate,
@@ -127,7 +126,6 @@ def policies(horizon: int) -> dict[str, object]:
         "GLR-TS": Restarting(Thompson(), detector=glr, exploration=exploration),
         "CUSUM-klUCB": Restarting(KLUCB(), detector=CUSUM(), exploration=exploration),
         "EXP3.S": Exp3S(changes=CHANGES),
-        "Rexp3": Rexp3(variation=2.0),
     }
 
 

@@ -21,13 +21,8 @@ from abex import (
     KLUCB,
     TSU,
     UCB1,
-    UCBLP,
     BoltzmannGumbel,
-    EliminationAlphaSample,
-    EpsilonGreedyLP,
     Exp3DOM,
-    Exp3G,
-    Exp3GPlusPlus,
     Exp3IXGraph,
     Exp3SET,
     Graph,
@@ -79,8 +74,8 @@ OTHERS: list[Policy] = [
     ABE(eta=1.0, c=1.0, alpha=0.5, cover="lp"),
     ABE(eta=1.0, rounding="carry"),
     ABE(eta=2.0, rounding="carry", cover="dominating"),
-    KLUCB(), TSMaxN(), UCBMaxN(), UCBMaxN(scale=0.5), EpsilonGreedyLP(), UCBLP(), EliminationAlphaSample(),
-    Exp3SET(), Exp3G(), Exp3IXGraph(), Exp3DOM(), Exp3GPlusPlus(), Uniform(),
+    KLUCB(), TSMaxN(), UCBMaxN(), UCBMaxN(scale=0.5),
+    Exp3SET(), Exp3IXGraph(), Exp3DOM(), Uniform(),
 ]  # fmt: skip
 
 

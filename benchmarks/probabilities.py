@@ -71,10 +71,7 @@ def main(draws: int, first: str = "") -> None:
         for policy in cls.examples():
             if policy.changing_graphs == "none" and not policy.needs_graph:
                 continue
-            few = (
-                draws // 1_000 if name == "IDSN" else draws
-            )  # a program over pairs of arms, on a grid, for each draw
-            for t, p, astray, spent in checked(policy, few):
+            for t, p, astray, spent in checked(policy, draws):
                 print(f"{str(policy)[:44]:44} {t:5} {p:9.2g} {astray:10.1e} {spent:8.3f}", flush=True)
                 least, tests = min(least, p), tests + 1
     print(

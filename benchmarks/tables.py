@@ -123,6 +123,7 @@ NO_TABLE = {
     "boosting_defaults",
     "interval_coverage",
     "bandit_logs",
+    "boosting_figures",
 }
 
 

@@ -119,7 +119,7 @@ def forge(members, rng):
             inner = str(rng.choice(list(header[key])))
             header[key][inner] = ODD[rng.integers(len(ODD))]
             key = f"{key}.{inner}"
-        elif what == 7 and key == "categories":
+        elif what == 7 and key == "categories" and header[key]:
             inner = str(rng.choice(["column", "values", "codes"]))
             header[key][rng.integers(2)][inner] = ODD[rng.integers(len(ODD))]
         elif rng.random() < 0.1:

@@ -54,15 +54,10 @@ GENERIC_STATES = {
 
 @cache
 def modules() -> dict[str, ast.Module]:
-    """Every module by its path below `abex`; what only points to where a module has moved is left out."""
-    trees = {
+    """Every module by its path below `abex`."""
+    return {
         str(path.relative_to(SOURCES).with_suffix("")): ast.parse(path.read_text())
         for path in sorted(SOURCES.rglob("*.py"))
-    }
-    return {
-        name: tree
-        for name, tree in trees.items()
-        if not (ast.get_docstring(tree) or "").startswith("Moved to")
     }
 
 

@@ -113,17 +113,6 @@ def test_files_keep_the_categories(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(TABLE), found.predict_proba(TABLE))
 
 
-def test_a_model_with_categories_is_not_read_by_a_version_without(tmp_path, monkeypatch):
-    from abex.boosting import persistence
-
-    classifier().fit(TABLE, Y).save(tmp_path / "model.abex")
-    classifier().fit(TABLE[["number"]], Y).save(tmp_path / "plain.abex")
-    monkeypatch.setattr(persistence, "VERSION", 2)
-    load(tmp_path / "plain.abex")
-    with pytest.raises(UserError, match="newer abex"):
-        load(tmp_path / "model.abex")
-
-
 def test_going_on_is_going_at_once():
     options = {"categorical_features": ["colour", "size"], "calibrate": False}
     begun = classifier(n_estimators=15, warm_start=True, **options).fit(TABLE, Y)

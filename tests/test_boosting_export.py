@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from abex.boosting import AdaBoostMHClassifier, load
+from abex.boosting import AdaBoostMHClassifier
 from abex.cli import main
 from abex.errors import UserError
 
@@ -167,21 +167,6 @@ def test_a_package_that_is_not_there_is_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.setitem(sys.modules, f"{name}.model_builder", None)
         with pytest.raises(
-            UserError, match=f"needs {name}, which is not installed: pip install 'abex.export.'"
+            UserError, match=rf"needs {name}, which is not installed: pip install .*\[export\]'"
         ):
             export()
-
-
-# -- what former versions wrote -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("base", ["stump", "product", "tree"])
-def test_files_of_format_2_are_read_as_ever(base, tmp_path):
-    told = json.loads((FILES / "model_format2.json").read_text())
-    rows, answers = np.array(told["rows"], dtype=np.float64), told["answers"][base]
-    classifier = load(FILES / f"model_format2_{base}.abex")
-    classifier.save(tmp_path / "again.abex")
-    for model in (classifier, load(tmp_path / "again.abex")):
-        assert model.predict(rows).tolist() == answers["classes"]
-        np.testing.assert_allclose(model.predict_proba(rows), answers["probabilities"], rtol=1e-12)
-        np.testing.assert_allclose(model.decision_function(rows), answers["scores"], rtol=1e-12)

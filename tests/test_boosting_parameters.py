@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_multilabel_classification
 
 from abex.boosting import AdaBoostMHClassifier, calibration, estimator, stopping, warm_start
-from abex.boosting.persistence import read_archive, rebuild
 from abex.errors import UserError
 from abex.policies import UCB1
 
@@ -61,11 +58,6 @@ def check_n_cycles(monkeypatch):
 def check_arms(monkeypatch):
     assert fitted(arms=[[3, 4], [20]]).arm_features_ == [[3, 4], [20]]
     assert set(fitted(arms=[[3, 4], [20]]).model_.feature.ravel()) <= {3, 4, 20}
-
-
-def check_arms_per_round(monkeypatch):
-    with pytest.warns(DeprecationWarning, match="arms_per_search"):
-        assert fitted(arms_per_round=5).pulled_arms_.size == 5 * 12
 
 
 def check_arms_per_search(monkeypatch):
@@ -477,37 +469,6 @@ def test_gains_of_splits_add_up_to_edges():
             assert (gained <= model.edge + 1e-5).all()
         else:
             np.testing.assert_allclose(gained, model.edge, atol=1e-5)
-
-
-# -- former names, until version 0.3 ---------------------------------------------------------------------
-
-
-def test_former_names_of_parameters_and_attributes_work_and_warn(tmp_path):
-    with pytest.warns(DeprecationWarning, match="arms_per_round is now arms_per_search"):
-        former = fitted(arms_per_round=5)
-    assert former.pulled_arms_.size == 5 * 12
-    with pytest.warns(DeprecationWarning, match="temperature_ is now inverse_temperature_"):
-        assert former.temperature_ == former.inverse_temperature_
-    report = former.policy_report()
-    with pytest.warns(DeprecationWarning, match="now indistinguishable_from_uniform"):
-        assert report.as_good_as_a_coin == report.indistinguishable_from_uniform
-    with pytest.warns(DeprecationWarning, match="now uniform_entropy"):
-        assert (report.coin, report.coin_by_window) == (
-            report.uniform_entropy,
-            report.uniform_entropy_by_window,
-        )
-    with pytest.raises(AttributeError, match="no_such_name"):
-        _ = report.no_such_name
-
-
-def test_files_with_the_former_name_of_a_parameter_are_read(tmp_path):
-    header, arrays = read_archive(saved(fitted(arms_per_search=4), tmp_path))
-    assert "arms_per_round" not in header["parameters"]
-    header["parameters"]["arms_per_round"] = header["parameters"].pop("arms_per_search")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = rebuild(header, arrays)
-    assert again.get_params()["arms_per_search"] == 4
 
 
 def saved(estimator, folder):

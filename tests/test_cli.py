@@ -32,7 +32,7 @@ def test_simulate_prints_a_table_and_writes_figure_and_numbers(tmp_path, capsys,
         f"abex-simulate.{end}" for end in ("csv", "npz", "png")
     ]
     lines = (tmp_path / "abex-simulate.csv").read_text().splitlines()
-    assert lines[0] == "policy,step,regret,low,high,best_share,optimal_pull_rate"
+    assert lines[0] == "policy,step,regret,low,high,optimal_pull_rate"
     assert lines[-1].startswith('"Thompson",500,')
 
 

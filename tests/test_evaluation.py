@@ -15,8 +15,10 @@ from abex.cli import main
 from abex.errors import UserError
 from abex.evaluation import Log, LogReplay, Side, evaluate, replay
 from abex.evaluation.estimators import ESTIMATORS, combine
+from abex.evaluation.target import learned
 from abex.evaluation.uncertainty import guaranteed, influence, likely
 from abex.players.events import Decided, Rewarded
+from abex.policies.base import parse_policy
 from tests.needs import DATA, real_data
 
 REAL = DATA / "obd"
@@ -240,6 +242,27 @@ def test_a_policy_learns_from_the_first_part_and_is_valued_on_the_rest():
         evaluate(log, "Thompson", learn=1.0)
 
 
+@pytest.mark.parametrize(
+    ("policy", "least"),
+    [
+        ("ABE(eta=1.0)", 0.85),
+        ("Boltzmann(eta=1.0)", 0.85),
+        ("DecayingEpsilonGreedy(c=1.0)", 0.85),
+        ("Windowed(UCB1(scale=0.5), width=200)", 0.85),
+        ("Discounted(Boltzmann(eta=2.0), gamma=0.99)", 0.75),
+        ("Restarting(KLUCB, exploration=0.1)", 0.85),
+    ],
+)
+def test_a_policy_that_looks_at_the_clock_is_valued_as_it_stands_after_the_rows(policy, least):
+    rng, means = np.random.default_rng(1), np.array([0.9, 0.2, 0.2])
+    arms = rng.integers(3, size=1600)
+    rewards = (rng.random(1600) < means[arms]).astype(float)
+    log = Log(range(3), arms, np.full(1600, 1 / 3), rewards)
+    assert learned(parse_policy(policy), log, (0.0, 1.0))._steps == 1600
+    found = evaluate(log, policy, learn=0.5, estimators=["direct"])["direct"]
+    assert found.value > least
+
+
 def test_replay_lives_through_the_same_steps_as_the_world():
     """Mean reward over the first 25 steps of a policy: by replay of logs of another one, and by simulation."""
     n, lived, uneven = 150, [], np.array([0.5, 0.3, 0.2])
@@ -371,7 +394,7 @@ def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
     with Player.open(
         url,
         "banner",
-        "Exp3G(gamma=0.3)",
+        "Exp3SET(eta=0.6)",
         arms=names,
         graph=Graph.from_edges([(0, 1), (1, 2)]),
         horizon=99,

@@ -232,7 +232,7 @@ def test_side_observations_of_a_batch_are_refused_and_not_kept(tmp_path):
         Log(["a", "b", "c"], [0, 1], [0.5] * 2, [1.0, 0.0], side=side, batch=["x", "x"])
     graph = Graph.from_edges([(0, 1), (1, 2)])
     with Player.open(
-        f"sqlite:///{tmp_path}/g.db", "g", "Exp3G(gamma=0.3)", 3, graph=graph, horizon=9
+        f"sqlite:///{tmp_path}/g.db", "g", "Exp3SET(eta=0.6)", 3, graph=graph, horizon=9
     ) as player:
         player.decide_many(2)
         assert player.log()["observed"].tolist() == [None, None]

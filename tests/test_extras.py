@@ -209,7 +209,7 @@ except MissingExtraError as error:
         ("numba", "simulate", ["simulate", "--horizon", "10", "--out", "/tmp/x"]),
         ("sklearn", "report", ["reproduce", "--quick"]),
         ("joblib", "report", ["arena"]),
-        ("starlette", "serve", ["serve", "--new-key", "admin"]),
+        ("starlette", "serve", ["serve", "--store", "sqlite:///x.db"]),
         ("sklearn", "data", ["data", "check"]),
         ("sklearn", "report", ["boost", "train", "digits"]),
         ("distributed", "cluster", ["run", "facebook-varying-quick", "--cluster", "tcp://nowhere:1"]),

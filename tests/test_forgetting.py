@@ -18,9 +18,9 @@ from abex import (
     EpsilonThompson,
     Evidence,
     Exp3,
-    KLMaillard,
     Maillard,
     Player,
+    Restarting,
     Thompson,
     UserError,
     Windowed,
@@ -34,10 +34,11 @@ from abex.randomness import stream
 from abex.samplers.evidence import new_tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.testing.policy_contract import same_states
-from tests.naive.forgetting import discounted, windowed
+from tests.naive.forgetting import discounted, windowed, windowed_exactly
 
 INSIDE = [
-    UCB1(scale=0.5), KLUCB(), Thompson(), Thompson(resample=False), EpsilonThompson(), IMED(), Maillard(), KLMaillard(),
+    UCB1(scale=0.5), KLUCB(), Thompson(), Thompson(resample=False), EpsilonThompson(), IMED(), Maillard(),
+    Maillard(divergence="bernoulli"),
     Boltzmann(eta=1.0), Boltzmann(eta=1.0, initial=None), ABE(eta=1.0, c=1.0, alpha=0.5), BoltzmannGumbel(), Evidence(),
 ]  # fmt: skip
 WAYS = [
@@ -48,7 +49,12 @@ WAYS = [
 ]
 
 
-def play(policy, n_arms, steps, seed, late=0, graph=None):
+def between(chance, likely):
+    """A fraction, the larger where the arm is the likely one."""
+    return min(1.0, chance.random() * 0.5 + 0.5 * likely)
+
+
+def play(policy, n_arms, steps, seed, late=0, graph=None, reward_of=between):
     """Yield (t, state, history, select) before each decision; rewards come up to ``late`` steps late."""
     setting = Setting(n_arms, None, graph)
     select, update = policy.kernels()
@@ -57,7 +63,7 @@ def play(policy, n_arms, steps, seed, late=0, graph=None):
     for t in range(1, steps + 1):
         for _, step, arm, seen in [one for one in waiting if one[0] <= t]:
             for k in seen:
-                reward = min(1.0, chance.random() * 0.5 + 0.5 * ((k + step // 60) % n_arms == 0))
+                reward = reward_of(chance, (k + step // 60) % n_arms == 0)
                 if isinstance(getattr(policy.policy, "resample", None), bool):
                     reward = float(reward > 0.5)
                 update(state, step, arm, k, reward, rng)
@@ -154,6 +160,51 @@ def test_every_decision_is_the_formula_on_what_is_not_forgotten(inside, way, lat
                     weights = np.exp(inside.eta * math.sqrt(time - 1.0) * (scores - scores.max()))
                     expected = weights / weights.sum()
                 np.testing.assert_allclose(out, expected, atol=1e-6)
+
+
+GRIDS = {  # rewards that often add up to the same
+    "coins": lambda chance, likely: float(chance.random() < 0.5),
+    "fifths": lambda chance, likely: int(chance.random() * 6) / 5.0,
+    "thirds": lambda chance, likely: int(chance.random() * 4) / 3.0,
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("inside", INSIDE, ids=str)
+def test_arms_that_know_the_same_in_a_window_are_alike_to_the_last_bit(inside, grid):
+    """Against fractions that are rounded once, where ties are common: no tie is lost to what was known before."""
+    policy, out, ties = Windowed(inside, width=12), np.zeros(4), 0
+    for t, state, history, select in play(policy, 4, 300, 3, 6, reward_of=GRIDS[grid]):
+        select(state, t, stream(t, "probe"))  # brings the window to t
+        counts, fractions = windowed_exactly(history, t, 4, 12)
+        means = [None if one is None else float(one) for one in fractions]
+        seen = [k for k in range(4) if counts[k]]
+        equal = [
+            (i, j) for i in seen for j in seen if i < j and (counts[i], means[i]) == (counts[j], means[j])
+        ]
+        ties += len(equal)
+        if hasattr(state.inner, "successes"):
+            total = [counts[k] * fractions[k] if counts[k] else 0 for k in range(4)]
+            assert state.inner.successes.tolist() == [1.0 + float(one) for one in total]
+            assert all(state.inner.failures[i] == state.inner.failures[j] for i, j in equal)
+        else:
+            assert state.inner.observations.tolist() == counts
+            assert [state.inner.means[k] for k in seen] == [means[k] for k in seen]
+        if isinstance(inside, UCB1 | KLUCB | IMED):
+            policy.probabilities(state, t, out)
+            known = np.array([0.0 if one is None else one for one in means])
+            indices = [
+                index(inside, counts[k], known[k], min(t, 12), np.array(counts), known) for k in range(4)
+            ]
+            expected = [k for k in range(4) if indices[k] == max(indices)]
+            assert out.tolist() == [float(k in expected) / len(expected) for k in range(4)]
+        elif isinstance(inside, Evidence) and seen:
+            lead = max(seen, key=lambda k: (means[k], -counts[k], -k))
+            assert state.inner.sampler.winners[1] == lead
+        elif isinstance(inside, Boltzmann):
+            policy.probabilities(state, t, out)
+            assert all(out[i] == out[j] for i, j in equal)
+    assert ties >= 10
 
 
 @pytest.mark.parametrize(
@@ -272,6 +323,34 @@ def test_a_window_without_room_loses_the_oldest_first():
         others = {k: 0.5 for k in range(4) if k != decision.arm}
         player.update(decision, 1.0, also=others)
         assert player._replica.state.inner.observations.sum() <= 6
+
+
+@pytest.mark.parametrize("wrap", [Discounted, Windowed, Restarting], ids=lambda wrap: wrap.__name__)
+def test_the_schedule_of_abe_goes_on_whatever_is_forgotten(wrap):
+    """It counts slots, not what is known: that of plain ABE to which the same happens, on a graph too."""
+    plain = ABE(eta=1.0, c=1.0, alpha=0.5)
+    wrapped = wrap(plain)
+    for graph in (None, star(5)):
+        setting = Setting(5, None, graph)
+        select, update = wrapped.kernels()
+        state, alone, rng = wrapped.start(setting), plain.start(setting), stream(3, "play")
+        for t in range(1, 400):
+            arm = select(state, t, rng)
+            for seen in [arm] if graph is None else [*(int(k) for k in graph.out(arm) if k != arm), arm]:
+                update(state, t, arm, seen, 0.5, rng)
+                plain.update(alone, t, arm, seen, 0.5, rng)
+            assert state.inner.clock.asdict() == alone.clock.asdict()
+        assert state.inner.clock.epoch > 3
+
+
+def test_a_window_that_was_saved_adds_up_to_the_same(tmp_path):
+    player, chance = Player(Windowed(KLUCB(), width=15), n_arms=3, seed=1), stream(2, "rewards")
+    for _ in range(50):
+        player.update(player.select(), GRIDS["thirds"](chance, True))
+    player.save(tmp_path / "player.json")
+    one, two = (made._replica.state.memory.known for made in (player, Player.load(tmp_path / "player.json")))
+    assert one.counts.sum() == 16  # the oldest leaves at the next decision
+    assert all(np.array_equal(mine, other) for mine, other in zip(one, two, strict=True))
 
 
 def test_arms_that_go_take_what_was_observed_of_them_along():

@@ -9,16 +9,10 @@ import pytest
 from abex import (
     ABE,
     ELP,
-    IDSN,
     TSU,
     UCB1,
-    UCBLP,
     Bernoulli,
     DropOut,
-    EliminationAlphaSample,
-    EpsilonGreedyLP,
-    ErdosRenyiEachStep,
-    Exp3G,
     Exp3IXGraph,
     Exp3SET,
     Graph,
@@ -37,9 +31,7 @@ from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluste
 from abex.graphs.covers import alpha_sample, greedy_dominating_set
 from abex.graphs.exact import fractional_domination
 from abex.policies.base import Setting
-from abex.randomness import stream
 from abex.testing.policy_contract import leaves
-from tests.naive import graphs as naive
 from tests.needs import DATA, real_data
 
 FACEBOOK = DATA / "facebook" / "0.edges"
@@ -68,77 +60,6 @@ def test_ts_u_without_uniform_pulls_is_thompson_sampling():
     other = simulate(Thompson(), Bernoulli([0.2, 0.5, 0.7]), **options).regret[0, :, -1]
     assert abs(one.mean() - other.mean()) < 4 * np.hypot(one.std(), other.std()) / math.sqrt(200)
     assert TSU().start(Setting(3, 400, None)).epsilon == pytest.approx(0.05)
-
-
-def test_the_information_ratio_is_right_and_no_other_pair_is_better():
-    successes, failures = np.array([3.0, 5.0, 2.0, 1.0]), np.array([2.0, 3.0, 5.0, 1.0])
-    graph = star(4)
-    state = IDSN(grid=400).start(Setting(4, None, graph))
-    state.successes[:], state.failures[:] = successes, failures
-    from abex.policies.ids import information_probabilities, shape_on_grid
-
-    for arm in range(4):
-        shape_on_grid(state, arm)
-    law = np.zeros(4)
-    information_probabilities(state, 1, law)
-    share, regret, gain = naive.information(
-        successes, failures, naive.matrix(graph), 10**6, np.random.default_rng(0)
-    )
-    assert state.share == pytest.approx(share, abs=0.003)
-    assert state.regret == pytest.approx(regret, abs=0.003)
-    assert state.gain == pytest.approx(gain, rel=0.03)
-    ratio = (law @ state.regret) ** 2 / (law @ state.gain)
-    tried = np.random.default_rng(1).dirichlet(np.full(4, 0.3), size=20_000)
-    assert ratio <= ((tried @ state.regret) ** 2 / (tried @ state.gain)).min() + 1e-9
-
-
-def test_information_directed_sampling_never_stops_learning():
-    graph = ErdosRenyiEachStep(8, q=0.3)
-    curves = simulate(
-        IDSN(), Bernoulli([0.9] + [0.4] * 7), graph=graph, horizon=1000, replications=10, progress=False
-    )
-    assert curves.regret[0, :, -1].max() < 30
-
-
-def test_ucb_lp_observes_every_arm_as_often_as_its_phase_asks():
-    graph, policy = erdos_renyi(12, 0.3, seed=5), UCBLP()
-    horizon = 4000
-    state, rng = policy.start(Setting(12, horizon, graph)), stream(1, "play")
-    finished = 0
-    for t in range(1, horizon + 1):
-        arm = policy.select(state, t, rng)
-        for seen in graph.out(arm):
-            policy.update(state, t, arm, seen, float(rng.random() < 0.3 + 0.5 * (seen == 4)), rng)
-        if state.clock.phase > finished:
-            width = 4.0 ** -float(finished)
-            wanted = math.ceil(2 * math.log(horizon * width) / width)
-            assert state.observations[state.active].min() >= wanted
-            finished = state.clock.phase
-    assert finished >= 2
-    assert np.flatnonzero(state.active).tolist() == [4]
-
-
-def test_elimination_observes_the_arms_in_play_in_every_pass_and_keeps_the_best():
-    graph, policy = erdos_renyi(12, 0.3, seed=5, directed=True), EliminationAlphaSample(delta=0.3)
-    state, rng = policy.start(Setting(12, None, graph)), stream(2, "play")
-    passes = state.clock.passes
-    assert passes == math.ceil(2 * math.log(1 / 0.3) * 16)
-    for t in range(1, 4000):
-        arm = policy.select(state, t, rng)
-        assert arm in state.active[: state.clock.active]
-        for seen in graph.out(arm):
-            policy.update(state, t, arm, seen, float(rng.random() < 0.3 + 0.5 * (seen == 4)), rng)
-        if state.clock.phase == 1:
-            assert state.observations.min() >= passes - state.clock.passes
-    assert state.clock.phase > 1
-    assert 4 in state.active[: state.clock.active]
-
-
-def test_epsilon_greedy_lp_explores_only_where_the_program_says():
-    graph = star(6)
-    state = EpsilonGreedyLP(c=5.1, d=0.5).start(Setting(6, None, graph))
-    assert state.cover.tolist() == pytest.approx([1, 0, 0, 0, 0, 0])
-    assert state.rate == pytest.approx(5.1 * 1.0 / 0.25)
 
 
 def test_a_player_on_a_random_graph_is_quiet_and_resumes(tmp_path):
@@ -239,8 +160,8 @@ def test_abe_needs_the_graph_only_for_covers_that_know_it():
 def test_names_of_the_literature_are_found():
     wanted = {
         "TS-N": "Thompson", "UCB-N": "UCB1", "KL-UCB-N": "KLUCB", "BGE-N": "BoltzmannGumbel", "UCB-MaxN": "UCBMaxN",
-        "TS-U": "TSU", "EXP3.G": "Exp3G", "EXP3-SET": "Exp3SET", "EXP3-DOM": "Exp3DOM", "EXP3.G++": "Exp3GPlusPlus",
-        "UCB-LP": "UCBLP", "IDS-N": "IDSN", "TS-MaxN": "TSMaxN",
+        "TS-U": "TSU", "EXP3-SET": "Exp3SET", "EXP3-DOM": "Exp3DOM",
+        "TS-MaxN": "TSMaxN",
     }  # fmt: skip
     assert {name: type(parse_policy(name)).__name__ for name in wanted} == wanted
 
@@ -254,17 +175,15 @@ def test_policies_that_must_know_the_graph_refuse_clearly_without(name):
 def test_a_graph_of_another_size_is_refused():
     with pytest.raises(UserError, match="4 nodes but the environment has 3 arms"):
         simulate(UCB1(), Bernoulli([0.1, 0.2, 0.3]), graph=star(4), horizon=10, replications=1)
-    with pytest.raises(UserError, match=r"graph must be a Graph, got list: see Graph\.from_edges"):
+    with pytest.raises(UserError, match=r"graph must be a Graph, got list: see .*Graph\.from_edges"):
         simulate(UCB1(), Bernoulli([0.1, 0.2]), graph=[(0, 1)], horizon=10, replications=1)
     with pytest.raises(UserError, match="4 arms and the setting 3"):
         Exp3SET(eta=0.1).start(Setting(3, 10, star(4)))
-    with pytest.raises(UserError, match="at most 200 arms"):
-        IDSN().start(Setting(300, 10, star(300)))
 
 
 def test_isolated_arms_and_several_components_are_legal():
     graph = cliques(2, 3)
-    for policy in (ABE(c=1.0, alpha=0.5), ELP(), UCBLP()):
+    for policy in (ABE(c=1.0, alpha=0.5), ELP()):
         for one in (graph, bandit(6)):
             curves = simulate(policy, SpecialArm(6), graph=one, horizon=50, replications=2, progress=False)
             wrong = curves.checkpoints - curves.optimal_pulls
@@ -297,7 +216,7 @@ def test_no_state_is_larger_than_linear():
     size = graph.n_arms + 2 * graph.n_edges
     for name, cls in known_policies().items():
         for policy in cls.examples():
-            if name == "IDSN" or not cls.__module__.startswith("abex."):
+            if not cls.__module__.startswith("abex."):
                 continue
             state = policy.start(Setting(graph.n_arms, 10_000, graph))
             assert sum(leaf.nbytes for leaf in leaves(state)) < 100 * size, name
@@ -306,7 +225,7 @@ def test_no_state_is_larger_than_linear():
 def test_full_information_makes_the_graph_policies_learn_fast():
     environment = Bernoulli([0.9] + [0.4] * 9)
     options = {"horizon": 1000, "replications": 20, "seed": 3, "progress": False}
-    for policy in (Exp3SET(), Exp3IXGraph(), UCBMaxN(), TSMaxN(), Exp3G()):
+    for policy in (Exp3SET(), Exp3IXGraph(), UCBMaxN(), TSMaxN()):
         full = simulate(policy, environment, graph=complete(10), **options).regret[0, :, -1]
         alone = simulate(policy, environment, graph=bandit(10), **options).regret[0, :, -1]
         assert full.mean() < 0.5 * alone.mean(), policy

@@ -34,7 +34,7 @@ from abex.graphs.exact import (
     independence_number,
     regret_lower_bound,
 )
-from abex.graphs.feedback import Alone, is_drawn, observers, probability_seen, reveal, turn_of
+from abex.graphs.feedback import Alone, observers, probability_seen, reveal, turn_of
 from abex.graphs.graph_json import read_graph, write_graph
 from abex.graphs.time_varying import graph_of_feedback
 from abex.randomness import counter_key
@@ -162,8 +162,6 @@ def test_a_matrix_of_any_kind_is_a_graph():
     ):
         assert Graph.from_matrix(same) == graph
     assert Graph.from_matrix(matrix, directed=False) == graph.undirected()
-    with pytest.warns(DeprecationWarning, match=r"from_scipy is now Graph\.from_matrix"):
-        assert Graph.from_scipy(csr_array(matrix)) == graph
 
 
 @pytest.mark.parametrize(
@@ -397,8 +395,6 @@ def test_a_fixed_graph_is_the_changing_one_that_does_not():
     record, seen, same = GraphSequence([graph]).feedback(), np.zeros(8, np.int64), np.zeros(8, np.int64)
     probabilities = np.random.default_rng(1).dirichlet(np.ones(8))
     assert turn_of(graph.links, 5) == turn_of(record, 5) == 0
-    assert not is_drawn(graph.links)
-    assert not is_drawn(record)
     for t in (1, 2, 99):
         for arm in range(8):
             for ask in (reveal, observers):

@@ -47,6 +47,18 @@ def test_everything_runs_without_the_compiler():
     assert run(code, NUMBA_DISABLE_JIT="1") == "42"
 
 
+def test_an_interpreted_fit_warns_of_nothing(tmp_path):
+    code = (
+        "import warnings; warnings.simplefilter('error')\n"
+        "from sklearn.datasets import load_iris\n"
+        "from abex.boosting import AdaBoostMHClassifier\n"
+        "x, y = load_iris(return_X_y=True)\n"
+        "model = AdaBoostMHClassifier(n_estimators=2).fit(x[::5], y[::5])\n"
+        "print(model.score(x, y) > 0.8)\n"
+    )
+    assert run(code, NUMBA_DISABLE_JIT="1", ABEX_CACHE=str(tmp_path)) == "True"
+
+
 def test_bounds_are_checked_when_asked_for():
     code = (
         "from abex.kernels import compiled, kernel\n"

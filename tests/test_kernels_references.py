@@ -13,6 +13,7 @@ from abex.kernels.garbage import collection_paused
 from abex.policies.means import Means
 from abex.randomness import argmax
 from tests.test_kernels import run as run_in_process
+from tests.waiting import PATIENCE
 
 
 class Inner(NamedTuple):
@@ -217,12 +218,12 @@ def test_no_garbage_is_collected_while_anything_compiles():
     def other():
         with collection_paused():
             inside.set()
-            leave.wait(10)
+            leave.wait(PATIENCE)
 
     thread = threading.Thread(target=other)
     with collection_paused():
         thread.start()
-        inside.wait(10)
+        assert inside.wait(PATIENCE)
         assert not gc.isenabled()
     assert not gc.isenabled()  # the other thread still compiles
     leave.set()

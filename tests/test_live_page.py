@@ -13,7 +13,7 @@ pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
 from abex.service.keys import new_key  # noqa: E402
 from tests.serving import command, service  # noqa: E402
-from tests.waiting import wait_until  # noqa: E402
+from tests.waiting import PATIENCE, wait_until  # noqa: E402
 
 MEANS = {"red": 0.2, "green": 0.5, "blue": 0.8}
 HOSTILE = [
@@ -30,7 +30,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(address):
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, timeout=PATIENCE) as client:
         yield client
 
 
@@ -276,7 +276,7 @@ def test_a_service_that_is_away_is_told_and_found_again(browser, tmp_path):
     store = f"sqlite:///{tmp_path}/away.db"
     with command(store) as (_, address):
         port = str(urlsplit(address).port)
-        with httpx.Client(base_url=address) as api:
+        with httpx.Client(base_url=address, timeout=PATIENCE) as api:
             make(api, "banner", list(MEANS))
         context = browser.new_context()
         page = context.new_page()
@@ -284,7 +284,7 @@ def test_a_service_that_is_away_is_told_and_found_again(browser, tmp_path):
         page.wait_for_selector("#player:visible")
         wait_for_tile(page, "decisions", "0")
     page.wait_for_selector("#trouble:visible")
-    with command(store, "--port", port), httpx.Client(base_url=address) as api:
+    with command(store, "--port", port), httpx.Client(base_url=address, timeout=PATIENCE) as api:
         play(api, "banner", 10, seed=1)
         wait_for_tile(page, "decisions", "10")
         page.wait_for_selector("#trouble", state="hidden")
@@ -295,7 +295,9 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser, tmp_path):
     (admin, first), (read, second) = new_key("admin"), new_key("read")
     (tmp_path / "keys").write_text(f"{first}\n{second}\n")
     with command(f"sqlite:///{tmp_path}/shop.db", "--keys", str(tmp_path / "keys")) as (_, address):
-        with httpx.Client(base_url=address, headers={"authorization": f"Bearer {admin}"}) as api:
+        with httpx.Client(
+            base_url=address, headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE
+        ) as api:
             make(api, "banner", list(MEANS))
             play(api, "banner", 30, seed=1)
         with looking(browser, address, allowed="status of 40") as page:

@@ -10,6 +10,7 @@ import nbclient
 import nbformat
 import pytest
 
+from tests.waiting import KERNEL_PATIENCE
 from tests.without_extras import extras_named_in, missing_without
 
 ROOT = Path(__file__).parents[1]
@@ -49,7 +50,7 @@ def test_there_are_six_and_each_has_its_header():
 def test_notebook(page, tmp_path):
     notebook = notebook_of(page)
     nbclient.NotebookClient(
-        notebook, kernel_name="python3", timeout=600, resources={"metadata": {"path": str(tmp_path)}}
+        notebook, kernel_name="python3", **KERNEL_PATIENCE, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()  # raises CellExecutionError where a cell does
     outputs = [output for cell in notebook.cells for output in cell.outputs]
     assert pictures(outputs)

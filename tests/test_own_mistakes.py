@@ -231,6 +231,50 @@ def regret(policy):
     return simulate(policy, Bernoulli([0.9, 0.4]), horizon=10, replications=1).regret[0, 0, -1]
 
 
+class Totals(NamedTuple):
+    gains: np.ndarray
+    pulls: np.ndarray
+
+
+@dataclass(frozen=True)
+class Arrays(Policy):
+    """Whole arrays are divided, added and compared, in the policy and in a helper."""
+
+    def start(self, setting):
+        return Totals(np.zeros(setting.n_arms), np.ones(setting.n_arms))
+
+    @staticmethod
+    def select(state, t, rng):
+        return np.argmax(state.gains / state.pulls + widths(state, t))
+
+    @staticmethod
+    def update(state, t, arm, seen, reward, rng):
+        state.gains[:] = state.gains + reward * (np.arange(state.gains.size) == seen)
+        state.pulls[seen] += 1.0
+
+
+@kernel
+def widths(state, t):
+    return np.sqrt(np.log(t) / state.pulls)
+
+
+def test_arithmetic_on_whole_arrays_compiles_to_what_python_does():
+    arms = [played(Arrays(), compiled) for compiled in (True, False)]
+    assert arms[0] == arms[1]
+    assert set(arms[0]) == {0, 1, 2}
+    options = {"horizon": 60, "replications": 2, "seed": 5}
+    assert simulate(Arrays(), Bernoulli([0.2, 0.5, 0.4]), **options).regret[0, :, -1].min() > 0.0
+
+
+def played(policy, compiled):
+    """The arms of some decisions."""
+    player, arms = Player(policy, 3, seed=1, compiled=compiled), []
+    for t in range(60):
+        arms.append(player.select())
+        player.update(arms[-1], reward=float(t % (arms[-1] + 2) == 0))
+    return arms
+
+
 def test_a_changed_global_or_helper_is_compiled_anew(monkeypatch):
     assert regret(Follows()) == pytest.approx(0.0)
     monkeypatch.setitem(globals(), "RATE", 1)

@@ -16,7 +16,7 @@ from abex.errors import UserError
 from abex.graphs import bandit
 from abex.kernels import Scalars
 from abex.parameters import Range, declared
-from abex.policies import ABE, IDSN, INF, Boltzmann, DecayingEpsilonGreedy, EliminationAlphaSample
+from abex.policies import ABE, INF, Boltzmann, EpsilonGreedy
 from abex.policies.base import Setting, known_policies
 
 HORIZON = 1000
@@ -117,10 +117,8 @@ def play(policy, n_arms, reward, steps=STEPS, seed=1, law_too=True):
         assert not has_nan(state)
 
 
-def steps_of(policy, n_arms):
+def steps_of(n_arms):
     """Few where a step is dear."""
-    if isinstance(policy, IDSN):  # a program over pairs of arms, on a grid
-        return 3 if n_arms <= 3 and policy.grid < 1000 else 1
     return STEPS if n_arms <= 3 else 150
 
 
@@ -133,10 +131,10 @@ def test_a_policy_plays_at_both_ends_of_each_parameter(name, parameter):
         policy = cls(**{parameter: value})
         for n_arms, (pattern, reward) in itertools.product((1, 2, 3), REWARDS.items()):
             with plays_or_is_refused([parameter], f"{policy} with {n_arms} arms and {pattern}"):
-                play(policy, n_arms, reward, steps_of(policy, n_arms))
+                play(policy, n_arms, reward, steps_of(n_arms))
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in RANGES} - {"IDSN"}))
+@pytest.mark.parametrize("name", sorted({name for name, _ in RANGES}))
 def test_a_policy_plays_at_all_corners_with_the_kernels_for_many_arms(name):
     cls = POLICIES[name]
     ranges = {key: allowed.ends() for key, allowed in declared(cls).items() if isinstance(allowed, Range)}
@@ -145,7 +143,7 @@ def test_a_policy_plays_at_all_corners_with_the_kernels_for_many_arms(name):
         pattern = list(REWARDS)[number % len(REWARDS)]
         for n_arms in (2, 120):
             with plays_or_is_refused(ranges, f"{policy} with {n_arms} arms and {pattern}"):
-                play(policy, n_arms, REWARDS[pattern], steps_of(policy, n_arms))
+                play(policy, n_arms, REWARDS[pattern], steps_of(n_arms))
 
 
 def beyond(allowed):
@@ -174,12 +172,9 @@ def test_every_number_of_every_policy_and_environment_is_declared():
 def test_numbers_of_other_libraries_become_pythons():
     assert repr(ABE(eta=np.float64(0.5), c=np.int64(1))) == repr(ABE(eta=0.5, c=1.0))
     assert type(SpecialArm(np.int32(3)).K) is int
-    assert IDSN(grid=50.0).grid == 50
 
 
-@pytest.mark.parametrize(
-    "name", sorted({name for name, _ in RANGES if not POLICIES[name].needs_graph} - {"IDSN"})
-)
+@pytest.mark.parametrize("name", sorted({name for name, _ in RANGES if not POLICIES[name].needs_graph}))
 def test_a_policy_plays_at_the_ends_of_its_parameters_with_a_hundred_thousand_arms(name):
     """Two steps each, as an interpreted step may look at every arm; policies that solve programs are too dear for it."""
     cls = POLICIES[name]
@@ -206,7 +201,7 @@ def test_named_extremes_play_or_are_refused_by_name():
     cases = [
         (ABE, {"initial": 1e16}), (Boltzmann, {"initial": 1e16}), (ABE, {"c": 1e308}), (ABE, {"alpha": 1e308}),
         (ABE, {"c": 1e308, "rounding": "carry"}), (ABE, {"c": 1e308, "rounding": "ceil"}), (INF, {"eta": 1e-14}),
-        (DecayingEpsilonGreedy, {"d": 1e-300}), (EliminationAlphaSample, {"delta": 5e-324}),
+        (EpsilonGreedy, {"decay": 1e300}),
     ]  # fmt: skip
     for (cls, parameters), n_arms in itertools.product(cases, (1, 2, 3, 120)):
         with plays_or_is_refused(parameters, f"{cls.__name__}({parameters}) with {n_arms} arms"):

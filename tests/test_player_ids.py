@@ -1,7 +1,6 @@
 """Ids of decisions, and the lives of a player: restarts, copies, pickles, forks."""
 
 import copy
-import importlib
 import os
 import pickle
 import signal
@@ -228,14 +227,3 @@ def test_a_reward_from_elsewhere_for_an_arm_without_probability_stays_finite():
     player.select()
     player.update(tried, 0.0)
     assert player._replica.state.losses.max() < 10.0
-
-
-@pytest.mark.parametrize("module", ["player", "saving", "decision_ids"])
-def test_former_import_paths_work_with_a_warning(module):
-    former = importlib.import_module(f"abex.policies.{module}")
-    present = importlib.import_module(f"abex.players.{module}")
-    name = {"player": "Player", "saving": "read_player", "decision_ids": "Life"}[module]
-    with pytest.warns(DeprecationWarning, match=f"abex.policies.{module} has moved to abex.players.{module}"):
-        assert getattr(former, name) is getattr(present, name)
-    with pytest.raises(AttributeError):
-        former.no_such_thing  # noqa: B018

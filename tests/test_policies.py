@@ -268,8 +268,16 @@ def test_names_of_the_literature_are_understood():
     assert parse_policy("EXP3.P") == abex.Exp3P()
 
 
+def test_names_of_the_literature_may_stand_for_parameters():
+    assert parse_policy("AnytimeMOSS") == parse_policy("moss-anytime") == abex.MOSS(anytime=1.35)
+    assert parse_policy("DecayingEpsilonGreedy(decay=5)") == abex.EpsilonGreedy(decay=5.0)
+    assert parse_policy("Discounted(KLMaillard)").policy == abex.Maillard(divergence="bernoulli")
+    with pytest.raises(UserError, match="MOSS has no parameter 'a'"):
+        parse_policy("MOSS-anytime(a=1.0)")
+
+
 @pytest.mark.parametrize(
-    "policy", [abex.FollowTheLeader(), abex.EpsilonGreedy(), abex.DecayingEpsilonGreedy()], ids=str
+    "policy", [abex.FollowTheLeader(), abex.EpsilonGreedy(), abex.EpsilonGreedy(decay=20.0)], ids=str
 )
 def test_the_remembered_leader_is_the_leader(policy):
     n_arms = 40  # more than are simply looked at

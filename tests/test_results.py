@@ -104,6 +104,16 @@ def test_a_damaged_entry_is_found_and_named_and_the_others_are_read(store, damag
         assert len(list(store.measured())) == 4
 
 
+def test_a_damaged_schema_whose_bytes_are_no_text_is_one_sentence(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    Store(path).close()
+    content = path.read_bytes()
+    assert content.count(b"CREATE TABLE cells") == 1
+    path.write_bytes(content.replace(b"CREATE TABLE cells", b"CREATE \xe0ABLE cells"))
+    with pytest.raises(UserError, match="the file is damaged or not a store"):
+        Store(path)
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -87,7 +87,9 @@ def test_no_bytes_break_the_service(tmp_path, there):
         with command(f"sqlite:///{tmp_path}/shop.db?synchronous=normal", log=log) as (process, address):
             host, port = address.removeprefix("http://").split(":")
             if there:  # then decisions are answered around ASGI
-                httpx.post(f"{address}/v1/players", json={"name": "x", "arms": 2}).raise_for_status()
+                httpx.post(
+                    f"{address}/v1/players", json={"name": "x", "arms": 2}, timeout=PATIENCE
+                ).raise_for_status()
             for _ in range(BYTES):
                 answer = exchange(host, int(port), hostile(rng))
                 assert not answer.startswith(b"HTTP/1.1 5"), answer

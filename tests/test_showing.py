@@ -18,6 +18,7 @@ from abex.graphs import cliques, star
 from abex.graphs.drawing import MOST_DRAWN, layout
 from abex.markup import markdown_of
 from abex.policies import known_policies
+from tests.waiting import KERNEL_PATIENCE
 
 
 def curves_of(means, replications=20, names=None):
@@ -175,7 +176,7 @@ def test_a_boosted_model_tells_what_it_is_made_of():
 
 def test_a_notebook_shows_figures_and_a_bar_and_keeps_no_bar():
     cells = [
-        "import abex.progress, abex.notebooks\nabex.progress.PATIENCE = abex.notebooks.SECONDS = 0.0\n"
+        "import abex.progress\nabex.progress.PATIENCE = abex.progress.SECONDS = 0.0\n"
         "from abex import *\ncurves = simulate(UCB1(), Bernoulli([0.9, 0.5]), horizon=20_000, replications=10)",
         "curves",
         "curves.plot()",
@@ -188,7 +189,7 @@ def test_a_notebook_shows_figures_and_a_bar_and_keeps_no_bar():
             shown.append(message["content"].get("data", {}).get("text/html"))
             return super().process_message(message, *rest)
 
-    Client(notebook, kernel_name="python3").execute()
+    Client(notebook, kernel_name="python3", **KERNEL_PATIENCE).execute()
     bars = [page for page in shown if page and page.startswith("<progress")]
     assert any("simulate" in page and "left" in page for page in bars)
     assert [output["data"]["text/html"] for output in notebook.cells[0].outputs] == [""]

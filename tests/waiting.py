@@ -8,6 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 600.0  # seconds after which a test is taken to hang; nothing that works takes so long
+KERNEL_PATIENCE = {
+    f"{what}timeout": int(PATIENCE) for what in ("", "startup_", "iopub_")
+}  # of a client of notebooks: to start, to work, to print
 
 
 def wait_until(happened: Callable[[], Any], process: subprocess.Popen[Any] | None = None) -> Any:

@@ -18,11 +18,11 @@ import random
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from abex.closing import Closing
 from abex.errors import UserError
 from abex.extras import needed
 
@@ -151,7 +151,7 @@ class _Connected:
         self._http = self._http_client(**given | options)
 
 
-class Client(_Connected, Closing):
+class Client(_Connected, AbstractContextManager["Client"]):
     """A service, from ordinary code; may be shared by threads.
 
     Parameters
@@ -264,6 +264,9 @@ class Client(_Connected, Closing):
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _create(name: str, arms: Sequence[Arm] | int, policy: str, terms: Mapping[str, Any]) -> _Call:

@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
-from abex.errors import UserError, nearest, one_of, real_number, shown
+from abex.errors import UserError, nearest, real_number, shown
 from abex.extras import installed, needed
 from abex.files import write_atomically
 from abex.intervals import mean_of
-from abex.randomness import stream
 from abex.reading import arrays_of
 from abex.tables import html_table
 
 FORMAT = "abex-curves"
-RESAMPLES = 1_000
 HEADINGS = ("policy", "regret", "95 % interval", "optimal pulls")
 Floats = NDArray[np.float64]
 
@@ -79,47 +76,36 @@ class Curves:
         real_number("q", q, least=0.0, most=1.0)
         return np.asarray(np.quantile(self.regret[self.index(policy)], q, axis=0))
 
-    def band(self, policy: Any, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
-        """Confidence band of the mean over replications: Student's, or by the percentile bootstrap."""
-        return interval_of_mean(self.regret[self.index(policy)], level, method)
+    def band(self, policy: Any, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Student's confidence band of the mean over replications."""
+        return interval_of_mean(self.regret[self.index(policy)], level)
 
-    def difference(self, first: Any, second: Any, level: float = 0.95, method: str = "student") -> Difference:
+    def difference(self, first: Any, second: Any, level: float = 0.95) -> PairedDifference:
         """Mean of (regret of first - regret of second) over paired replications, and its interval.
 
         Both faced the same rewards, so the interval is that of the paired differences. Below 0: first is better.
 
         Returns
         -------
-        Difference
+        PairedDifference
             ``mean, low, high`` at each checkpoint; it prints as a sentence about the last one.
         """
         one, two = self.index(first), self.index(second)
         paired = self.regret[one] - self.regret[two]
-        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level, method)
+        values = np.asarray(paired.mean(axis=0)), *interval_of_mean(paired, level)
         names = (self.policies[one], self.policies[two])
-        return Difference(values, names, int(self.checkpoints[-1]), len(paired), level)
+        return PairedDifference(values, names, int(self.checkpoints[-1]), len(paired), level)
 
     def optimal_pull_rate(self, policy: Any) -> Floats:
         """Share of the steps so far at which an optimal arm was pulled."""
         return np.asarray(self.optimal_pulls[self.index(policy)].mean(axis=0) / self.checkpoints)
-
-    @property
-    def hits(self) -> Floats:
-        """The former name of ``optimal_pulls``."""
-        warn_of("Curves.hits", "Curves.optimal_pulls")
-        return self.optimal_pulls
-
-    def best_share(self, policy: Any) -> Floats:
-        """The former name of `optimal_pull_rate`."""
-        warn_of("Curves.best_share", "Curves.optimal_pull_rate")
-        return self.optimal_pull_rate(policy)
 
     def report(self, policy: Any) -> dict[str, float]:
         """Mean of what the policy reports about itself."""
         return {key: float(np.mean(values)) for key, values in self.reports[self.index(policy)].items()}
 
     def to_frame(self) -> Any:
-        """All numbers as a pandas data frame: policy, replication, step, regret, optimal_pulls; ``hits``, as before, to 0.3."""
+        """All numbers as a pandas data frame: policy, replication, step, regret, optimal_pulls."""
         with needed():
             import pandas
 
@@ -128,8 +114,7 @@ class Curves:
             [self.policies, range(replications), self.checkpoints.tolist()],
             names=["policy", "replication", "step"],
         )
-        pulls = self.optimal_pulls.ravel()
-        columns = {"regret": self.regret.ravel(), "optimal_pulls": pulls, "hits": pulls}
+        columns = {"regret": self.regret.ravel(), "optimal_pulls": self.optimal_pulls.ravel()}
         frame = pandas.DataFrame(columns, index=index)
         assert len(frame) == policies * replications * points
         return frame.reset_index()
@@ -256,7 +241,7 @@ class Curves:
             header=np.frombuffer(json.dumps(header).encode(), np.uint8),
             checkpoints=self.checkpoints,
             regret=self.regret,
-            hits=self.optimal_pulls,  # what the file has called them from the first version on
+            optimal_pulls=self.optimal_pulls,
             nanoseconds=self.nanoseconds,
         )
         write_atomically(path, buffer.getvalue())
@@ -271,12 +256,11 @@ class Curves:
             header = json.loads(bytes(file["header"]))
             if header["format"] != FORMAT:
                 raise ValueError("another format")
-            arrays = {name: file[name] for name in ("checkpoints", "regret", "hits", "nanoseconds")}
+            arrays = {name: file[name] for name in ("checkpoints", "regret", "optimal_pulls", "nanoseconds")}
             curves = cls(
                 policies=tuple(header["policies"]),
                 reports=tuple(header["reports"]),
                 about=dict(header["about"]),
-                optimal_pulls=arrays.pop("hits"),
                 **arrays,
             )
             shape = (len(curves.policies), arrays["nanoseconds"].shape[1], arrays["checkpoints"].size)
@@ -291,7 +275,7 @@ class Curves:
         return curves
 
 
-class Difference(tuple[Floats, Floats, Floats]):
+class PairedDifference(tuple[Floats, Floats, Floats]):
     """``mean, low, high`` of paired differences of regret at each checkpoint; it prints as a sentence about the last one."""
 
     first: str
@@ -307,7 +291,7 @@ class Difference(tuple[Floats, Floats, Floats]):
         step: int,
         replications: int,
         level: float,
-    ) -> Difference:
+    ) -> PairedDifference:
         """Values and what they are about."""
         self = super().__new__(cls, values)
         self.first, self.second = names
@@ -343,28 +327,20 @@ class Difference(tuple[Floats, Floats, Floats]):
             return f"{words} in one replication, which says nothing about chance."
         interval = f"{self.level:.0%} interval of the difference {low:.4g} to {high:.4g}"
         interval += f", {self.replications:,} paired replications"
-        verdict = {True: f"{self.first} is better", False: f"{self.second} is better"}
-        told = verdict[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
-        return f"{words} ({interval}): {told}."
+        better = {True: f"{self.first} is better", False: f"{self.second} is better"}
+        verdict = better[mean < 0.0] if low > 0.0 or high < 0.0 else "which of them is better cannot be told"
+        return f"{words} ({interval}): {verdict}."
 
 
-def interval_of_mean(values: Floats, level: float = 0.95, method: str = "student") -> tuple[Floats, Floats]:
-    """Confidence interval of the mean over the first axis; NaN with one value.
+def interval_of_mean(values: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Student's confidence interval of the mean over the first axis; NaN with one value.
 
     >>> low, high = interval_of_mean(np.array([[1.0], [2.0], [3.0]]))
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (-0.48, 4.48)
     """
     real_number("level", level, above=0.0, most=1.0 - 1e-9)
-    one_of("method", method, ("student", "bootstrap"))
-    if method == "student":
-        return mean_of(values).interval(level)
-    mean = values.mean(axis=0)
-    rng = stream(0, "bootstrap")
-    draws = rng.multinomial(len(values), np.full(len(values), 1.0 / len(values)), size=RESAMPLES)
-    means = draws @ values.reshape(len(values), -1) / len(values)
-    low, high = np.quantile(means, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    return low.reshape(mean.shape), high.reshape(mean.shape)
+    return mean_of(values).interval(level)
 
 
-__all__: Sequence[str] = ["Curves", "Difference", "interval_of_mean"]
+__all__: Sequence[str] = ["Curves", "PairedDifference", "interval_of_mean"]

@@ -5,6 +5,7 @@ Where one would be shown, a line says what is being compiled meanwhile.
 
 from __future__ import annotations
 
+import html
 import math
 import sys
 import threading
@@ -16,9 +17,9 @@ from typing import Any
 
 from abex.extras import installed
 from abex.kernels import on_compiling
-from abex.notebooks import NotebookBar, in_notebook
 
 PATIENCE = 1.0  # seconds before a bar appears
+SECONDS = 0.2  # between two drawings in a notebook
 
 
 class Progress:
@@ -61,12 +62,12 @@ class Progress:
             self.done, self.total, self._count = done, total, count
             self._show()
 
-    def told(self) -> str:
+    def rate_and_remaining(self) -> str:
         """Rate and time left in words.
 
         >>> progress = Progress("sweep", 60.0, show=False, unit="cells")
         >>> progress.report(30.0, 60.0, 10)
-        >>> progress.told().endswith("cells/s, 0:00:00 left")
+        >>> progress.rate_and_remaining().endswith("cells/s, 0:00:00 left")
         True
         """
         elapsed = time.monotonic() - self._began
@@ -89,7 +90,7 @@ class Progress:
             if time.monotonic() - self._began > PATIENCE:
                 self._draw()
         elif self._bar is not None:
-            more = {} if self._unit is None else {"total": self.total, "told": self.told()}
+            more = {} if self._unit is None else {"total": self.total, "rate": self.rate_and_remaining()}
             self._bar.update(self._task, completed=self.done, **more)
         elif self._wanted and time.monotonic() - self._began > PATIENCE and self.done < self.total:
             self._open()
@@ -97,7 +98,7 @@ class Progress:
     def _draw(self, *, now: bool = False) -> None:
         """In a notebook."""
         assert self._page is not None
-        self._page.draw(self.what, self.done, self.total, self.told(), now=now)
+        self._page.draw(self.what, self.done, self.total, self.rate_and_remaining(), now=now)
 
     def _open(self) -> None:
         from rich.console import Console
@@ -105,7 +106,7 @@ class Progress:
         from rich.progress import Progress as RichProgress
 
         # rich forgets its speed whenever a total changes: where it may, rate and time left are ours
-        ours = (TextColumn("{task.fields[told]}"),)
+        ours = (TextColumn("{task.fields[rate]}"),)
         theirs = (TextColumn("left"), TimeRemainingColumn())
         self._bar = RichProgress(
             TextColumn("{task.description}"),
@@ -115,7 +116,9 @@ class Progress:
             console=Console(stderr=True, force_terminal=True),
             transient=True,
         )
-        self._task = self._bar.add_task(self.what, total=self.total, completed=self.done, told=self.told())
+        self._task = self._bar.add_task(
+            self.what, total=self.total, completed=self.done, rate=self.rate_and_remaining()
+        )
         self._bar.start()
 
     def _say_compiling(self, what: str, kept: bool) -> None:
@@ -142,3 +145,45 @@ class Progress:
             self._bar.stop()
         if self._page is not None:
             self._page.close()
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs us; one that does has imported IPython already."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+class NotebookBar:
+    """What is done, how much of it, what is said beside it, and what is being compiled meanwhile.
+
+    It is made in the thread of the cell, so that it appears there, and may be drawn from any.
+    """
+
+    def __init__(self) -> None:
+        from IPython.display import HTML, display
+
+        self._html: Any = HTML
+        self._shown: Any = display(HTML(""), display_id=True)
+        self._last = 0.0
+
+    def draw(self, what: str, done: float, total: float, beside: str, *, now: bool = False) -> None:
+        """Replace what is shown, at most a few times a second."""
+        if not now and time.monotonic() - self._last < SECONDS:
+            return
+        self._last = time.monotonic()
+        share = f'value="{min(done / total, 1.0):.4f}"' if 0.0 < total < float("inf") else ""
+        words = html.escape(f"{what} {beside}".strip())
+        self._update(f"<progress max='1' {share}></progress> {words}")
+
+    def say(self, line: str) -> None:
+        """A line, until the bar is drawn again."""
+        self._update(f"<small>{html.escape(line)}</small>")
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._update("")
+
+    def _update(self, content: str) -> None:
+        if self._shown is not None:
+            self._shown.update(self._html(content))

@@ -25,16 +25,10 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import former_names
 from abex.errors import shown
 from abex.files import decode_array, encode_array
 from abex.graphs.feedback import Alone, Changing, Links
 from abex.kernels import Scalars
-
-__getattr__ = former_names(
-    __name__,
-    {"Law": "Distribution", "Chances": "Probabilities", "Arms": "ArmNumbers", "Fixed": "FixedAtStart"},
-)
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end
@@ -263,7 +257,7 @@ def is_stored(rule: Rule | None, fresh: Any) -> bool:
         return False  # the graph stands in the file once, and was checked
     if rule is None:
         return isinstance(fresh, np.ndarray | tuple | Scalars)
-    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart))
+    return rule.stored or (isinstance(fresh, tuple) and not isinstance(rule, FixedAtStart | Rebuilt))
 
 
 def write_record(record: Any) -> Any:

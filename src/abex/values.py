@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from abex.errors import UserError, brief, nearest, shown
@@ -22,10 +23,10 @@ from abex.errors import UserError, brief, nearest, shown
 LONGEST_TEXT = 100_000  # characters
 DEEPEST = 8  # values within values
 
-Find = Callable[[str], type]  # the class of a name, or a UserError
+Find = Callable[[str], Any]  # what makes the values of a name: a class, or a partial of one; or a UserError
 
 
-def parse_value(text: str, what: str, kinds: Mapping[str, type], *, example: str, hint: str = "") -> Any:
+def parse_value(text: str, what: str, kinds: Mapping[str, Any], *, example: str, hint: str = "") -> Any:
     """The value that ``text`` writes, of one of the classes in ``kinds``; what is wrong is said in a sentence.
 
     Parameters
@@ -35,7 +36,7 @@ def parse_value(text: str, what: str, kinds: Mapping[str, type], *, example: str
     what : str
         What is being read, for messages ("policy").
     kinds : dict
-        The classes by name; letters of either case are understood.
+        The classes by name, or partials of classes; letters of either case are understood.
     example : str
         How it should look.
     hint : str
@@ -43,7 +44,7 @@ def parse_value(text: str, what: str, kinds: Mapping[str, type], *, example: str
     """
     folded = {name.lower(): cls for name, cls in kinds.items()}
 
-    def find(name: str) -> type:
+    def find(name: str) -> Any:
         cls = kinds.get(name) or folded.get(name.lower())
         if cls is None:
             near = nearest(brief(name), kinds)
@@ -69,11 +70,11 @@ def parse_value(text: str, what: str, kinds: Mapping[str, type], *, example: str
         raise UserError(wrong) from None
 
 
-def _list(kinds: Mapping[str, type]) -> str:
+def _list(kinds: Mapping[str, Any]) -> str:
     return f"; known: {', '.join(kinds)}" if len(kinds) < 12 else ""
 
 
-def _called(cls: type, call: ast.Call, find: Find, depth: int) -> Any:
+def _called(cls: Any, call: ast.Call, find: Find, depth: int) -> Any:
     if depth == 0 or len({word.arg for word in call.keywords}) < len(call.keywords):
         raise ValueError
     positional = [_evaluated(argument, find, depth - 1) for argument in call.args]
@@ -97,7 +98,7 @@ def _evaluated(node: ast.expr, find: Find, depth: int) -> Any:
     return ast.literal_eval(node)
 
 
-def _within(name: str, find: Find) -> type:
+def _within(name: str, find: Find) -> Any:
     """The class of a value within a value; a name that is not even like one of ours is no value at all."""
     try:
         return find(name)
@@ -107,8 +108,10 @@ def _within(name: str, find: Find) -> type:
         raise ValueError from None
 
 
-def build(cls: type[Any], positional: list[Any], named: dict[str, Any]) -> Any:
+def build(cls: Any, positional: list[Any], named: dict[str, Any]) -> Any:
     """``cls(*positional, **named)`` with an error that names a wrong parameter and the nearest right one."""
+    if isinstance(cls, partial):
+        return build(cls.func, positional, cls.keywords | named)
     fields = [field.name for field in dataclasses.fields(cls)]
     known = f"; it has: {', '.join(fields)}" if fields else "; it has none"
     for name in named:

@@ -233,7 +233,7 @@ def forged(case: Case) -> str:
 def sealed(body: Any) -> str:
     """A file with this body and a right checksum."""
     text = json.dumps(body)
-    header = json.dumps({"format": "abex-player", "version": 4, "sha256": checksum(text)})
+    header = json.dumps({"format": "abex-player", "version": 1, "sha256": checksum(text)})
     return f'{{"header": {header}{BODY}{text}}}\n'
 
 

@@ -3,6 +3,8 @@
 A history is a list of observations ``(step, arm, reward)``.
 """
 
+from fractions import Fraction
+
 import numpy as np
 
 
@@ -16,6 +18,16 @@ def windowed(history, t, n_arms, width):
     """Counts, means and the length of the window of decision t."""
     weights = [float(t - width <= step) for step, _, _ in history]
     return (*weighted(history, weights, n_arms), min(t, width))
+
+
+def windowed_exactly(history, t, n_arms, width):
+    """Counts and means of the window of decision t, as whole numbers and fractions; None where there is no mean."""
+    kept = [
+        [Fraction(x) for step, arm, x in history if arm == k and step >= t - width] for k in range(n_arms)
+    ]
+    return [len(rewards) for rewards in kept], [
+        sum(rewards) / len(rewards) if rewards else None for rewards in kept
+    ]
 
 
 def weighted(history, weights, n_arms):

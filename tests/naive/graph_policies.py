@@ -10,10 +10,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import linprog, minimize_scalar
+from scipy.optimize import linprog
 
 from tests.naive.graphs import has_cycle
-from tests.naive.policies import best_of_betas, kl, means_or, observed, posteriors, share, softmax
+from tests.naive.policies import best_of_betas, means_or, observed, posteriors, share, softmax
 
 # -- what a policy takes from the graph ------------------------------------------------------------------
 
@@ -96,15 +96,6 @@ def dominating_set(table):
     return sorted(only)
 
 
-def first_dominating_set(table):
-    """The same; among equals the lowest number (what is done on graphs drawn at each step)."""
-    unseen, found = np.ones(len(table)), []
-    while unseen.any():
-        found.append(int(np.argmax(table @ unseen)))
-        unseen = unseen * (1 - table[found[-1]])
-    return sorted(found)
-
-
 def mean_over_graphs(quantity, shows):
     return float(np.mean([quantity(shows(t)) for t in range(1, shows.typical + 1)]))
 
@@ -184,18 +175,12 @@ def exp3_set(policy, history, n, horizon, shows):
     return losing(policy, history, n, shows, eta, 0.0)
 
 
-def exp3_g(policy, history, n, horizon, shows):
-    alpha = policy.independence or mean_over_graphs(independence, shows)
-    gamma = policy.gamma or min(math.sqrt(1 / (alpha * horizon)), 0.5)
-    return losing(policy, history, n, shows, 2 * gamma, gamma)
-
-
 def exp3_dom(policy, history, n, horizon, shows):
     """Weights of their own for each class b of sizes of the dominating set."""
     weights = {}
 
     def look(t):
-        arms = (first_dominating_set if shows.drawn else dominating_set)(shows(t))
+        arms = dominating_set(shows(t))
         b = math.floor(math.log2(len(arms)))
         return arms, b, policy.gamma or min(0.5, math.sqrt(2**b * math.log(n) / horizon))
 
@@ -228,86 +213,7 @@ def exp3_ix(policy, history, n, horizon, shows):
     return replay(history, n, shows, lambda t, scores: softmax(-rate() * scores), learn)
 
 
-def exp3_gpp(policy, history, n, horizon, shows):
-    """Sizes of the exploration sets count from the first step at which every arm has been observed."""
-    sizes, latest = [], [0]
-    losses = [[] for _ in range(n)]
-
-    def law_of(t, scores):
-        fresh = np.array([not x for x in losses])
-        if fresh.any():
-            return fresh / fresh.sum()
-        radius = [math.sqrt((policy.a * math.log(t) + math.log(n)) / (2 * len(x))) for x in losses]
-        lowest = min(min(1.0, np.mean(x) + r) for x, r in zip(losses, radius, strict=True))
-        gaps = [max(0.0, max(0.0, np.mean(x) - r) - lowest) for x, r in zip(losses, radius, strict=True)]
-        members, hidden = [], set(range(n))
-        for k in sorted(range(n), key=lambda k: (gaps[k], k)):
-            if k in hidden:
-                members.append(k)
-                hidden -= set(np.flatnonzero(shows(t)[k]))
-        latest[0] = len(members)
-        eta = 0.5 * math.sqrt(math.log(n) / (sum(sizes) + len(members)))
-        floors = np.zeros(n)
-        for k in members:
-            floors[k] = min(1 / (2 * n), 0.5 * math.sqrt(math.log(n) / (t * len(members))))
-            if gaps[k] > 0:
-                floors[k] = min(floors[k], policy.b * math.log(t) / (t * gaps[k] ** 2))
-        return (1 - floors.sum()) * softmax(-eta * scores) + floors
-
-    def learn(t, scores, law, chance, rewards):
-        started = all(losses)
-        if started:
-            sizes.append(latest[0])
-        for j, x in rewards.items():
-            losses[j].append(1 - x)
-            if started:
-                scores[j] += (1 - x) / max(chance[j], 1e-12)
-
-    return replay(history, n, shows, law_of, learn)
-
-
-# -- plans -------------------------------------------------------------------------------------------------
-
-
-def epsilon_greedy_lp(policy, history, n, horizon, shows):
-    t = len(history) + 1
-    cover = fractional_cover(shows(t))
-    epsilon = min(1.0, policy.c * cover.sum() / (policy.d**2 * t))
-    return epsilon * cover / cover.sum() + (1 - epsilon) * share(means_or(history, n, 0.0))
-
-
-def ucb_lp(policy, history, n, horizon, shows):
-    return ucb_lp_step(history, n, horizon, shows)[0]
-
-
-def ucb_lp_step(history, n, horizon, shows):
-    """The law, and the arms not dropped. Arms of a phase are raised one after the other, by number."""
-    cover = fractional_cover(shows(1))
-    left, step = set(range(n)), 0
-    for phase in range(math.floor(0.5 * math.log2(horizon / math.e)) + 1):
-        if len(left) == 1:
-            break
-        wide = 4.0**-phase  # the square of the phase's gap
-        wanted = math.ceil(2 * math.log(horizon * wide) / wide)
-        by_program = cover.sum() <= len(left)
-        for k in range(n):
-            while True:
-                before = history[:step]
-                pulls = sum(arm == k for arm, _ in before)
-                if (
-                    pulls >= math.ceil(wanted * cover[k] - 1e-9)
-                    if by_program
-                    else (k not in left or len(observed(before, k)) >= wanted)
-                ):
-                    break
-                if step == len(history):
-                    return np.eye(n)[k], left
-                step += 1
-        means = {k: np.mean(observed(history[:step], k)) for k in left}
-        radius = math.sqrt(math.log(horizon * wide) / (2 * wanted))
-        left = {k for k in left if not means[k] + radius < max(means.values()) - radius}
-    means = means_or(history, n, 0.0)
-    return share([means[k] if k in left else -1.0 for k in range(n)]), left
+# -- ABE ---------------------------------------------------------------------------------------------------
 
 
 def abe(policy, history, n, horizon, shows=None):
@@ -364,58 +270,12 @@ def abe(policy, history, n, horizon, shows=None):
     raise AssertionError
 
 
-# -- information -------------------------------------------------------------------------------------------
-
-
-def information(policy, history, n, shows):
-    """Expected regret and information gain of each pull, from Beta posteriors in the middle of ``grid`` cells."""
-    x = (np.arange(policy.grid) + 0.5) / policy.grid
-    seen = [observed(history, k) for k in range(n)]
-    logs = np.array([sum(s) * np.log(x) + (len(s) - sum(s)) * np.log(1 - x) for s in seen])
-    density = np.exp(logs - logs.max(axis=1, keepdims=True))
-    density /= density.sum(axis=1, keepdims=True)
-    below = np.cumsum(density, axis=1) - density / 2  # half of the own cell
-    moment = (np.cumsum(density * x, axis=1) - density * x / 2) / below
-    best, given = np.zeros(n), np.zeros((n, n))
-    for k in range(n):
-        weight = density[k] * np.delete(below, k, axis=0).prod(axis=0)
-        best[k] = weight.sum()
-        given[k] = [(weight * (x if j == k else moment[j])).sum() / best[k] for j in range(n)]
-    best /= best.sum()
-    regret = np.array([sum(best[k] * (given[k, k] - given[k, j]) for k in range(n)) for j in range(n)])
-    told = np.array([sum(best[k] * kl(given[k, j], best @ given[:, j]) for k in range(n)) for j in range(n)])
-    return regret, shows(len(history) + 1) @ told
-
-
-def information_ratio(law, regret, gain):
-    return (law @ regret) ** 2 / (law @ gain)
-
-
-def least_ratio(regret, gain):
-    """Over the laws on two arms, by search."""
-    n = len(regret)
-    return min(
-        minimize_scalar(
-            lambda q, i=i, j=j: information_ratio(q * np.eye(n)[i] + (1 - q) * np.eye(n)[j], regret, gain),
-            bounds=(0, 1),
-            method="bounded",
-            options={"xatol": 1e-9},
-        ).fun
-        for i in range(n)
-        for j in range(i + 1)
-    )
-
-
 GRAPH_LAWS = {
     "ABE": abe,
     "ELP": elp,
-    "EpsilonGreedyLP": epsilon_greedy_lp,
     "Exp3DOM": exp3_dom,
-    "Exp3G": exp3_g,
-    "Exp3GPlusPlus": exp3_gpp,
     "Exp3IXGraph": exp3_ix,
     "Exp3SET": exp3_set,
     "TSMaxN": ts_max_n,
-    "UCBLP": ucb_lp,
     "UCBMaxN": ucb_max_n,
 }

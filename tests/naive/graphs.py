@@ -54,19 +54,6 @@ def matrix(graph):
     return table
 
 
-def information(successes, failures, shows, draws, rng):
-    """Chance to be best, expected regret and information gain of a pull, from posterior samples."""
-    samples = rng.beta(successes, failures, size=(draws, len(successes)))
-    best = samples.argmax(axis=1)
-    means = samples.mean(axis=0)
-    share = np.bincount(best, minlength=len(successes)) / draws
-    told = np.zeros(len(successes))
-    for k in np.flatnonzero(share):
-        given = samples[best == k].mean(axis=0)
-        told += share[k] * (given * np.log(given / means) + (1 - given) * np.log((1 - given) / (1 - means)))
-    return share, samples.max(axis=1).mean() - means, shows @ told
-
-
 def independence_by_highs(graph):
     """An integer program with a row for each edge, solved by HiGHS."""
     joined = matrix(graph) + matrix(graph).T > 0

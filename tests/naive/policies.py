@@ -60,12 +60,10 @@ def ucbv(policy, x, t, n, horizon):
 
 
 def moss(policy, x, t, n, horizon):
-    rounds = policy.horizon or horizon
-    return x.mean() + math.sqrt(max(math.log(rounds / (n * len(x))), 0) / len(x))
-
-
-def anytime_moss(policy, x, t, n, horizon):
-    return x.mean() + math.sqrt((1 + policy.a) / 2 * max(math.log(t / (n * len(x))), 0) / len(x))
+    rounds, factor = policy.horizon or horizon, 1
+    if policy.anytime is not None:
+        rounds, factor = t, (1 + policy.anytime) / 2
+    return x.mean() + math.sqrt(factor * max(math.log(rounds / (n * len(x))), 0) / len(x))
 
 
 def kl_bound_plus(policy, x, t, n, horizon):
@@ -111,11 +109,7 @@ def boltzmann(policy, history, n, horizon):
 
 
 def epsilon(policy, history, n, horizon):
-    return policy.epsilon / n + (1 - policy.epsilon) * share(means_or(history, n, None))
-
-
-def decaying(policy, history, n, horizon):
-    chance = min(1.0, policy.c * n / (policy.d**2 * (len(history) + 1)))
+    chance = policy.epsilon if policy.decay is None else min(1.0, policy.decay * n / (len(history) + 1))
     return chance / n + (1 - chance) * share(means_or(history, n, None))
 
 
@@ -175,24 +169,6 @@ def exp3p_learn(policy, state, chances, t, n, horizon, arm, x, extra):
     estimate = np.zeros(n)
     estimate[arm] = x / chances[arm]
     return state + gamma / (3 * n) * (estimate + alpha / (chances * math.sqrt(n * horizon)))
-
-
-def bubeck_rates(policy, n, horizon):
-    return (
-        policy.eta or 0.95 * math.sqrt(math.log(n) / (horizon * n)),
-        policy.beta or math.sqrt(math.log(n / policy.delta) / (horizon * n)),
-        policy.gamma or min(1.0, 1.05 * math.sqrt(n * math.log(n) / horizon)),
-    )
-
-
-def bubeck_rule(policy, state, t, n, horizon, extra):
-    eta, _, gamma = bubeck_rates(policy, n, horizon)
-    return (1 - gamma) * softmax(eta * state) + gamma / n
-
-
-def bubeck_learn(policy, state, chances, t, n, horizon, arm, x, extra):
-    _, beta, _ = bubeck_rates(policy, n, horizon)
-    return state + (x * (np.arange(n) == arm) + beta) / chances
 
 
 def multiboost_rule(policy, state, t, n, horizon, extra):
@@ -294,26 +270,20 @@ def tsallis_learn(policy, state, chances, t, n, horizon, arm, x, extra):
 
 
 def shared_rates(policy, n, horizon):
-    """Share of exploration, share of all weight, length of a batch."""
-    if type(policy).__name__ == "Exp3S":
-        hardness = (policy.changes + 1) * math.log(n * horizon) + math.e
-        gamma = policy.gamma or min(1.0, math.sqrt(n * hardness / ((math.e - 1) * horizon)))
-        return gamma, math.e * (1 / horizon if policy.alpha is None else policy.alpha), horizon
-    cost = n * math.log(n)
-    length = policy.batch or math.ceil(cost ** (1 / 3) * (horizon / policy.variation) ** (2 / 3))
-    return policy.gamma or min(1.0, math.sqrt(cost / ((math.e - 1) * length))), 0.0, length
+    """Share of exploration, share of all weight."""
+    hardness = (policy.changes + 1) * math.log(n * horizon) + math.e
+    gamma = policy.gamma or min(1.0, math.sqrt(n * hardness / ((math.e - 1) * horizon)))
+    return gamma, math.e * (1 / horizon if policy.alpha is None else policy.alpha)
 
 
 def shared_rule(policy, state, t, n, horizon, extra):
-    gamma, _, length = shared_rates(policy, n, horizon)
-    if (t - 1) % length == 0:
-        state[:] = 0.0  # logarithms of weights
+    gamma, _ = shared_rates(policy, n, horizon)
     weights = np.exp(state - state.max())
     return (1 - gamma) * weights / weights.sum() + gamma / n
 
 
 def shared_learn(policy, state, chances, t, n, horizon, arm, x, extra):
-    gamma, share, _ = shared_rates(policy, n, horizon)
+    gamma, share = shared_rates(policy, n, horizon)
     weights = np.exp(state - state.max())
     total = weights.sum()
     weights[arm] *= math.exp(gamma * x / (n * chances[arm]))
@@ -322,10 +292,8 @@ def shared_learn(policy, state, chances, t, n, horizon, arm, x, extra):
 
 LEARN = {
     "Exp3S": shared_learn,
-    "Rexp3": shared_learn,
     "Exp3": exp3_learn,
     "Exp3P": exp3p_learn,
-    "Exp3PBubeck": bubeck_learn,
     "Exp3PMultiBoost": multiboost_learn,
     "Exp3IX": ix_learn,
     "Exp3PlusPlus": new_learn,
@@ -333,24 +301,6 @@ LEARN = {
     "TsallisINF": tsallis_learn,
     "INF": tsallis_learn,
 }
-
-
-def elimination(policy, history, n, horizon):
-    """Uniform over the arms in play that the pass under way has not observed."""
-    level = math.log(1.0 / (policy.delta or 0.5 / (n * horizon)))
-    active, phase, left, unseen = set(range(n)), 1, math.ceil(2 * level * 16), set(range(n))
-    for step, (_, rewards) in enumerate(history, start=1):
-        unseen -= set(rewards)
-        if unseen:
-            continue
-        left -= 1
-        if left == 0 and len(active) > 1:
-            means = {k: np.mean(observed(history[:step], k)) for k in active}
-            active = {k for k in active if means[k] >= max(means.values()) - 2 * 0.5 ** (phase + 1)}
-            phase += 1
-            left = math.ceil(2 * level * 4 ** (phase + 1))
-        unseen = set(active)
-    return np.array([(k in unseen) / len(unseen) for k in range(n)])
 
 
 # -- Boltzmann exploration by evidence ------------------------------------------------------------------------
@@ -541,32 +491,32 @@ def screening(policy, history, n, horizon):
 
 
 LAWS = {
-    "AnytimeMOSS": indexed(anytime_moss),
     "Boltzmann": boltzmann,
     "BoltzmannGumbel": gumbel,
-    "DecayingEpsilonGreedy": decaying,
     "EpsilonGreedy": epsilon,
     "EpsilonThompson": epsilon_thompson,
     "Evidence": evidence,
     "Exp3": weights(exp3_rule),
     "Exp3IX": weights(ix_rule),
     "Exp3S": weights(shared_rule),
-    "Rexp3": weights(shared_rule),
     "Exp3P": weights(exp3p_rule),
-    "Exp3PBubeck": weights(bubeck_rule),
     "Exp3PMultiBoost": weights(multiboost_rule),
     "Exp3PlusPlus": weights(new_rule),
     "Exp3PlusPlus2014": weights(old_rule),
-    "EliminationAlphaSample": elimination,
     "ExploreThenCommit": explore_then_commit,
     "FollowTheLeader": indexed(lambda policy, x, t, n, horizon: x.mean()),
     "IMED": imed,
     "INF": weights(tsallis_rule),
-    "KLMaillard": maillard(lambda policy, mean, top: kl(mean, top)),
     "KLUCB": indexed(kl_bound),
     "KLUCBPlusPlus": indexed(kl_bound_plus),
     "MOSS": indexed(moss),
-    "Maillard": maillard(lambda policy, mean, top: (top - mean) ** 2 / (2 * policy.deviation**2)),
+    "Maillard": maillard(
+        lambda policy, mean, top: (
+            kl(mean, top)
+            if policy.divergence == "bernoulli"
+            else (top - mean) ** 2 / (2 * policy.deviation**2)
+        )
+    ),
     "Screening": screening,
     "TSU": ts_u,
     "Thompson": thompson,

@@ -1,6 +1,5 @@
-"""The arena: every policy on the same many problems, and a score for each; see `abex.arena.grids`."""
+"""The arena: every policy on the same many problems, and a score for each; the problems are in ``instances.toml``."""
 
-from abex.arena.grids import GRIDS, GROUPS, grid_of
-from abex.arena.instances import Instance
+from abex.arena.instances import GRIDS, GROUPS, Instance, grid_of
 
 __all__ = ["GRIDS", "GROUPS", "Instance", "grid_of"]

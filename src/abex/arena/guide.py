@@ -78,17 +78,3 @@ def answers(results: Results, entries: Sequence[Entry], instances: Sequence[Inst
         close = tuple(s for s in scores[1:] if s.geometric_interval[0] <= best.geometric_interval[1])
         found.append(GuideAnswer(question.text, best.instances, best, close))
     return found
-
-
-def guide_text(found: Sequence[GuideAnswer]) -> str:
-    """The answers as a table in Markdown."""
-    lines = [
-        "| your problem has | instances | play | geometric mean | not told apart from it |",
-        "|---|---|---|---|---|",
-    ]
-    for answer in found:
-        close = ", ".join(f"{s.policy} ({s.geometric:.2f})" for s in answer.as_good[:4]) or "none"
-        lines.append(
-            f"| {answer.question} | {answer.instances} | {answer.best.policy} | {answer.best.geometric:.2f} | {close} |"
-        )
-    return "\n".join(lines) + "\n"

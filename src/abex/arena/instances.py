@@ -1,10 +1,20 @@
-"""How the instances of the arena are written: each function makes one from what sets it apart."""
+"""The instances of the arena, read from ``instances.toml``, which says what is in them and how they are written."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+from abex.errors import one_of
+
+VERSION = 1
+GRIDS = ("train", "test")
+GROUPS = ("stochastic", "graphs", "late", "changing", "adversarial", "boosting")
+SEEDS = {"train": 101, "test": 202}
 Spec = dict[str, Any]
 
 
@@ -16,8 +26,46 @@ class Instance:
     group: str
     problem: Spec
     horizon: int = 10_000  # or iterations
-    coins: bool = False  # plain Bernoulli rewards of fixed means
     most: int | None = None  # replications, where each takes long
+
+    @property
+    def coins(self) -> bool:
+        """Whether it has Bernoulli rewards of fixed means, bandit feedback, and nothing else."""
+        return self.group == "stochastic" and self.problem["environment"]["name"] in (
+            "Bernoulli",
+            "SpecialArm",
+        )
+
+
+@cache
+def grid_of(name: str) -> tuple[Instance, ...]:
+    """All instances of a grid; in the group *boosting* a policy names the features that AdaBoost.MH splits.
+
+    What it loses there is the share of rows that the classifier gets wrong at the end (`abex.sweeps.boosting_cells`): that of
+    the best policy after as many iterations stands in the place of the least regret.
+    """
+    one_of("grid", name, GRIDS)
+    written = tomllib.loads(files(__package__).joinpath("instances.toml").read_text(encoding="utf-8"))
+    return tuple(_instance(group, **line) for group in GROUPS for line in written[name][group])
+
+
+def _instance(
+    group: str, name: str, horizon: int = 10_000, most: int | None = None, **problem: Any
+) -> Instance:
+    return Instance(name, group, _expanded(problem), horizon, most)
+
+
+def _expanded(value: Any) -> Any:
+    """A value of the file, with what a table of one function stands for in its place."""
+    if isinstance(value, list):
+        return [_expanded(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _expanded(one) for key, one in value.items()}
+    (name, *more) = found
+    if more or name not in FUNCTIONS:
+        return found
+    return FUNCTIONS[name](*found[name])
 
 
 def evenly(low: float, high: float, count: int) -> list[float]:
@@ -25,27 +73,15 @@ def evenly(low: float, high: float, count: int) -> list[float]:
     return [round(low + (high - low) * k / (count - 1), 6) for k in range(count)]
 
 
-def coins(name: str, means: list[float], horizon: int = 10_000) -> Instance:
-    """Bernoulli arms."""
-    return Instance(name, "stochastic", {"environment": {"name": "Bernoulli", "means": means}}, horizon, True)
+def repeated(*runs: tuple[Any, int]) -> list[Any]:
+    """Each value as often as it says."""
+    return [value for value, count in runs for _ in range(count)]
 
 
-def special(name: str, n_arms: int, best: float, other: float, horizon: int = 10_000) -> Instance:
-    """One good Bernoulli arm among equal ones, at a place that is drawn."""
-    environment = {"name": "SpecialArm", "K": n_arms, "best": best, "other": other}
-    return Instance(name, "stochastic", {"environment": environment}, horizon, True)
-
-
-def world(name: str, environment: str, horizon: int = 10_000, **parameters: Any) -> Instance:
-    """Any other environment with bandit feedback."""
-    return Instance(name, "stochastic", {"environment": {"name": environment, **parameters}}, horizon)
-
-
-def lots(
-    name: str, values: list[list[float]], chances: list[list[float]] | None = None, horizon: int = 10_000
-) -> Instance:
-    """Arms of a few values each."""
-    return world(name, "Discrete", horizon, values=values, probabilities=chances)
+def turning(means: list[float], count: int, step: int) -> list[list[float]]:
+    """The means of ``count`` phases, handed on by ``step`` arms from phase to phase."""
+    n = len(means)
+    return [[means[(k - phase * step) % n] for k in range(n)] for phase in range(count)]
 
 
 def uniforms(centres: list[float], width: float, count: int = 16) -> list[list[float]]:
@@ -60,54 +96,38 @@ def paretos(scales: list[float], tail: float, count: int = 40) -> list[list[floa
     ]
 
 
-def two_valued(means: list[float], low: float, high: float) -> tuple[list[list[float]], list[list[float]]]:
-    """Coins of two given values with given chances of the higher one."""
-    return [[low, high]] * len(means), [[round(1.0 - p, 12), p] for p in means]
+def bernoulli(*means: float) -> Spec:
+    """Bernoulli arms."""
+    return {"name": "Bernoulli", "means": list(means)}
 
 
-def on_graph(name: str, graph: Spec, environment: Spec, horizon: int = 10_000) -> Instance:
-    """A feedback graph."""
-    return Instance(name, "graphs", {"environment": environment, "graph": graph}, horizon)
+def one_good_arm(n_arms: int, best: float, other: float) -> Spec:
+    """One good Bernoulli arm among equal ones, at a place that is drawn."""
+    return {"name": "SpecialArm", "K": n_arms, "best": best, "other": other}
 
 
-def bernoulli(means: list[float]) -> Spec:
-    """The environment of Bernoulli arms."""
-    return {"name": "Bernoulli", "means": means}
+def discrete(values: list[list[float]], probabilities: list[list[float]] | None = None) -> Spec:
+    """Arms of a few values each, equally likely unless probabilities are given."""
+    return {"name": "Discrete", "values": values, "probabilities": probabilities}
 
 
-def phases(
-    name: str, group: str, means: list[list[float]], lengths: list[int], against: str, horizon: int
-) -> Instance:
-    """Means that change."""
-    environment = {"name": "Phases", "means": means, "lengths": lengths, "against": against}
-    return Instance(name, group, {"environment": environment}, horizon)
+def sure(*values: float) -> Spec:
+    """Arms that always give the same reward."""
+    return discrete([[value] for value in values])
 
 
-def delayed(
-    name: str, environment: Spec, delay: str, horizon: int = 10_000, graph: Spec | None = None
-) -> Instance:
-    """Rewards that come some decisions after their own."""
-    problem = {"environment": environment, "delay": delay}
-    return Instance(name, "late", problem if graph is None else {**problem, "graph": graph}, horizon)
+def two_valued(means: list[float], low: float, high: float) -> Spec:
+    """Arms of two values, the higher one with the given probabilities."""
+    return discrete([[low, high]] * len(means), [[round(1.0 - p, 12), p] for p in means])
 
 
-def batched(name: str, environment: Spec, batch: int, horizon: int = 10_000) -> Instance:
-    """Rewards that are learned together, after so many decisions."""
-    return Instance(name, "late", {"environment": environment, "batch": batch}, horizon)
-
-
-def boosted(name: str, data: str, base: str, iterations: int, most: int, part: str) -> Instance:
-    """A data set: one feature for each stump, or for each split of a tree of eight leaves."""
-    problem: Spec = {"data": data, "part": part, "base": base}
-    if base == "tree":
-        problem["leaves"] = 8
-    return Instance(name, "boosting", problem, iterations, most=most)
-
-
-def turning(means: list[float], count: int, step: int) -> list[list[float]]:
-    """The means, handed on by ``step`` arms from phase to phase."""
-    n = len(means)
-    return [[means[(k - phase * step) % n] for k in range(n)] for phase in range(count)]
+def constrained(low: list[float], high: list[float], first: int, growth: float, horizon: int) -> Spec:
+    """Zimmert and Seldin 2021: levels rise and fall in growing phases, gaps stay."""
+    lengths: list[int] = []
+    while sum(lengths) < horizon:
+        lengths.append(int(first * growth ** len(lengths)))
+    means = [low if phase % 2 == 0 else high for phase in range(len(lengths))]
+    return {"name": "Phases", "means": means, "lengths": lengths, "against": "fixed arm"}
 
 
 def ring(n: int, directed: bool) -> Spec:
@@ -120,6 +140,10 @@ def hub(n: int) -> Spec:
     return {"name": "edges", "n": n, "edges": [[0, k] for k in range(1, n)], "directed": True}
 
 
-def one_good(n_arms: int, best: float, other: float) -> Spec:
-    """The environment of one good arm at a place that is drawn."""
-    return {"name": "SpecialArm", "K": n_arms, "best": best, "other": other}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(evenly, repeated, turning, uniforms, paretos, ring, hub),
+        *(bernoulli, one_good_arm, discrete, sure, two_valued, constrained),
+    )
+}

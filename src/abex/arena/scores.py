@@ -29,11 +29,6 @@ BOOTSTRAPS = 400
 Results = Mapping[tuple[str, str], Played]
 
 
-SCORE_COLUMNS = (
-    "policy", "geometric mean", "95 % interval", "mean", "95 % quantile", "worst", "worst on", "linear runs",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Score:
     """The numbers of a policy over a set of instances."""

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.arena.grids import SEEDS, VERSION, grid_of
-from abex.arena.instances import Instance
+from abex.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
 from abex.errors import UserError, one_of, whole_number
 from abex.policies.base import Policy, known_policies, parse_policy
 from abex.results import Cell, Store, key_of
@@ -37,17 +36,17 @@ LONGEST = 8.0  # seconds of a single run; where one would take longer the policy
 BASE = 500.0  # nanoseconds of a step, about
 #: nanoseconds for each arm and step, about, of the policies that look at every arm, measured on the instances of most arms
 PER_ARM = {
-    "ELP": 9.0, "EliminationAlphaSample": 5.0, "EpsilonGreedy": 2.5, "EpsilonGreedyLP": 1.0, "EpsilonThompson": 6.0,
-    "Exp3DOM": 9.0, "Exp3G": 9.0, "Exp3GPlusPlus": 20.0, "Exp3IX": 6.5, "Exp3IXGraph": 25.0, "Exp3P": 9.0,
-    "Exp3PBubeck": 8.0, "Exp3PMultiBoost": 8.0, "Exp3PlusPlus": 11.0, "Exp3PlusPlus2014": 11.0, "Exp3S": 1.2, "Exp3SET": 7.0,
-    "ExploreThenCommit": 2.5, "FollowTheLeader": 2.7, "IDSN": 10_500.0, "IMED": 11.0, "INF": 24.0, "KLMaillard": 30.0,
-    "Maillard": 8.0, "Rexp3": 1.2, "TSMaxN": 41.0, "TsallisINF": 24.0, "UCBLP": 10.0, "UCBMaxN": 2.5,
+    "ELP": 9.0, "EpsilonGreedy": 2.5, "EpsilonThompson": 6.0,
+    "Exp3DOM": 9.0, "Exp3IX": 6.5, "Exp3IXGraph": 25.0, "Exp3P": 9.0,
+    "Exp3PMultiBoost": 8.0, "Exp3PlusPlus": 11.0, "Exp3PlusPlus2014": 11.0, "Exp3S": 1.2, "Exp3SET": 7.0,
+    "ExploreThenCommit": 2.5, "FollowTheLeader": 2.7, "IMED": 11.0, "INF": 24.0,
+    "Maillard": 30.0, "TSMaxN": 41.0, "TsallisINF": 24.0, "UCBMaxN": 2.5,
 }  # fmt: skip
 #: columns of the data sets of boosting
 FEATURES = {"digits": 64, "isolet": 617, "letter": 16, "mnist": 784, "pendigits": 16, "usps": 256}
 #: the rivals one asks for first; all others follow by name
 FIRST = (
-    "Evidence", "Uniform", "Thompson", "KLUCB", "IMED", "KLMaillard", "AnytimeMOSS", "KLUCBPlusPlus", "MOSS", "EpsilonThompson",
+    "Evidence", "Uniform", "Thompson", "KLUCB", "IMED", "KL-MS", "MOSS-anytime", "KLUCBPlusPlus", "MOSS", "EpsilonThompson",
     "UCB1", "UCBV", "EpsilonGreedy", "TsallisINF", "TSMaxN", "UCBMaxN", "ABE", "BoltzmannGumbel", "Maillard", "Boltzmann",
 )  # fmt: skip
 
@@ -77,12 +76,12 @@ class Played:
 
 
 def library() -> list[Entry]:
-    """Every policy of the library at its defaults, the best known first."""
+    """Every policy of the library at its defaults and in its variants, the best known first."""
     import abex  # noqa: F401 - registers every policy
 
-    found = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
-    names = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
-    return [Entry(found[name]()) for name in names]
+    found = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
+    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
 
 
 def own_entry(text: str) -> Entry:
@@ -232,7 +231,5 @@ def losses_of(instance: Instance, arrays: list[dict[str, NDArray[Any]]]) -> Play
 
 def instances_of(grid: str, group: str | None = None) -> tuple[Instance, ...]:
     """The instances of a grid, or of one of its groups."""
-    from abex.arena.grids import GROUPS
-
     found = grid_of(grid)
     return found if group is None else tuple(i for i in found if i.group == one_of("group", group, GROUPS))

@@ -26,13 +26,12 @@ from abex.boosting.examples import (
 )
 from abex.boosting.export import text_of
 from abex.boosting.model import Model
-from abex.boosting.parameters import FORMER, checked_parameters, committee_for, committee_of, size_for
+from abex.boosting.parameters import checked_parameters, committee_for, committee_of, size_for
 from abex.boosting.pilot import piloted
 from abex.boosting.policy_report import PolicyReport, policy_report
 from abex.boosting.portable import PortableClassifier
 from abex.boosting.stopping import hold_out, judges_of, refits, run, stopping_rules
 from abex.boosting.warm_start import PolicyProgress, as_played, begin, check_unchanged, policy_continues
-from abex.deprecation import warn_of
 from abex.errors import UserError, whole_number
 from abex.extras import needed
 from abex.policies.base import Policy
@@ -110,8 +109,6 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         Each is called as ``callback(done, fit)`` about a hundred times; a true answer stops the fit. One may stand alone.
     verbose : int
         Whether to show a progress bar.
-    arms_per_round : int
-        The former name of ``arms_per_search``, which goes with version 0.3.
 
     Attributes
     ----------
@@ -202,7 +199,6 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         random_state: Any = None,
         callbacks: Any = None,
         verbose: int = 0,
-        arms_per_round: Any = FORMER,
     ) -> None:
         self.n_estimators = n_estimators
         self.policy = policy
@@ -228,7 +224,6 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         self.random_state = random_state
         self.callbacks = callbacks
         self.verbose = verbose
-        self.arms_per_round = arms_per_round
 
     # -- learning -------------------------------------------------------------------------------------
 
@@ -369,12 +364,6 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
             wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
         accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
         return accuracy
-
-    @property
-    def temperature_(self) -> float:
-        """The former name of ``inverse_temperature_``: scores are multiplied by it."""
-        warn_of("temperature_", "inverse_temperature_")
-        return self.inverse_temperature_
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ def checked_fit(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
         "inverse_temperature_": checked_temperature(header["temperature"], model),
         "calibration_rows_": whole_number("calibration_rows", header["calibration_rows"], most=MOST_ROWS),
         "arm_features_": arms,
-        "categories_": from_header(header.get("categories", []), features),
+        "categories_": from_header(header["categories"], features),
         **{f"{name}_": array for name, array in history.items()},
     }
     names = header["feature_names"]

@@ -8,14 +8,12 @@ import numpy as np
 
 from abex.boosting.committees import Committees
 from abex.boosting.weak_learners import KINDS, PRODUCT, STUMP, TREE
-from abex.deprecation import warn_of
 from abex.errors import UserError, one_of, shown, true_or_false, whole_number
 from abex.policies.base import Policy, parse_policy
 from abex.policies.screening import Screening
 from abex.policies.simple import Uniform
 
 PRECISIONS = {"auto": None, "single": np.float32, "double": np.float64}
-FORMER = "deprecated"  # default of a parameter whose name has changed, as scikit-learn has it
 MOST_ESTIMATORS = 10**8
 MOST_CYCLES = 1000
 TREES, OTHERS = 512, 1000  # weak learners, unless given
@@ -95,7 +93,7 @@ def checked_parameters(estimator: Any) -> tuple[BoostingParameters, int]:
         multiboost=estimator.faithful is not None,
         committee=committee_of(estimator),
     )
-    given = arms_per_search_of(estimator)
+    given = estimator.arms_per_search
     auto = is_auto("arms_per_search", given)
     screens = auto_policy and kind == TREE and estimator.reward != "gain"
     per_search = (
@@ -122,14 +120,6 @@ def is_auto(name: str, given: Any) -> bool:
     if isinstance(given, str) and given != "auto":
         raise UserError(f"{name} must be 'auto' or a whole number, got {shown(given)[:80]}")
     return isinstance(given, str)
-
-
-def arms_per_search_of(estimator: Any) -> Any:
-    """The parameter, or what was given by its former name."""
-    if estimator.arms_per_round is FORMER or estimator.arms_per_round == FORMER:
-        return estimator.arms_per_search
-    warn_of("arms_per_round", "arms_per_search", stacklevel=5)
-    return estimator.arms_per_round
 
 
 def size_for(estimator: Any, size: int, rows: int) -> int:

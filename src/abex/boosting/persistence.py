@@ -22,16 +22,14 @@ from numpy.typing import NDArray
 from abex.boosting.categories import as_header
 from abex.boosting.estimator import AdaBoostMHClassifier
 from abex.boosting.model_checks import ARRAYS, checked_fit
-from abex.boosting.parameters import arms_per_search_of
 from abex.boosting.weak_learners import KINDS
 from abex.errors import UserError, shown
 from abex.extras import needed
 from abex.files import write_atomically
 
 FORMAT = "abex boosting model"
-VERSION = 3  # 3 has categories; a model without them is written as 2, which former versions read
-PLAIN_VERSION = 2
-NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose", "arms_per_round")
+VERSION = 1
+NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose")
 EXPANDS = 100  # times: a file that becomes more than this, and more than ROOM bytes, is not read
 ROOM = 1 << 28
 
@@ -51,7 +49,6 @@ def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
     }
     files = {f"{name}.npy": as_bytes(array) for name, array in arrays.items()}
     parameters = {k: v for k, v in estimator.get_params().items() if k not in NOT_SAVED}
-    parameters["arms_per_search"] = arms_per_search_of(estimator)
     parameters["committee_size"] = getattr(estimator, "committee_size_", estimator.committee_size)
     if isinstance(parameters["class_weight"], Mapping):  # JSON would make words of its classes
         parameters["class_weight"] = {"classes": [*parameters["class_weight"].items()]}
@@ -60,7 +57,7 @@ def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
-        "version": VERSION if estimator.categories_ else PLAIN_VERSION,
+        "version": VERSION,
         "parameters": parameters,
         "kind": KINDS[estimator.model_.kind],
         "n_features": estimator.n_features_in_,
@@ -69,7 +66,7 @@ def save(estimator: AdaBoostMHClassifier, path: str | os.PathLike[str]) -> None:
         "temperature": float(estimator.inverse_temperature_),
         "calibration_rows": int(estimator.calibration_rows_),
         "arm_features": estimator.arm_features_,
-        **({"categories": as_header(estimator.categories_)} if estimator.categories_ else {}),
+        "categories": as_header(estimator.categories_),
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     text = json.dumps(header, indent=1, default=_as_json)
@@ -147,7 +144,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
 
 def check_version(version: Any, name: str) -> None:
     """Refuse what another abex wrote in another way."""
-    if version in (PLAIN_VERSION, VERSION) and not isinstance(version, bool | float):
+    if version == VERSION and type(version) is int:
         return
     if isinstance(version, int) and version > VERSION:
         raise UserError(
@@ -162,10 +159,6 @@ def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoost
     """The estimator of a header and its arrays, once they are checked."""
     known = set(AdaBoostMHClassifier().get_params()) - set(NOT_SAVED)
     given = dict(header["parameters"])
-    if "arms_per_round" in given:  # files written before version 0.2 call it so
-        given["arms_per_search"] = given["arms_per_round"]
-    given.setdefault("committee_size", None)  # there was none before
-    given.setdefault("reward", "gain")  # nor another reward
     if isinstance(given.get("class_weight"), dict):
         given["class_weight"] = {name: weight for name, weight in given["class_weight"]["classes"]}
     estimator = AdaBoostMHClassifier(**{k: v for k, v in given.items() if k in known})

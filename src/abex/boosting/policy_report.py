@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.randomness import stream
-
-FORMER_NAMES = {
-    "as_good_as_a_coin": "indistinguishable_from_uniform",
-    "coin": "uniform_entropy",
-    "coin_by_window": "uniform_entropy_by_window",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +39,6 @@ class PolicyReport:
         """Whether neither all pulls nor most windows are less even than uniform choice."""
         uneven = np.mean(self.entropy_by_window < self.uniform_entropy_by_window)
         return bool(self.entropy >= self.uniform_entropy and uneven <= 0.5)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in FORMER_NAMES:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warn_of(name, FORMER_NAMES[name])
-        return getattr(self, FORMER_NAMES[name])
 
     def __str__(self) -> str:
         if self.n_arms == 1:

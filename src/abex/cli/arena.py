@@ -63,9 +63,9 @@ def command(
     """Play policies against each other on many instances, score them, and draw the page of all scores."""
     demand("report")
     from abex.arena import study
-    from abex.arena.guide import answers, guide_text
-    from abex.arena.markdown_tables import write_tables
-    from abex.arena.page import write_page
+    from abex.arena.guide import answers
+    from abex.arena.page import markdown_of, markdown_table, write, write_page
+    from abex.arena.score_tables import guide_table
     from abex.arena.scores import score_all
     from abex.sweeps.sweep import executor_of, raise_on_failure
 
@@ -89,16 +89,15 @@ def command(
             raise_on_failure(status)
         results = study.collect(entries, instances, grid, store, most)
     scores = score_all(results, instances)
-    paths = write_page(Path(folder), name, results, instances)
+    paths = write_page(Path(folder), name, results, entries, instances)
     if markdown is not None:
-        write_tables(Path(markdown), results, entries, instances)
-    guide = guide_text(answers(results, entries, instances))
+        write(Path(markdown), markdown_of(results, entries, instances))
     if as_json:
         for score in scores:
             click.echo(json.dumps(dataclasses.asdict(score)))
     elif not quiet:
         show(f"{name}: {len(instances)} instances", scores)
-        click.echo(guide)
+        click.echo(markdown_table(guide_table(answers(results, entries, instances))))
         click.echo(f"page: {paths[0]}; numbers: {paths[1]}")
 
 
@@ -127,14 +126,8 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
 
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.arena.scores import SCORE_COLUMNS
+    from abex.arena.score_tables import score_table
     from abex.cli.output import console, table
 
-    rows = [
-        (
-            s.policy, f"{s.geometric:.2f}", f"{s.geometric_interval[0]:.2f} .. {s.geometric_interval[1]:.2f}", f"{s.mean:.2f}",
-            f"{s.quantile:.1f}", f"{s.worst:.1f}", s.worst_instance, f"{s.linear_runs} of {s.runs}",
-        )
-        for s in scores
-    ]  # fmt: skip
-    console().print(table(title, SCORE_COLUMNS, rows, (1, 2, 3, 4, 5)))
+    frame = score_table(scores)
+    console().print(table(title, frame.columns, frame.itertuples(index=False), (1, 2, 3)))

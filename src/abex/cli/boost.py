@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from abex import figures
 from abex.cli.boost_table import as_frame, labels_of, places_of, read_data, read_rows, rows_to_evaluate
 from abex.cli.help import examples
 from abex.cli.output import can_be_written, console, table
 from abex.errors import UserError, whole_number
 from abex.extras import needed
+from abex.figures import canvas, entitle, kind_of, save, style_of
 
 BASES = ("tree", "product", "stump")
 WARM = 2  # classifiers of a fit before the clock
@@ -34,7 +35,7 @@ def shared(command: Any) -> Any:
         click.option("--iterations", default=1000, show_default=True, help="Number of base classifiers."),
         click.option("--leaves", default=None, type=int, help="Leaves of a tree."),
         click.option("--terms", default=None, type=int, help="Terms of a product."),
-        click.option("--arms-per-search", "--arms-per-round", "arms_per_search", default=None, type=int,
+        click.option("--arms-per-search", "arms_per_search", default=None, type=int,
                      help="Features tried for each inner stump (the second name goes with 0.3)."),
         click.option("--seed", default=0, show_default=True, help="Names all random numbers."),
     )):  # fmt: skip
@@ -71,7 +72,7 @@ def train(
     seconds = time.process_time() - began
     classifier.save(f"{out}.abex")
     counts, curves = learning_curves(classifier, problem)
-    figures.error_curves(
+    error_curves(
         counts, list(curves.items()), title=f"{problem.name}: {policy}, {options['base']}",
         subtitle=f"{classifier.n_iter_} classifiers, {seconds:.1f} s of CPU", path=f"{out}.png",
     )  # fmt: skip
@@ -97,7 +98,7 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
 
     if out is not None:
         can_be_written(out)
-        figures.kind_of(out)
+        kind_of(out)
     classifier = load(model)
     if classifier.multilabel_:
         raise UserError(f"{model} has many labels for a row: evaluate it from Python")
@@ -120,7 +121,7 @@ def evaluate(model: str, data: str, target: str | None, out: str | None) -> None
         table("true class (row), predicted (column)", ["", *names], rows, range(1, len(names) + 1))
     )
     if out is not None:
-        figures.confusion(counts, names, title=f"{title}: {Path(model).name}", path=out)
+        confusion(counts, names, title=f"{title}: {Path(model).name}", path=out)
         click.echo(f"wrote {out}")
 
 
@@ -250,9 +251,7 @@ def compare(
     columns = ["policy", "test error", "std. error", "CPU s", "entropy of choice"]
     title = f"{problem.name}: {options['base']}, {options['iterations']} classifiers, {seeds} seeds"
     console().print(table(title, columns, rows, (1, 2, 3, 4)))
-    figures.error_curves(
-        counts, lines, title=f"{problem.name}: test error", subtitle=title, path=f"{out}.png"
-    )
+    error_curves(counts, lines, title=f"{problem.name}: test error", subtitle=title, path=f"{out}.png")
     click.echo(f"wrote {out}.png")
 
 
@@ -297,3 +296,59 @@ def learning_curves(classifier: Any, problem: Any) -> tuple[Any, dict[str, Any]]
         for name, (X, y) in halves.items()
     }
     return every * np.arange(1, len(errors["test"]) + 1), errors
+
+
+def error_curves(
+    counts: Any,
+    lines: Sequence[tuple[str, Any]],
+    *,
+    title: str = "Error",
+    subtitle: str = "",
+    across: str = "classifiers",
+    path: str | Path | None = None,
+) -> Any:
+    """Error in per cent over the number of classifiers, labels at the line's end."""
+    figure, axes = canvas()
+    for position, (label, errors) in enumerate(lines):
+        axes.plot(counts, errors, label=label, linewidth=1.6, **style_of(position))
+    if len(counts) > 1:
+        axes.set_xscale("log")
+        axes.set_xlim(float(counts[0]), float(counts[-1]))
+    if all(np.min(errors) > 0 for _, errors in lines):
+        axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel("error (per cent)")
+    axes.legend()
+    entitle(axes, title, subtitle)
+    return save(figure, path)
+
+
+def confusion(
+    counts: Any, names: Sequence[str], *, title: str = "Confusion", path: str | Path | None = None
+) -> Any:
+    """How often each class (row) was taken for each other (column); colours leave the diagonal out."""
+    figure, axes = canvas(figsize=(6.4, 5.6))
+    table = np.asarray(counts)
+    wrong = table.astype(float)
+    np.fill_diagonal(wrong, 0.0)
+    axes.imshow(wrong, cmap="Blues")
+    axes.grid(visible=False)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true class")
+    for i in range(table.shape[0]) if len(names) <= 30 else ():
+        for j in range(table.shape[1]):
+            if table[i, j]:
+                dark = i != j and wrong[i, j] > wrong.max() / 2
+                axes.text(
+                    j,
+                    i,
+                    str(table[i, j]),
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if dark else "black",
+                )
+    entitle(axes, title)
+    return save(figure, path)

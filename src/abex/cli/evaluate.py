@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,6 @@ def _cells(row: list[Any]) -> list[str]:
 
 
 def _write(rows: list[list[Any]], log: Any, out: str, level: float) -> None:
-    from abex.figures import policy_values
     from abex.files import write_atomically
 
     text = io.StringIO()
@@ -174,3 +174,43 @@ def _write(rows: list[list[Any]], log: Any, out: str, level: float) -> None:
     lines = [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
     policy_values(lines, logged, level=level, path=target.with_name(f"{target.name}.png"))
     click.echo(f"wrote {out}.png and {out}.csv")
+
+
+def policy_values(
+    rows: Sequence[tuple[str, str, float, float, float]],
+    logged: float,
+    *,
+    level: float = 0.95,
+    path: str | Path | None = None,
+) -> Any:
+    """Values of policies from a log, a line each: policy, estimator, value and the ends of its interval (NaN: no answer).
+
+    ``logged`` is the mean reward of the log itself.
+    """
+    from abex.figures import canvas, entitle, save, style_of
+
+    figure, axes = canvas(figsize=(7.2, 1.4 + 0.32 * len(rows)))
+    policies = list(dict.fromkeys(row[0] for row in rows))
+    for place, (policy, _, value, low, high) in enumerate(rows):
+        y, look = len(rows) - 1 - place, style_of(policies.index(policy))
+        if value == value:
+            axes.plot([low, high], [y, y], color=look["color"], linewidth=1.6)
+            axes.plot([value], [y], marker="o", markersize=5, color=look["color"])
+        else:
+            axes.text(
+                logged, y, "  the log cannot tell", va="center", fontsize=8.5, color="#555555", style="italic"
+            )
+    axes.axvline(logged, color="#555555", linewidth=0.9, linestyle=":")
+    axes.set_yticks(
+        range(len(rows)),
+        [f"{policy[:36]}, {estimator}" for policy, estimator, *_ in reversed(rows)],
+        fontsize=8.5,
+    )
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlabel("mean reward per decision")
+    entitle(
+        axes,
+        "Value of policies from the log",
+        f"{level:.0%} intervals; dotted: mean reward of the log itself",
+    )
+    return save(figure, path)

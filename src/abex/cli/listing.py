@@ -32,7 +32,7 @@ def command(name: str | None) -> None:
         for kind in KINDS if name is None else (name,):
             console().print(_table_of(kind, policies, environments))
         return
-    aliases = {alias: cls for cls in policies.values() for alias in cls.also_known_as}
+    aliases = {alias: cls for cls in policies.values() for alias in (*cls.also_known_as, *cls.variants)}
     everything: dict[str, Any] = {**aliases, **policies, **environments}
     found = {key.lower(): value for key, value in everything.items()}.get(name.lower())
     if found is None:
@@ -44,7 +44,10 @@ def command(name: str | None) -> None:
 
 def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any]) -> Any:
     if kind == "policies":
-        rows = [(known, ", ".join(cls.also_known_as), summary(cls)) for known, cls in policies.items()]
+        rows = [
+            (known, ", ".join((*cls.also_known_as, *cls.variants)), summary(cls))
+            for known, cls in policies.items()
+        ]
         return table("Policies", ["name", "also known as", "what it does"], rows)
     if kind == "environments":
         return table(

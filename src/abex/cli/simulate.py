@@ -218,14 +218,11 @@ def write_table(path: Path, curves: Any, level: float) -> None:
     """Mean and interval at every checkpoint as CSV."""
     from abex.files import write_atomically
 
-    # best_share is what optimal_pull_rate was called; it goes with 0.3
-    lines = ["policy,step,regret,low,high,best_share,optimal_pull_rate"]
+    lines = ["policy,step,regret,low,high,optimal_pull_rate"]
     for name in curves.policies:
         low, high = curves.band(name, level)
         quoted = '"' + name.replace('"', '""') + '"'
         rate = curves.optimal_pull_rate(name)
         columns = zip(curves.checkpoints, curves.mean(name), low, high, rate, strict=True)
-        lines += [
-            f"{quoted},{step},{m:.10g},{a:.10g},{b:.10g},{s:.6g},{s:.6g}" for step, m, a, b, s in columns
-        ]
+        lines += [f"{quoted},{step},{m:.10g},{a:.10g},{b:.10g},{s:.6g}" for step, m, a, b, s in columns]
     write_atomically(path, ("\n".join(lines) + "\n").encode())

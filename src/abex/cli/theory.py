@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import click
 
 from abex.cli.help import WholeNumber, examples, number_option
@@ -65,7 +69,6 @@ def draw(
     import numpy as np
 
     from abex import ABE, Bernoulli, simulate
-    from abex.figures import schedule_and_bounds
     from abex.theory import Schedule, finite_time_bound, theorem_1
 
     top = 0.5 + gap if gap < 0.5 else 0.5 + gap / 2.0
@@ -93,6 +96,41 @@ def draw(
         subtitle=f"{n_arms} arms, gap {gap:g}, mean of {replications} runs; {explored:,} exploration slots (grey)",
         path=path,
     )  # fmt: skip
+
+
+def schedule_and_bounds(
+    steps: Any,
+    regret: tuple[Any, Any, Any],
+    bounds: dict[str, Any],
+    phases: Sequence[tuple[int, int]],
+    *,
+    title: str,
+    subtitle: str = "",
+    path: str | Path | None = None,
+) -> Any:
+    """Simulated regret (mean, low, high) and bounds on it over steps, both logarithmic; exploration ``phases`` in grey."""
+    import numpy as np
+
+    from abex.figures import canvas, entitle, save, style_of
+
+    figure, axes = canvas()
+    for first, last in phases:
+        axes.axvspan(first - 0.5, last + 0.5, color="#BBBBBB", alpha=0.5, linewidth=0)
+    mean, low, high = (np.maximum(values, 1e-3) for values in regret)
+    axes.plot(steps, mean, linewidth=1.8, label="simulated regret", **style_of(0))
+    axes.fill_between(steps, low, high, color=style_of(0)["color"], alpha=0.18, linewidth=0)
+    for position, (label, values) in enumerate(bounds.items(), start=1):
+        axes.plot(
+            steps, values, linewidth=1.3, label=label, color=style_of(position)["color"], linestyle="--"
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(float(steps[0]), float(steps[-1]))
+    axes.set_xlabel("step")
+    axes.set_ylabel("regret (sum of lost mean rewards)")
+    axes.legend(loc="upper left", fontsize=9)
+    entitle(axes, title, subtitle)
+    return save(figure, path)
 
 
 @command.command(epilog=examples("abex theory recommend --arms 10 --horizon 20000 --gap 0.25"))

@@ -57,7 +57,7 @@ def kind_of(path: Path) -> str:
     if not endings or endings[-1] not in SUFFIXES:
         raise UserError(
             f"cannot tell the format of {named(path)} by its name; known endings: {', '.join(SUFFIXES)}; "
-            "what pandas has read may be given in its place"
+            "or give a data frame"
         )
     if not os.path.isfile(path):  # unlike the method it answers for every name
         raise UserError(f"there is no file {named(path)}")

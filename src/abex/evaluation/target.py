@@ -54,7 +54,7 @@ def _given(name: str, distribution: NDArray[np.float64], log: Log) -> Target:
 
 
 def learned(policy: Policy[Any], log: Log, rewards: tuple[float, float], graph: Any = None) -> Player:
-    """A player of the policy that was told every row of the log, as tried elsewhere."""
+    """A player of the policy that has lived every row of the log: each is a step, with an arm that was tried elsewhere."""
     from abex.players import Player
 
     low, high = rewards

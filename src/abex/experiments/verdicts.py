@@ -35,13 +35,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from abex.deprecation import former_names
 from abex.experiments.experiment import Claim
 from abex.experiments.outcomes import LEAST_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
 from abex.intervals import LEVEL, Estimate, holm
 from abex.tables import html_table
-
-__getattr__ = former_names(__name__, {"Verdict": "ClaimVerdict"})
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
 PLURAL = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told"}

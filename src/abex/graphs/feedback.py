@@ -76,12 +76,6 @@ def turn_of(graph: Any, t: int) -> int:
     raise TypeError
 
 
-@single_dispatch
-def is_drawn(graph: Any) -> bool:
-    """Whether edges are there at random at each step (kernel)."""
-    raise TypeError
-
-
 # -- bandit feedback -------------------------------------------------------------------------------
 
 
@@ -137,13 +131,6 @@ def turn_of_links(graph: Links, t: int) -> int:
     return 0
 
 
-@is_drawn.register(Links)
-@kernel
-def are_links_drawn(graph: Links) -> bool:
-    """All edges are there."""
-    return False
-
-
 # -- graphs that change ----------------------------------------------------------------------------
 
 
@@ -152,13 +139,6 @@ def are_links_drawn(graph: Links) -> bool:
 def turn_of_changing(graph: Changing, t: int) -> int:
     """Step by step, then again from the first."""
     return 0 if graph.period == 1 else int((t - 1) % graph.period)  # a division costs as much as ten sums
-
-
-@is_drawn.register(Changing)
-@kernel
-def is_changing_drawn(graph: Changing) -> bool:
-    """Unless every edge is kept."""
-    return graph.keep < 1.0
 
 
 @kernel

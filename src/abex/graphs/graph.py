@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.errors import UserError, whole_number
 from abex.extras import needed
 from abex.graphs.compressed_rows import compress, same_rows
@@ -162,12 +161,6 @@ class Graph(FeedbackGraph):
         if len(shape) != 2 or shape[0] != shape[1]:
             raise UserError(f"matrix must be square, got shape {shape}")
         return cls.from_edges(edges, shape[0], directed=directed)
-
-    @classmethod
-    def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
-        """The former name of `from_matrix`."""
-        warn_of("Graph.from_scipy", "Graph.from_matrix")
-        return cls.from_matrix(matrix, directed=directed)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Graph:

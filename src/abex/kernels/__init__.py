@@ -11,7 +11,7 @@ source, two faces.
 `references`    records handed over by reference; `reference_type` is their type in compiled code
 `calls`         calls of a compiled function by its address, and from Python without a look at types
 `vectors`       vectors of 64 bytes and their operations; `vector_type` is their type in compiled code
-`interfaces`    whether bounds are checked, and records handed over by reference
+`interfaces`    whether anything is compiled, with bounds checked, with records by reference
 `cache`         compiled code on disk
 `sources`       when it is stale
 `garbage`       no garbage is collected while anything is compiled

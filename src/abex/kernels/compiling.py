@@ -13,7 +13,7 @@ from abex.extras import installed, needed
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.current import current
 from abex.kernels.garbage import collection_paused
-from abex.kernels.interfaces import bounds_checked
+from abex.kernels.interfaces import bounds_checked, interpreted
 from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
 
@@ -128,8 +128,8 @@ def compiled(*kernels: Callable[..., Any], allocates: bool = False) -> Callable[
             with needed():
                 import numba
 
-            if numba.config.DISABLE_JIT:
-                return function  # NUMBA_DISABLE_JIT=1: a debugger is to see Python
+            if interpreted():
+                return function
             watch()
             _register(kernels)
             result: Any

@@ -1,4 +1,4 @@
-"""What decides how code is compiled here: whether bounds are checked, and whether records can be handed over by reference.
+"""What decides how code is compiled here: whether at all, with bounds checked, and with records by reference.
 
 ``ABEX_BOUNDS=1`` compiles everything with checks of array bounds; vector instructions have none, so it goes without them.
 """
@@ -19,8 +19,18 @@ def bounds_checked() -> bool:
 
 
 @cache
+def interpreted() -> bool:
+    """Whether nothing is to be compiled: ``NUMBA_DISABLE_JIT=1``, for a debugger to see Python."""
+    import numba
+
+    return bool(numba.config.DISABLE_JIT)
+
+
+@cache
 def layouts_known() -> bool:
     """Whether this Numba holds arrays and generators as records by reference have them; a warning if it does not."""
+    if interpreted():
+        return False
     from abex.kernels.reference_type import layouts_are_known
 
     known = layouts_are_known()

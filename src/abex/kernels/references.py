@@ -45,10 +45,6 @@ def by_reference(record: Any) -> Any:
     """
     if not (isinstance(record, tuple) and hasattr(record, "_fields") and layouts_known()):
         return record
-    import numba
-
-    if numba.config.DISABLE_JIT:
-        return record  # Python is to read it
     try:
         return Reference(record)
     except NotImplementedError:

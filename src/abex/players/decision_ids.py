@@ -19,9 +19,6 @@ COUNTER_BITS = 34
 LIFE_BITS = 40
 LOW_BITS = 62 - LIFE_BITS  # of the counter, beside the life
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7([0-9a-f]{3})-([89ab][0-9a-f]{3})-([0-9a-f]{2})([0-9a-f]{10})")
-_FORMER = re.compile(
-    r"([0-9a-f]{8})-([1-9][0-9]{0,17})"
-)  # of players saved by earlier versions: seed's tag and step
 
 
 class Life:
@@ -65,15 +62,14 @@ def life_and_number(name: str) -> tuple[str, int] | None:
     (True, True, None)
     """
     found = _UUID.fullmatch(name)
-    if found:
-        high, middle, low, life = found.groups()
-        return life, int(high, 16) << LOW_BITS | int(middle + low, 16) & ((1 << LOW_BITS) - 1)
-    former = _FORMER.fullmatch(name)
-    return (former[1], int(former[2])) if former else None
+    if found is None:
+        return None
+    high, middle, low, life = found.groups()
+    return life, int(high, 16) << LOW_BITS | int(middle + low, 16) & ((1 << LOW_BITS) - 1)
 
 
 def moment_of(name: str) -> int:
-    """When the decision of an id was made, in milliseconds since 1970; 0 for ids of earlier versions.
+    """When the decision of an id was made, in milliseconds since 1970; 0 for anything else.
 
     >>> moment_of(Life().next_id(moment=1_700_000_000_000))
     1700000000000
@@ -82,5 +78,5 @@ def moment_of(name: str) -> int:
 
 
 def is_life(name: object) -> bool:
-    """Whether ``name`` can be the name of a life, also of earlier versions."""
-    return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{8}|[0-9a-f]{10}", name) is not None
+    """Whether ``name`` can be the name of a life."""
+    return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{10}", name) is not None

@@ -54,7 +54,7 @@ class Definition:
     """What `definition_text` wrote, checked; makes fresh replicas."""
 
     def __init__(self, text: str, where: str) -> None:
-        self.body, _ = unsealed(text, where, FORMAT, (VERSION,), "the definition of a player")
+        self.body = unsealed(text, where, FORMAT, VERSION, "the definition of a player")
         self.where = where
         try:
             self.terms = read_terms(self.body)
@@ -94,14 +94,9 @@ def learned_state(policy: Policy[Any], state: Any) -> Any:
     """The state as a JSON value without what a draw may change: a sampler, or whatever else can be made anew."""
     saved = write_record(state)
     if isinstance(saved, dict):
-        for name in (*policy.draws_change, *(("sampler",) if makes_sampler(policy) else ())):
+        for name in (*policy.draws_change, *(("sampler",) if policy.makes_sampler() else ())):
             saved.pop(name, None)
     return saved
-
-
-def makes_sampler(policy: Policy[Any]) -> bool:
-    """Whether the policy makes the sampler of a state from what it has learned."""
-    return type(policy).with_sampler is not Policy.with_sampler
 
 
 def replica_text(replica: Replica, seq: int) -> str:
@@ -119,7 +114,7 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
     """The replica of a snapshot, and the number of the last event in it."""
     where = f"a snapshot of {definition.where}"
     text = gunzip(packed, where).decode("utf-8", "replace")
-    body, _ = unsealed(text, where, SNAPSHOT, (VERSION,), "a snapshot")
+    body = unsealed(text, where, SNAPSHOT, VERSION, "a snapshot")
     try:
         n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
         check_numbers(body, n_arms)
@@ -127,7 +122,7 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
         policy, fresh, state = replica.policy, replica.state, None
         for name in policy.draws_change:
             body["state"][name] = write_record(getattr(fresh, name))
-        if makes_sampler(policy):
+        if policy.makes_sampler():
             bare = read_record(body["state"], fresh._replace(sampler=None), n_arms)
             state = policy.with_sampler(bare._replace(sampler=fresh.sampler))
         read_replica(replica, body, state=state)

@@ -19,10 +19,8 @@ from typing import NamedTuple
 from abex.errors import UserError
 from abex.players.journal_rows import Row
 
-FORMAT = 2  # 2: decisions for a unit, requests and observations under a key
+FORMAT = 1
 PATIENCE = 30.0  # seconds to wait for another process that is writing
-#: statements that bring a journal of one format to the next
-MIGRATIONS: dict[int, tuple[str, ...]] = {1: ()}
 TABLES = (
     """CREATE TABLE abex_format (version INTEGER NOT NULL)""",
     """CREATE TABLE abex_players (
@@ -144,15 +142,14 @@ class Journal(ABC):
     def reason(self, error: Exception) -> str | None:
         """Why the store failed, in words; None for an error that is not the store's."""
 
-    def check_format(self, version: int | None) -> int:
-        """The format found, if this abex can read it."""
+    def check_format(self, version: int | None) -> None:
+        """See that this abex can read the format found."""
         if version is None or not version >= 1:
             raise UnavailableError(f"cannot use the journal {self.shown}: its table abex_format is damaged")
         if version > FORMAT:
             raise UnavailableError(
                 f"the journal {self.shown} was written by a newer abex (format {version}, this one has {FORMAT}): upgrade abex"
             )
-        return version
 
 
 def journal_at(url: str) -> Journal:

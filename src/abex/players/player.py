@@ -266,7 +266,8 @@ class Player:
         ----------
         decision : int, str or Decision
             The arm that was tried, or the decision (or its id) whose reward this is. An arm is taken for its latest
-            decision that waits for a reward; without one, for something tried outside the player.
+            decision that waits for a reward; without one, for something tried outside the player, which is a step of the
+            policy's life like a decision: its clock moves, and what it forgets ages.
         reward : float or bool
             What it paid; True is 1.
         also : dict, optional
@@ -381,7 +382,7 @@ class Player:
 
     @property
     def _steps(self) -> int:
-        """Decisions made."""
+        """Steps of the policy's life so far."""
         return self._replica.steps
 
     def _moment(self) -> int | None:
@@ -441,7 +442,7 @@ class Player:
             self._catch_up()
             replica, tallies = self._replica, self._replica.tallies
             caption = (
-                f"{self.policy}, {replica.n_arms:,} arms, {replica.steps:,} decisions, {tallies.rewarded:,} rewarded, "
+                f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
                 f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
             )
             return summarise(replica, self._terms, caption)
@@ -592,7 +593,7 @@ class Player:
         self._rng = stream(int.from_bytes(os.urandom(16), "little"), "player")
 
     def __repr__(self) -> str:
-        return f"<Player of {self.policy} with {self.n_arms} arms after {self._steps} decisions>"
+        return f"<Player of {self.policy} with {self.n_arms} arms after {self._replica.decisions} decisions>"
 
 
 def new_replica(

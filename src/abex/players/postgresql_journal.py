@@ -11,7 +11,7 @@ from typing import Any
 
 from abex.errors import UserError, shown
 from abex.extras import needed
-from abex.players.journal import FORMAT, MIGRATIONS, PATIENCE, TABLES, Journal, Record, UnavailableError
+from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, Record, UnavailableError
 from abex.players.journal_rows import COLUMNS, Row
 
 TYPES = ("text", "text", "bigint", "text", "bigint", "double precision", "bigint", "text")
@@ -75,7 +75,7 @@ class PostgresqlJournal(Journal):
     # -- opening --------------------------------------------------------------------------------------
 
     def _connect(self, create: bool) -> None:
-        """Open a connection, make or migrate the tables."""
+        """Open a connection, make the tables."""
         self._connection = self._engine.connect()
         self._run(f"SET lock_timeout = {int(1000 * PATIENCE)}")
         self._run("SET synchronous_commit = on")
@@ -83,9 +83,7 @@ class PostgresqlJournal(Journal):
             if not create:
                 raise UnavailableError(f"there is no journal in {self.shown}")
             self._in_turn(self._make)
-        found = self.check_format(self._run("SELECT version FROM abex_format").scalar())
-        if found < FORMAT:
-            self._in_turn(self._migrate)
+        self.check_format(self._run("SELECT version FROM abex_format").scalar())
         self._run(READ, (0, 0, 0))
         self._run("SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0")
         self._run("SELECT player, seq, body FROM abex_snapshots LIMIT 0")
@@ -112,13 +110,6 @@ class PostgresqlJournal(Journal):
             for table in TABLES:
                 self._run(table.format(**words))
             self._run("INSERT INTO abex_format VALUES (%s)", (FORMAT,))
-
-    def _migrate(self) -> None:
-        found = self.check_format(self._run("SELECT version FROM abex_format").scalar())
-        for older in range(found, FORMAT):
-            for statement in MIGRATIONS[older]:
-                self._run(statement)
-        self._run("UPDATE abex_format SET version = %s", (FORMAT,))
 
     def close(self) -> None:
         """Close the connection."""

@@ -49,7 +49,8 @@ class Replica(Running):
         self.arms = arms
         self.max_pending = max_pending
         self.tallies = Tallies(setting.n_arms)
-        self.steps = 0  # decisions made
+        self.steps = 0  # of the policy's life: decisions made, and arms tried elsewhere
+        self.elsewhere = 0  # arms tried elsewhere
         self.pending: OrderedDict[str, Pending] = OrderedDict()  # by id, in the order of the decisions
         self.waiting: dict[int, OrderedDict[str, None]] = {}  # ids in `pending` by the number of their arm
         self.lives: dict[str, int] = {}  # the last decision of each life
@@ -68,6 +69,11 @@ class Replica(Running):
         twin.lives, twin.units, twin.keys = dict(self.lives), dict(self.units), dict(self.keys)
         twin.told = OrderedDict(self.told)
         return twin
+
+    @property
+    def decisions(self) -> int:
+        """How many were made."""
+        return self.steps - self.elsewhere
 
     # -- decisions ------------------------------------------------------------------------------------
 
@@ -151,21 +157,37 @@ class Replica(Running):
         if name not in self.pending:
             return False
         pending = self.forget(name)
-        for field, value in zip(self.policy.remembers, pending.memory, strict=True):
-            getattr(self.state, field)[:] = value
+        self._recall(pending.memory)
         self.tallies.rewarded += 1
         self._learn(pending.t, pending.arm, reward, also, rng)
         return True
 
     def tried_elsewhere(self, number: int, reward: float, also: Mapping[int, float], rng: Any) -> bool:
-        """An arm was tried without a decision of the player, and weighs as if it were tried now."""
+        """An arm was tried without a decision of the player: a step of the policy's life as if it had been chosen now."""
         if not self.arms.has(number):
             return False
-        place = self.arms.place(number)
-        if self.policy.probabilities is not None and self.policy.weighed_by():
-            self.weigh_by(self.probabilities(self.steps + 1), place)
-        self._learn(max(self.steps, 1), number, reward, also, rng)
+        place, step = self.arms.place(number), self.steps + 1
+        if self.policy.remembers:
+            self._remember_choice(step, place)
+        self.steps, self.elsewhere = step, self.elsewhere + 1
+        self._learn(step, number, reward, also, rng)
         return True
+
+    def _remember_choice(self, step: int, place: int) -> None:
+        """What a decision at this step on this arm remembers: only the arm's own probability is a matter of the arm."""
+        _, memory = self.draw(step, np.random.Generator(np.random.PCG64(0)))
+        self._recall(memory)
+        field = self.policy.weighed_by()
+        if field is None or self.policy.probabilities is None:
+            return
+        weights = getattr(self.state, field)
+        if weights.size != self.n_arms or weights[place] <= 0.0:
+            self.weigh_by(self.probabilities(step), place)
+
+    def _recall(self, memory: tuple[NDArray[Any], ...]) -> None:
+        """Put what a decision remembers back into the state."""
+        for field, value in zip(self.policy.remembers, memory, strict=True):
+            getattr(self.state, field)[:] = value
 
     def tell_once(self, key: str) -> bool:
         """Whether an observation under this key is the first one; of the last ones the keys are remembered."""

@@ -21,27 +21,17 @@ from abex.files import decode_array, encode_array, read_text, write_atomically
 from abex.graphs.graph import NO_KEY
 from abex.graphs.graph_json import read_graph, write_graph
 from abex.players.decision_ids import is_life, life_and_number
-from abex.players.former_files import (
-    FORMER_VERSIONS,
-    former_memory,
-    former_state,
-    former_tallies,
-    modern,
-    sampler_was_otherwise,
-    with_new_sampler,
-)
 from abex.players.replica import MOST_TOLD, Pending, Replica
 from abex.players.tallies import Tallies
 from abex.players.terms import Terms, terms
 from abex.policies.base import MOST_ARMS, Policy, Setting, installed_policies, parse_policy
-from abex.policies.former_fields import present_fields
 from abex.schema import LEAST_PROBABILITY, agree, check_field, read_array, read_record, write_record
 
 if TYPE_CHECKING:
     from abex.players.player import Player
 
 FORMAT = "abex-player"
-VERSION = 4
+VERSION = 1
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 MOST_MOMENT = 2**48  # milliseconds that an id can hold
 LONGEST_WORD = 200  # characters of the name of a unit or a key
@@ -115,7 +105,11 @@ def written_replica(replica: Replica, state: Any = None) -> dict[str, Any]:
         "labels": None if labels is None else [labels[number] for number in replica.arms.numbers.tolist()],
         "tallies": replica.tallies.written(),
         "lives": [[life, last] for life, last in replica.lives.items()],
-    } | ({"told": list(replica.told)} if replica.told else {})
+    } | {
+        name: value
+        for name, value in (("elsewhere", replica.elsewhere), ("told", list(replica.told)))
+        if value
+    }
 
 
 def load_player(
@@ -129,10 +123,10 @@ def read_player(
     text: str, where: str, compiled: bool | None, clock: Callable[[], float] | None = None
 ) -> Player:
     """The player of what `player_text` wrote."""
-    body, version = unsealed(text, where, FORMAT, (VERSION, *FORMER_VERSIONS), "a saved player")
+    body = unsealed(text, where, FORMAT, VERSION, "a saved player")
     with_reason = f"cannot load {where}"
     try:
-        return _player(body, compiled, version, clock)
+        return _player(body, compiled, clock)
     except DAMAGE as error:
         raise UserError(f"{with_reason}: {reason_of(error)}") from error
 
@@ -147,8 +141,8 @@ def reason_of(error: BaseException) -> str:
     return reason.splitlines()[0] if reason else "it is damaged"
 
 
-def unsealed(text: str, where: str, format: str, versions: tuple[int, ...], kind: str) -> tuple[Any, int]:
-    """Body and version of what `sealed` made; anything else is refused in one sentence."""
+def unsealed(text: str, where: str, format: str, version: int, kind: str) -> Any:
+    """Body of what `sealed` made; anything else is refused in one sentence."""
     try:
         file = json.loads(text)
         header, body = file["header"], file["player"]
@@ -157,25 +151,20 @@ def unsealed(text: str, where: str, format: str, versions: tuple[int, ...], kind
         raise UserError(f"cannot load {where}: the file is damaged or not {kind}") from None
     if not known:
         raise UserError(f"cannot load {where}: it is of format {shown(header['format'])}, not {format!r}")
-    version = header.get("version")
-    if type(version) is not int or version not in versions:
-        readable = " and ".join(str(one) for one in sorted(versions))
+    found = header.get("version")
+    if type(found) is not int or found != version:
         raise UserError(
             f"cannot load {where}: it was written by another version of abex "
-            f"(format {shown(version)}, this one reads {readable})"
+            f"(format {shown(found)}, this one reads {version})"
         )
     if header.get("sha256") != checksum(text[text.find(BODY) + len(BODY) : text.rfind("}")]):
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
-    return body, version
+    return body
 
 
-def _player(
-    body: dict[str, Any], compiled: bool | None, version: int, clock: Callable[[], float] | None
-) -> Player:
+def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], float] | None) -> Player:
     from abex.players.player import Player
 
-    if version != VERSION:
-        body = modern(body, version)
     policy = read_policy(body)
     n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
     check_numbers(body, n_arms)
@@ -183,7 +172,7 @@ def _player(
     options = {"horizon": body["horizon"], "max_pending": body["max_pending"]}
     player = Player(policy, n_arms, graph=graph, seed=0, compiled=compiled, clock=clock, **options)
     player._terms = read_terms(body)
-    read_replica(player._replica, body, version)
+    read_replica(player._replica, body)
     in_order(player._replica)
     _set_random(player._rng, body["random"])
     return player
@@ -210,7 +199,7 @@ def check_numbers(body: dict[str, Any], n_arms: int) -> None:
     agree(numbers[0] >= 0 and bool((np.diff(numbers) > 0).all()), "names must be increasing")
 
 
-def read_replica(replica: Replica, body: dict[str, Any], version: int = VERSION, state: Any = None) -> None:
+def read_replica(replica: Replica, body: dict[str, Any], state: Any = None) -> None:
     """Fill a fresh replica with what `written_replica` wrote; everything is checked."""
     from abex.players.player import MANY_ARMS, MOST_STEPS
 
@@ -222,21 +211,12 @@ def read_replica(replica: Replica, body: dict[str, Any], version: int = VERSION,
         agree(isinstance(body["labels"], list) and len(body["labels"]) == n_arms, "labels must be one an arm")
         replica.arms.set_labels(dict(zip(numbers.tolist(), body["labels"], strict=True)))
     replica.steps = whole_number("steps", body["steps"], most=MOST_STEPS)
+    replica.elsewhere = whole_number("elsewhere", body.get("elsewhere", 0), most=replica.steps)
     fresh = replica.state
-    if state is not None:
-        replica.state = state
-    else:
-        saved = present_fields(body["state"], fresh)
-        if version == 2:
-            replica.state = former_state(policy, saved, fresh, n_arms)
-        elif sampler_was_otherwise(saved, fresh):
-            replica.state = with_new_sampler(policy, saved, fresh, n_arms)
-        else:
-            replica.state = read_record(saved, fresh, n_arms)
-    tallies = body["tallies"]
-    replica.tallies = former_tallies(replica) if tallies is None else Tallies.read(tallies, n_arms)
+    replica.state = read_record(body["state"], fresh, n_arms) if state is None else state
+    replica.tallies = Tallies.read(body["tallies"], n_arms)
     replica.lives = {_life(life): whole_number("lives", last, least=1) for life, last in body["lives"]}
-    _read_pending(replica, fresh, body["pending"], former=version == 2)
+    _read_pending(replica, fresh, body["pending"])
     told = body.get("told", [])
     agree(isinstance(told, list) and len(told) <= MOST_TOLD, "told must be keys of observations")
     replica.told.update((str(read_word(key, "key")), None) for key in told)
@@ -260,7 +240,7 @@ def _life(name: Any) -> str:
     return str(name)
 
 
-def _read_pending(replica: Replica, fresh: Any, saved: Any, former: bool) -> None:
+def _read_pending(replica: Replica, fresh: Any, saved: Any) -> None:
     """The waiting decisions, oldest first: of known lives, with probabilities that their policy can divide by."""
     agree(
         isinstance(saved, list) and len(saved) <= replica.max_pending, "pending must be at most max_pending"
@@ -272,9 +252,6 @@ def _read_pending(replica: Replica, fresh: Any, saved: Any, former: bool) -> Non
         life, number = life_and_number(name) or ("", 0)
         agree(1 <= number <= replica.lives.get(life, 0), "a decision waits that was never made")
         agree(name not in replica.pending, "a decision waits twice")
-        if former:
-            sizes = [getattr(fresh, field).size for field in replica.policy.remembers]
-            memory = former_memory(memory, replica.arms.place(arm), sizes)
         arrays = read_memory(replica, memory, arm, fresh)
         moment = whole_number("moment", moment, most=MOST_MOMENT)
         unit, key = asked or (None, None)

@@ -11,10 +11,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from abex.closing import Closing
 from abex.errors import UserError, shown
 from abex.players import tending
 from abex.players.decision_ids import moment_of
@@ -46,7 +46,7 @@ FRESHNESS = 0.05  # seconds
 MOMENT = 0.002  # seconds that a commit may wait for more
 
 
-class SharedPlayer(Player, Closing):
+class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     """A player that many processes share through a journal: what `Player.open` returns.
 
     It does all that a `Player` does. A decision is local: it applies what is new in the journal, chooses, and returns; its
@@ -280,7 +280,7 @@ class SharedPlayer(Player, Closing):
 
     @property
     def _steps(self) -> int:
-        """Decisions made, those on their way to the journal included."""
+        """Steps of the policy's life so far, decisions on their way to the journal included."""
         return self._replica.steps + self._outbox.decisions
 
     def _note(self, event: Decided, decision: Decision) -> None:
@@ -453,6 +453,9 @@ class SharedPlayer(Player, Closing):
             self._tender.stop()
             with self._io:
                 self._journal.close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from abex.errors import UserError, one_of, shown
-from abex.players.journal import FORMAT, MIGRATIONS, PATIENCE, TABLES, Journal, Record, UnavailableError
+from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, Record, UnavailableError
 from abex.players.journal_rows import COLUMNS, Row
 
 try:
@@ -94,13 +94,7 @@ class SqliteJournal(Journal):
                     base.execute(table.format(**words))
                 base.execute("INSERT INTO abex_format VALUES (?)", (FORMAT,))
         version = base.execute("SELECT version FROM abex_format").fetchone()
-        found = self.check_format(version and version[0])
-        if found < FORMAT:
-            with self._transaction():
-                for older in range(found, FORMAT):
-                    for statement in MIGRATIONS[older]:
-                        base.execute(statement)
-                base.execute("UPDATE abex_format SET version = ?", (FORMAT,))
+        self.check_format(version and version[0])
         base.execute(READ, (0, 0, 0))  # fails where the tables are not ours
         base.execute("SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0")
         base.execute("SELECT player, seq, body FROM abex_snapshots LIMIT 0")

@@ -5,26 +5,22 @@ from abex.policies.base import Policy, Setting, known_policies, parse_policy
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
 from abex.policies.detectors import CUSUM, GLR, PageHinkley
 from abex.policies.discounted import Discounted
-from abex.policies.elimination import EliminationAlphaSample
 from abex.policies.epsilon_thompson import EpsilonThompson
 from abex.policies.evidence import Evidence
 from abex.policies.exp3 import Exp3, Exp3IX
-from abex.policies.exp3p import Exp3P, Exp3PBubeck
+from abex.policies.exp3p import Exp3P
 from abex.policies.exp3pp import Exp3PlusPlus, Exp3PlusPlus2014
-from abex.policies.exp3s import Exp3S, Rexp3
-from abex.policies.graph_exp3 import ELP, Exp3G, Exp3SET
+from abex.policies.exp3s import Exp3S
+from abex.policies.graph_exp3 import ELP, Exp3SET
 from abex.policies.graph_exp3dom import Exp3DOM
-from abex.policies.graph_exp3gpp import Exp3GPlusPlus
 from abex.policies.graph_exp3ix import Exp3IXGraph
 from abex.policies.graph_index import TSU, TSMaxN, UCBMaxN
-from abex.policies.graph_lp import UCBLP, EpsilonGreedyLP
-from abex.policies.greedy import DecayingEpsilonGreedy, EpsilonGreedy, FollowTheLeader
-from abex.policies.ids import IDSN
+from abex.policies.greedy import EpsilonGreedy, FollowTheLeader
 from abex.policies.imed import IMED
 from abex.policies.klucb import KLUCB
 from abex.policies.klucb_plus import KLUCBPlusPlus
-from abex.policies.maillard import KLMaillard, Maillard
-from abex.policies.moss import MOSS, AnytimeMOSS
+from abex.policies.maillard import Maillard
+from abex.policies.moss import MOSS
 from abex.policies.multiboost import Exp3PMultiBoost
 from abex.policies.restarting import Restarting
 from abex.policies.screening import Screening
@@ -39,33 +35,24 @@ __all__ = [
     "CUSUM",
     "ELP",
     "GLR",
-    "IDSN",
     "IMED",
     "INF",
     "KLUCB",
     "MOSS",
     "TSU",
     "UCB1",
-    "UCBLP",
     "UCBV",
-    "AnytimeMOSS",
     "Boltzmann",
     "BoltzmannGumbel",
-    "DecayingEpsilonGreedy",
     "Discounted",
-    "EliminationAlphaSample",
     "EpsilonGreedy",
-    "EpsilonGreedyLP",
     "EpsilonThompson",
     "Evidence",
     "Exp3",
     "Exp3DOM",
-    "Exp3G",
-    "Exp3GPlusPlus",
     "Exp3IX",
     "Exp3IXGraph",
     "Exp3P",
-    "Exp3PBubeck",
     "Exp3PMultiBoost",
     "Exp3PlusPlus",
     "Exp3PlusPlus2014",
@@ -73,13 +60,11 @@ __all__ = [
     "Exp3SET",
     "ExploreThenCommit",
     "FollowTheLeader",
-    "KLMaillard",
     "KLUCBPlusPlus",
     "Maillard",
     "PageHinkley",
     "Policy",
     "Restarting",
-    "Rexp3",
     "Screening",
     "Setting",
     "TSMaxN",

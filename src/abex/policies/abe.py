@@ -17,7 +17,7 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
 from abex.policies.known_graph import best_exploration, dominating_arms, only_graph
 from abex.policies.means import learn_mean
-from abex.policies.statistics import Blank, noted, weigh_in, weigh_mean
+from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.arm_lists import swap_remove
@@ -208,7 +208,7 @@ def advance(state: AbeState, arm: int, seen: int) -> None:
 
 @weigh_in.register(AbeState)
 @kernel
-def weigh_in_abe(state: AbeState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_abe(state: AbeState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """The weighted mean; the softmax is that of the means."""
     weigh_mean(state, blank, seen, reward, weight)
     changed(state.sampler, state.means, seen)
@@ -324,9 +324,9 @@ class ABE(Policy[AbeState]):
         next_epoch(state)
         return self.with_sampler(state)
 
-    def with_sampler(self, state: AbeState) -> AbeState:
+    def new_sampler(self, state: AbeState) -> Any:
         """Draw from the softmax of the means."""
-        return state._replace(sampler=new_softmax(state.observations, initial_mean(self.initial)))
+        return new_softmax(state.observations, initial_mean(self.initial))
 
     def _sweep_over(self, state: AbeState, graph: Graph) -> None:
         """Make a dominating set the exploration sequence, with the arms that each is the first to reveal."""

@@ -26,15 +26,14 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.errors import UserError, shown
 from abex.graphs.graph import NO_KEY, FeedbackGraph
-from abex.graphs.time_varying import graph_of_feedback
 from abex.kernels import explained
 from abex.markup import markdown_of
 from abex.parameters import MOST_ARMS as MOST_ARMS
@@ -110,6 +109,7 @@ class Policy(ABC, Generic[State]):
         False  # `select` forgets what is too old for its step, as `update` does for its own
     )
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
+    variants: ClassVar[dict[str, dict[str, Any]]] = {}  # names in the literature of it with these parameters
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -136,16 +136,14 @@ class Policy(ABC, Generic[State]):
     @classmethod
     def weighed_by(cls) -> str | None:
         """The remembered field with the probabilities by which rewards are weighed, if the policy does that."""
-        return next((name for name in ("probabilities", "chances") if name in cls.remembers), None)
+        return "probabilities" if "probabilities" in cls.remembers else None
 
     #: Kernel ``probabilities(state, t, out)``: the distribution of `select` into ``out``. It may integrate and allocate
     #: (`abex.kernels.fast` runs it compiled). All policies of this library have it; None: not known.
     probabilities: ClassVar[Any] = None
 
-    def kernels(self, *former: Setting) -> Kernels:
+    def kernels(self) -> Kernels:
         """The kernels by which this policy plays, in every setting."""
-        if former:
-            warn_of("kernels(setting)", "kernels()")
         for kernel in (self.select, self.update):
             if inspect.ismethod(kernel):
                 raise UserError(
@@ -168,9 +166,20 @@ class Policy(ABC, Generic[State]):
 
     # -- arms that come and go ------------------------------------------------------------------------
 
+    def new_sampler(self, state: State) -> Any:
+        """A sampler (`abex.samplers`) for what the state has learned; policies that have one make it. It is all that follows."""
+        return None
+
+    @classmethod
+    def makes_sampler(cls) -> bool:
+        """Whether the policy makes the sampler of a state from what it has learned."""
+        return cls.new_sampler is not Policy.new_sampler
+
     def with_sampler(self, state: State) -> State:
-        """The state with a sampler (`abex.samplers`) made for the statistics that it holds; policies that have one say which."""
-        return state
+        """The state with a sampler made anew; what it has learned stays as it is."""
+        if not self.makes_sampler():
+            return state
+        return state._replace(sampler=self.new_sampler(state))  # type: ignore[attr-defined,no-any-return]
 
     def with_arms(self, state: State, setting: Setting, keep: NDArray[np.int64]) -> State:
         """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen.
@@ -190,8 +199,6 @@ class Policy(ABC, Generic[State]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.weighed_by() == "chances":
-            warn_of(f'the field "chances" that {cls.__name__} remembers', '"probabilities"')
         if not cls.__name__.startswith("_"):
             register(_registry, cls)
 
@@ -220,20 +227,12 @@ class Policy(ABC, Generic[State]):
         """The feedback graph of ``setting``, for policies that cannot play without."""
         if setting.graph is None:
             raise UserError(f"{self} needs to know the feedback graph: pass graph=Graph.from_edges(...)")
-        graph: Any = setting.graph
-        if not isinstance(
-            graph, FeedbackGraph
-        ):  # something that behaves like one, or, as formerly, its record
-            if not hasattr(graph, "feedback"):
-                warn_of("a feedback record as Setting.graph", "a graph")
-            graph = graph_of_feedback(
-                graph.feedback(setting.graph_key) if hasattr(graph, "feedback") else graph
-            )
+        graph = setting.graph
         if graph.n_arms != setting.n_arms:
             raise UserError(
                 f"the graph has {graph.n_arms} arms and the setting {setting.n_arms}: they must agree"
             )
-        return graph  # type: ignore[no-any-return]
+        return graph
 
 
 _registry: dict[str, type[Policy[Any]]] = {}
@@ -276,9 +275,15 @@ def parse_policy(text: str) -> Policy[Any]:
     UCB1(scale=0.5)
     >>> parse_policy("UCB-N")
     UCB1(scale=2.0)
+    >>> parse_policy("MOSS-anytime")
+    MOSS(horizon=None, anytime=1.35)
     """
     policies = installed_policies(names_in(text[:LONGEST_NAMES]))
-    kinds = {alias: cls for cls in policies.values() for alias in cls.also_known_as} | policies
+    kinds: dict[str, Any] = {}
+    for cls in policies.values():
+        kinds |= {alias: cls for alias in cls.also_known_as}
+        kinds |= {alias: partial(cls, **parameters) for alias, parameters in cls.variants.items()}
+    kinds |= policies
     policy = parse_value(
         text, "policy", kinds | _parts, example="ABE(eta=1.0)", hint="; `abex list` shows all"
     )

@@ -13,7 +13,7 @@ from abex.parameters import HUGE, choice, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
-from abex.policies.statistics import Blank, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, keep_pace, pace_sampler, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
@@ -36,7 +36,7 @@ class BoltzmannState(NamedTuple):
 
 @weigh_in.register(BoltzmannState)
 @kernel
-def weigh_in_softmax(state: BoltzmannState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_softmax(state: BoltzmannState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """The weighted mean; the softmax is that of the means."""
     weigh_mean(state, blank, seen, reward, weight)
     changed(state.sampler, state.means, seen)
@@ -108,9 +108,9 @@ class Boltzmann(Policy[BoltzmannState]):
         schedule = SCHEDULES.index(self.schedule)
         return self.with_sampler(BoltzmannState(observations, means, None, self.eta, schedule))
 
-    def with_sampler(self, state: BoltzmannState) -> BoltzmannState:
+    def new_sampler(self, state: BoltzmannState) -> Any:
         """Draw from the softmax of the means."""
-        return state._replace(sampler=new_softmax(state.observations, initial_mean(self.initial)))
+        return new_softmax(state.observations, initial_mean(self.initial))
 
     @staticmethod
     @kernel
@@ -199,10 +199,10 @@ class BoltzmannGumbel(SampledPolicy[GumbelState]):
         means = np.full(n, 0.0 if self.shared_noise else math.inf)
         return self.with_sampler(GumbelState(np.zeros(n), means, None, self.scale, self.shared_noise))
 
-    def with_sampler(self, state: GumbelState) -> GumbelState:
+    def new_sampler(self, state: GumbelState) -> Any:
         """Find the largest perturbed mean."""
         independent = not self.shared_noise and self.scale > 0.0
-        return state._replace(sampler=new_gumbel(state.observations, self.scale, independent))
+        return new_gumbel(state.observations, self.scale, independent)
 
     learn = staticmethod(learn_mean)
 

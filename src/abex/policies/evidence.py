@@ -15,7 +15,7 @@ from abex.parameters import HUGE, real, truth
 from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.statistics import Blank, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
 from abex.policies.watch import (
     MOST_BLOCKS,
     WatchClock,
@@ -25,7 +25,7 @@ from abex.policies.watch import (
     watch_arm,
 )
 from abex.samplers import changed, draw
-from abex.samplers.evidence import leading_arm, new_tournament, play_all
+from abex.samplers.evidence import MeanTournament, leading_arm, new_tournament, play_all
 from abex.schema import MOST_COUNT, Checked, Count, FixedAtStart, MeanOf, Within, agree
 
 KEPT = 4.0  # observations that an arm keeps after a change
@@ -79,7 +79,7 @@ def caution(state: EvidenceState, t: int) -> float:
 
 @weigh_in.register(EvidenceState)
 @kernel
-def weigh_in_evidence(state: EvidenceState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_evidence(state: EvidenceState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """Weighted mean and squared deviations. Changes are the business of the memory around it: none is looked for here."""
     clock = state.clock
     clock.watched = -1
@@ -100,7 +100,7 @@ def weigh_in_evidence(state: EvidenceState, blank: Blank, seen: int, reward: flo
 
 @fade.register(EvidenceState)
 @kernel
-def fade_evidence(state: EvidenceState, blank: Blank, factor: float) -> None:
+def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
     """Means stay, counts and squared deviations shrink."""
     fade_counts(state, factor)
     for k in range(state.squares.size):
@@ -190,21 +190,26 @@ class Evidence(Policy[EvidenceState]):
         )
         return self.with_sampler(state)
 
-    def with_sampler(self, state: EvidenceState) -> EvidenceState:
-        """Draw by the statistics that the state holds; what is known of all arms together follows from them."""
-        seen = state.observations > 0.0
-        if seen.any():
-            watched = int(state.observations.argmax())
-            n, mean = state.observations[watched], state.means[watched]
-            clock = WatchClock(
-                lowest=float(state.lows[seen].min()),
-                highest=float(state.tops[seen].max()),
-                watched=watched,
-                blocks=1,
-            )
-            state.blocks[:, 0] = n, n * mean, state.squares[watched] + n * mean * mean
-            state = state._replace(clock=clock)
-        return state._replace(sampler=new_tournament(state))
+    def new_sampler(self, state: EvidenceState) -> MeanTournament:
+        """Who leads."""
+        return new_tournament(state)
+
+    def with_arms(self, state: EvidenceState, setting: Setting, keep: NDArray[np.int64]) -> EvidenceState:
+        """What is watched goes on being watched; if it goes, the most observed arm left is, its rewards one block."""
+        kept, before = super().with_arms(state, setting, keep), state.clock
+        clock, seen = kept.clock, kept.observations > 0.0
+        clock.changes = before.changes
+        if not seen.any():
+            return kept
+        clock.lowest, clock.highest = float(kept.lows[seen].min()), float(kept.tops[seen].max())
+        if before.watched in keep:
+            clock.watched, clock.blocks = int(np.flatnonzero(keep == before.watched)[0]), before.blocks
+            kept.blocks[:] = state.blocks
+        elif before.watched >= 0:
+            clock.watched, clock.blocks = int(kept.observations.argmax()), 1
+            n, mean, squares = (part[clock.watched] for part in (kept.observations, kept.means, kept.squares))
+            kept.blocks[:, 0] = n, n * mean, squares + n * mean * mean
+        return kept
 
     @staticmethod
     @kernel

@@ -13,8 +13,6 @@ from abex.policies.base import Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.exp3 import WeightState, mixed_probabilities, weight_state
 
-MOST_STEP = 1e6  # sums of steps over probabilities down to 1e-100 stay finite
-
 
 @kernel
 def biased_update(state: WeightState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
@@ -86,57 +84,3 @@ class Exp3P(DrawnPolicy[WeightState]):
         """The theorem's parameters, and those of the boosting literature."""
         yield cls()
         yield cls(gamma=0.15, alpha=0.3)
-
-
-@dataclass(frozen=True)
-class Exp3PBubeck(DrawnPolicy[WeightState]):
-    r"""EXP3.P in the form of Bubeck and Cesa-Bianchi.
-
-    :math:`\tilde g_k=(x\,1\{k\text{ pulled}\}+\beta)/p_k` for every arm,
-    :math:`p=(1-\gamma)\,\mathrm{softmax}(\eta\sum\tilde g)+\gamma/K`.
-
-    Parameters
-    ----------
-    eta, beta, gamma : float or None
-        None takes the theorem's :math:`\eta=0.95\sqrt{\ln K/(TK)}`, :math:`\beta=\sqrt{\ln(K/\delta)/(TK)}`,
-        :math:`\gamma=\min\{1, 1.05\sqrt{K\ln K/T}\}`, which need the horizon.
-    delta : float
-        The bound holds with probability 1 - delta.
-
-    Notes
-    -----
-    Cost O(K) per step.
-
-    References
-    ----------
-    Bubeck and Cesa-Bianchi 2012, Figure 3.1 and Theorem 3.3: regret at most
-    :math:`5.15\sqrt{TK\ln(K/\delta)}` (constants not verified against the publication).
-
-    Examples
-    --------
-    >>> from abex import Player
-    >>> Player(Exp3PBubeck(), n_arms=4, horizon=1000, seed=0).probabilities().tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-
-    eta: float | None = real(None, above=0.0, most=MOST_STEP, or_none=True)
-    beta: float | None = real(None, least=0.0, most=MOST_STEP, or_none=True)
-    gamma: float | None = real(None, least=0.0, most=1.0, or_none=True)
-    delta: float = real(0.05, least=TINY, most=1.0)
-    resizable = False
-    horizon_sets = ("eta", "beta", "gamma")
-
-    def start(self, setting: Setting) -> WeightState:
-        """Equal weights."""
-        n = setting.n_arms
-        eta, beta, gamma = self.eta, self.beta, self.gamma
-        if eta is None:
-            eta = 0.95 * math.sqrt(math.log(n) / (self.horizon_of(setting) * n))
-        if beta is None:
-            beta = math.sqrt(math.log(n / self.delta) / (self.horizon_of(setting) * n))
-        if gamma is None:
-            gamma = min(1.0, 1.05 * math.sqrt(n * math.log(n) / self.horizon_of(setting)))
-        return weight_state(n, gamma, beta, eta)
-
-    update = staticmethod(biased_update)
-    probabilities = staticmethod(mixed_probabilities)

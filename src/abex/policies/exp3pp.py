@@ -125,7 +125,7 @@ class Exp3PlusPlus(DrawnPolicy[GapState]):
     >>> player.update_many([(0, 0.0), (1, 1.0)])
     2
     >>> player.probabilities().round(2).tolist()
-    [0.46, 0.54]
+    [0.47, 0.53]
     """
 
     a: float = real(3.0, least=TINY, most=HUGE)

@@ -161,7 +161,7 @@ class Forgetting(Policy[Any]):
         memory = self.memory(setting, inner)
         return Forgotten(self.adapted(inner, memory), memory)
 
-    def kernels(self, *former: Setting) -> Kernels:
+    def kernels(self) -> Kernels:
         """Around those of the policy inside."""
         return forgetting_kernels(self.policy.kernels())
 

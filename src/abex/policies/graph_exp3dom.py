@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, is_drawn, observers, probability_seen, reveal, turn_of
+from abex.graphs.feedback import Feedback, probability_seen, turn_of
 from abex.kernels import kernel
 from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
@@ -18,7 +18,7 @@ from abex.policies.drawn import DrawnPolicy
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
 from abex.samplers.softmax import softmax_weights
-from abex.schema import FixedAtStart, Probabilities, Scratch, UpToArms, Within
+from abex.schema import FixedAtStart, Probabilities, UpToArms, Within
 
 
 class DominatingState(NamedTuple):
@@ -31,55 +31,11 @@ class DominatingState(NamedTuple):
     size: Annotated[
         NDArray[np.int64], UpToArms(least=1)
     ]  # (1,), size of the dominating set of the last select
-    sets: Annotated[
-        NDArray[np.int64], FixedAtStart()
-    ]  # (period, K), a dominating set for each graph, or scratch for drawn graphs
+    sets: Annotated[NDArray[np.int64], FixedAtStart()]  # (period, K), a dominating set for each graph
     sizes: Annotated[NDArray[np.int64], FixedAtStart()]  # (period,)
-    gains: Annotated[NDArray[np.int64], Scratch()]  # (K,)
-    hidden: Annotated[NDArray[np.bool_], Scratch()]  # (K,)
-    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
-    others: Annotated[NDArray[np.int32], Scratch()]  # (K,)
     gamma: float  # nan: tuned to the horizon
     horizon: float
     graph: Feedback
-
-
-@kernel
-def drawn_dominating_set(
-    graph: Any, t: int, gains: Any, hidden: Any, who: Any, others: Any, found: Any
-) -> int:
-    """Greedy dominating set of the graph of step t into ``found``; its size."""
-    n_arms = gains.size
-    for k in range(n_arms):
-        gains[k] = reveal(graph, t, k, who)
-        hidden[k] = True
-    size = 0
-    while True:
-        best = 0
-        for k in range(1, n_arms):
-            if gains[k] > gains[best]:
-                best = k
-        if gains[best] <= 0:
-            return size
-        found[size] = best
-        size += 1
-        for i in range(reveal(graph, t, best, who)):
-            shown = who[i]
-            if hidden[shown]:
-                hidden[shown] = False
-                for j in range(observers(graph, t, shown, others)):
-                    gains[others[j]] -= 1
-
-
-@kernel
-def current_set(state: DominatingState, t: int) -> int:
-    """Make sure that the dominating set of step t stands in its row; its size."""
-    turn = turn_of(state.graph, t)
-    if is_drawn(state.graph):
-        return drawn_dominating_set(
-            state.graph, t, state.gains, state.hidden, state.who, state.others, state.sets[turn]
-        )
-    return int(state.sizes[turn])
 
 
 @kernel
@@ -103,14 +59,14 @@ def class_rate(state: DominatingState, number: int) -> float:
 @kernel
 def dominating_probabilities(state: DominatingState, t: int, out: Any) -> None:
     """The class's weights mixed with uniform exploration of the dominating set."""
-    size = current_set(state, t)
+    turn = turn_of(state.graph, t)
+    size = int(state.sizes[turn])
     state.size[0] = size
     number = size_class(size)
     gamma = class_rate(state, number)
     total = softmax_weights(state.scores[number], 1.0, out)
     for k in range(out.size):
         out[k] = (1.0 - gamma) * out[k] / total
-    turn = turn_of(state.graph, t)
     for j in range(size):
         out[state.sets[turn, j]] += gamma / size
 
@@ -131,8 +87,8 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
 
     Notes
     -----
-    Cost O(K) per step and the in-degrees of the observed arms. On a graph drawn at each step a dominating set is found at
-    each step: :math:`O(K|R|)` plus the edges, O(K^2) for `ErdosRenyiEachStep`.
+    Cost O(K) per step and the in-degrees of the observed arms. Before, a set is found for each graph. Plays graphs that
+    repeat, not graphs drawn at each step.
 
     References
     ----------
@@ -150,6 +106,7 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     needs_graph = True
     resizable = False
     remembers = ("probabilities", "size")
+    changing_graphs = "repeating"
     names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
     horizon_sets = ("gamma",)
@@ -157,13 +114,12 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     def start(self, setting: Setting) -> DominatingState:
         """Equal weights in every class."""
         record, n = known_graph(self, setting), setting.n_arms
-        period = self.graph_of(setting).period
-        sets, sizes = np.zeros((period or 1, n), dtype=np.int64), np.zeros(period or 1, dtype=np.int64)
-        if period is not None:
-            for turn, graph in enumerate(graphs_in_turn(self, setting)):
-                arms = dominating_arms(graph)
-                sets[turn, : arms.size] = arms
-                sizes[turn] = arms.size
+        graphs = graphs_in_turn(self, setting)
+        sets, sizes = np.zeros((len(graphs), n), dtype=np.int64), np.zeros(len(graphs), dtype=np.int64)
+        for turn, graph in enumerate(graphs):
+            arms = dominating_arms(graph)
+            sets[turn, : arms.size] = arms
+            sizes[turn] = arms.size
         tuned = self.gamma is None
         return DominatingState(
             scores=np.zeros((int(math.log2(n)) + 1, n)),
@@ -171,10 +127,6 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
             size=np.ones(1, dtype=np.int64),
             sets=sets,
             sizes=sizes,
-            gains=np.zeros(n, dtype=np.int64),
-            hidden=np.zeros(n, dtype=bool),
-            who=np.zeros(n, dtype=np.int32),
-            others=np.zeros(n, dtype=np.int32),
             gamma=math.nan if self.gamma is None else float(self.gamma),
             horizon=float(self.horizon_of(setting)) if tuned else math.nan,
             graph=record,

@@ -282,8 +282,7 @@ class TSU(Policy[MixedBeta]):
     Parameters
     ----------
     epsilon : float or None
-        None takes :math:`1/\sqrt T`, or :math:`1/\sqrt t` at step t where the horizon is not known. The published rate is not
-        verified.
+        None takes :math:`1/\sqrt T`, or :math:`1/\sqrt t` at step t where the horizon is not known: our choice.
     successes, failures, resample : float, float, bool
         As in `Thompson`.
 
@@ -294,8 +293,8 @@ class TSU(Policy[MixedBeta]):
 
     References
     ----------
-    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs", Section 4
-    (TS-U; the rule from memory).
+    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs" (TS-U). Of it the abstract
+    could be read, which says that Thompson sampling is mixed with uniform exploration; the mixing rate is ours.
 
     Examples
     --------
@@ -320,10 +319,10 @@ class TSU(Policy[MixedBeta]):
         prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
         return self.with_sampler(MixedBeta(*prior, None, self.resample, float(epsilon)))
 
-    def with_sampler(self, state: MixedBeta) -> MixedBeta:
+    def new_sampler(self, state: MixedBeta) -> Any:
         """Find the largest draw."""
         seen = state.successes + state.failures > self.successes + self.failures
-        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
+        return new_beta(state.successes, state.failures, seen)
 
     @staticmethod
     @kernel

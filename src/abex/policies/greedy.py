@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, real
+from abex.parameters import HUGE, real
 from abex.policies.base import Policy, Setting
 from abex.policies.leader import LeaderMeans, leader, leader_means, learn_leader
 from abex.randomness import below, share_among_largest
@@ -84,26 +85,21 @@ def epsilon_probabilities(state: LeaderMeans, t: int, out: Any) -> None:
     share_among_largest(state.means, 1.0 - probability, out)
 
 
-class _EpsilonGreedy(Policy[LeaderMeans]):
-    """What the two rates have in common."""
-
-    select = staticmethod(epsilon_select)
-    update = staticmethod(learn_leader)
-    draws_change = ("leader",)
-    probabilities = staticmethod(epsilon_probabilities)
-
-
 @dataclass(frozen=True)
-class EpsilonGreedy(_EpsilonGreedy):
-    r"""The leader, but for a fixed probability of any arm.
+class EpsilonGreedy(Policy[LeaderMeans]):
+    r"""The leader, but for a probability of any arm, fixed or falling like 1/t.
 
-    With probability :math:`\epsilon` a uniform arm, else :math:`\arg\max_k \hat\mu_k`.
+    With probability :math:`\epsilon_t` a uniform arm, else :math:`\arg\max_k \hat\mu_k`: :math:`\epsilon_t=\epsilon`, or
+    :math:`\epsilon_t=\min\{1,\rho K/t\}` with a decay :math:`\rho`.
 
     Parameters
     ----------
     epsilon : float
         Chance of exploring, the same at every step; 0.1 is the customary value. The regret grows
-        linearly, at :math:`\epsilon\,\frac1K\sum_k\Delta_k` a step; see `DecayingEpsilonGreedy`.
+        linearly, at :math:`\epsilon\,\frac1K\sum_k\Delta_k` a step.
+    decay : float or None
+        Where given, the :math:`\rho` of a chance that falls, and ``epsilon`` is not used. The theorem has :math:`\rho=c/d^2` with
+        c > 5 and d in (0, 1] at most the smallest gap :math:`\min_k\Delta_k`; 20 (c = 5, d = 1/2) is for easy problems.
 
     Notes
     -----
@@ -111,7 +107,8 @@ class EpsilonGreedy(_EpsilonGreedy):
 
     References
     ----------
-    Sutton and Barto 2018, Section 2.2; Auer, Cesa-Bianchi, Fischer 2002, Section 2.
+    Sutton and Barto 2018, Section 2.2; Auer, Cesa-Bianchi, Fischer 2002, Section 2, Figure 3 and Theorem 3: with a decay
+    regret :math:`O(cK\ln T/d^2)`.
 
     Examples
     --------
@@ -121,47 +118,26 @@ class EpsilonGreedy(_EpsilonGreedy):
     (True, True)
     >>> player.probabilities().tolist()
     [0.1, 0.9]
-    """
-
-    epsilon: float = real(0.1, least=0.0, most=1.0)
-
-    def start(self, setting: Setting) -> LeaderMeans:
-        """Record of means; unseen arms stand at +inf."""
-        return leader_means(setting.n_arms, self.epsilon, False)
-
-
-@dataclass(frozen=True)
-class DecayingEpsilonGreedy(_EpsilonGreedy):
-    r"""The leader, but for a probability of any arm that falls like 1/t.
-
-    Epsilon-greedy with :math:`\epsilon_t = \min\{1, cK/(d^2 t)\}`.
-
-    Parameters
-    ----------
-    c : float
-        Factor of the rate; the theorem asks for c > 5, the default stands at its edge.
-    d : float
-        A lower bound on the smallest gap :math:`\min_k\Delta_k`, in (0, 1]. Too large a value
-        explores too little; 0.5 is for easy problems.
-
-    Notes
-    -----
-    Cost O(1) per step while the leader is clear, O(K) when it is not.
-
-    References
-    ----------
-    Auer, Cesa-Bianchi, Fischer 2002, Figure 3 and Theorem 3: regret :math:`O(cK\ln T/d^2)`.
-
-    Examples
-    --------
-    >>> from abex import Player
-    >>> Player(DecayingEpsilonGreedy(), n_arms=2, seed=0).probabilities().tolist()
+    >>> Player(EpsilonGreedy(decay=20.0), n_arms=2, seed=0).probabilities().tolist()
     [0.5, 0.5]
     """
 
-    c: float = real(5.0, above=0.0, most=HUGE)
-    d: float = real(0.5, least=TINY, most=1.0)
+    epsilon: float = real(0.1, least=0.0, most=1.0)
+    decay: float | None = real(None, above=0.0, most=HUGE, or_none=True)
+    variants: ClassVar = {name: {"decay": 20.0} for name in ("epsilon_n-greedy", "DecayingEpsilonGreedy")}
 
     def start(self, setting: Setting) -> LeaderMeans:
         """Record of means; unseen arms stand at +inf."""
-        return leader_means(setting.n_arms, self.c / self.d**2, True)
+        decays = self.decay is not None
+        return leader_means(setting.n_arms, self.epsilon if self.decay is None else self.decay, decays)
+
+    select = staticmethod(epsilon_select)
+    update = staticmethod(learn_leader)
+    draws_change = ("leader",)
+    probabilities = staticmethod(epsilon_probabilities)
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """A fixed chance, and one that falls."""
+        yield cls()
+        yield cls(decay=20.0)

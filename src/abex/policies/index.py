@@ -48,9 +48,9 @@ class IndexPolicy(SampledPolicy[Any]):
             self.record(np.zeros(n), np.full(n, np.inf), *others, self.rule(setting), None)
         )
 
-    def with_sampler(self, state: Any) -> Any:
+    def new_sampler(self, state: Any) -> Any:
         """Find the largest index."""
         few = getattr(crossover, self.crossover)
         if self.contenders and few < state.observations.size <= getattr(crossover, self.contenders):
-            return state._replace(sampler=new_contenders(state.observations))
-        return state._replace(sampler=new_index_sampler(state.observations, few, self.arms_per_leaf))
+            return new_contenders(state.observations)
+        return new_index_sampler(state.observations, few, self.arms_per_leaf)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from abex.divergence import bernoulli_kl
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, real
+from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import Policy, Setting
 from abex.policies.means import Means, largest, learn_mean, new_means
 from abex.samplers.softmax import normalise, pick
 
+DIVERGENCES = ("gaussian", "bernoulli")
 LEAST_LOG = 745.0  # exp(-745) is the smallest positive number
 
 
@@ -56,25 +57,20 @@ def maillard_probabilities(state: Means, t: int, out: Any) -> None:
     normalise(out, total)
 
 
-class _Maillard(Policy[Means]):
-    """What the two divergences have in common."""
-
-    select = staticmethod(draw_maillard)
-    update = staticmethod(learn_mean)
-    probabilities = staticmethod(maillard_probabilities)
-
-
 @dataclass(frozen=True)
-class Maillard(_Maillard):
+class Maillard(Policy[Means]):
     r"""Maillard sampling: a softmax of the evidence against each arm, with known probabilities.
 
-    Play arm k with probability proportional to :math:`\exp\!\big(-N_k(\hat\mu^*-\hat\mu_k)^2/(2\sigma^2)\big)`, where
+    Play arm k with probability proportional to :math:`\exp\!\big(-N_k\,d(\hat\mu_k,\hat\mu^*)\big)`, where
     :math:`\hat\mu^*` is the largest mean; an arm never observed comes first.
 
     Parameters
     ----------
     deviation : float
-        The sub-Gaussian parameter :math:`\sigma`, 1/2 for rewards in [0, 1].
+        The sub-Gaussian parameter :math:`\sigma` of the Gaussian divergence, 1/2 for rewards in [0, 1].
+    divergence : {"gaussian", "bernoulli"}
+        ``gaussian``: :math:`d(p,q)=(q-p)^2/(2\sigma^2)`. ``bernoulli``: the Kullback-Leibler divergence of Bernoulli
+        distributions, :math:`d=\mathrm{kl}`, which the name ``KL-MS`` stands for.
 
     Notes
     -----
@@ -83,7 +79,9 @@ class Maillard(_Maillard):
     References
     ----------
     Maillard 2013, Section 1.6 (minimum empirical divergence for sub-Gaussian rewards); Bian and Jun 2021, Algorithm 1 and
-    Theorem 1: asymptotically optimal for Gaussian rewards, minimax up to :math:`\sqrt{\ln K}`.
+    Theorem 1: asymptotically optimal for Gaussian rewards, minimax up to :math:`\sqrt{\ln K}`. Qin, Jun and Zhang 2023,
+    Algorithm 1 (KL-MS) and Theorem 1: for rewards in [0, 1], regret of order :math:`\sqrt{\mu^*(1-\mu^*)KT\ln K}`,
+    asymptotically optimal for Bernoulli arms.
 
     Examples
     --------
@@ -91,52 +89,33 @@ class Maillard(_Maillard):
     >>> player = Player(Maillard(), n_arms=2, seed=0)
     >>> player.update_many([(0, 0.5), (1, 1.0)]), player.probabilities().round(3).tolist()
     (2, [0.378, 0.622])
+    >>> by_kl = Player("KL-MS", n_arms=2, seed=0)
+    >>> by_kl.update_many([(0, 0.5), (1, 0.75)]), by_kl.probabilities().round(3).tolist()
+    (2, [0.464, 0.536])
     """
 
     deviation: float = real(0.5, least=TINY, most=HUGE)
+    divergence: str = choice("gaussian", DIVERGENCES)
     also_known_as = ("MS",)
+    variants: ClassVar = {
+        name: {"divergence": "bernoulli"} for name in ("KL-MS", "KL-Maillard", "KLMaillard")
+    }
     forgettable = True
 
     def start(self, setting: Setting) -> Means:
         """Nothing observed; unseen arms stand at +inf."""
-        return new_means(setting.n_arms, max(0.5 / (self.deviation * self.deviation), TINY))
+        gaussian = self.divergence == "gaussian"
+        return new_means(
+            setting.n_arms, max(0.5 / (self.deviation * self.deviation), TINY) if gaussian else 0.0
+        )
+
+    select = staticmethod(draw_maillard)
+    update = staticmethod(learn_mean)
+    probabilities = staticmethod(maillard_probabilities)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
-        """The deviation of rewards in [0, 1], and a larger one."""
+        """The deviation of rewards in [0, 1], a larger one, and the other divergence."""
         yield cls()
         yield cls(deviation=1.0)
-
-
-@dataclass(frozen=True)
-class KLMaillard(_Maillard):
-    r"""Maillard sampling by the Kullback-Leibler divergence of Bernoulli distributions.
-
-    Play arm k with probability proportional to :math:`\exp\!\big(-N_k\,\mathrm{kl}(\hat\mu_k,\hat\mu^*)\big)`, where
-    :math:`\hat\mu^*` is the largest mean; an arm never observed comes first.
-
-    Notes
-    -----
-    Cost O(K) per step.
-
-    References
-    ----------
-    Qin, Jun and Zhang 2023, Algorithm 1 (KL-MS) and Theorem 1: for rewards in [0, 1], regret of order
-    :math:`\sqrt{\mu^*(1-\mu^*)KT\ln K}`, asymptotically optimal for Bernoulli arms.
-
-    Examples
-    --------
-    >>> from abex import Player
-    >>> player = Player(KLMaillard(), n_arms=2, seed=0)
-    >>> player.update_many([(0, 0.5), (1, 0.75)])
-    2
-    >>> player.probabilities().round(3).tolist()
-    [0.464, 0.536]
-    """
-
-    also_known_as = ("KL-MS", "KL-Maillard")
-    forgettable = True
-
-    def start(self, setting: Setting) -> Means:
-        """Nothing observed; unseen arms stand at +inf."""
-        return new_means(setting.n_arms)
+        yield cls(divergence="bernoulli")

@@ -8,10 +8,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.deprecation import warn_of
 from abex.kernels import kernel
 from abex.policies.base import PerArm
-from abex.policies.statistics import Blank, weigh_in, weigh_mean
+from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.schema import Count, MeanOf, Scratch
 
 
@@ -22,12 +21,6 @@ class Means(NamedTuple):
     means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
     score: Annotated[PerArm, Scratch()]  # float64 (K,)
     scale: float
-
-    @property
-    def pulls(self) -> NDArray[np.float64]:
-        """The former name of ``observations``."""
-        warn_of("the field pulls", "observations")
-        return self.observations
 
 
 def new_means(n_arms: int, scale: float = 0.0, initial: float = np.inf) -> Means:
@@ -66,6 +59,6 @@ def learn_mean(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
 
 @weigh_in.register(Means)
 @kernel
-def weigh_in_means(state: Means, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_means(state: Means, blank: Known, seen: int, reward: float, weight: float) -> None:
     """The weighted mean."""
     weigh_mean(state, blank, seen, reward, weight)

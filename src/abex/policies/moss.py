@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from abex.kernels import kernel
 from abex.parameters import HUGE, MOST_STEPS, real, whole
@@ -61,6 +61,10 @@ class MOSS(IndexPolicy):
     horizon : int or None
         The number of steps H to tune for; None takes the horizon of the run. Beyond H the bounds keep vanishing at
         H / K observations: a run that is longer is warned about, and `report` counts the observations past H.
+    anytime : float or None
+        Where given, no horizon is needed or used: the index is
+        :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}` with this a. 1.35 is the authors' choice, and what
+        the name ``MOSS-anytime`` stands for.
 
     Notes
     -----
@@ -68,7 +72,8 @@ class MOSS(IndexPolicy):
 
     References
     ----------
-    Audibert and Bubeck 2009, Figure 1 and Theorem 5: regret at most :math:`49\sqrt{KT}`.
+    Audibert and Bubeck 2009, Figure 1 and Theorem 5: regret at most :math:`49\sqrt{KT}`. Degenne and Perchet 2016,
+    Section 2 (MOSS-anytime) and Theorem 3.
 
     Examples
     --------
@@ -77,58 +82,32 @@ class MOSS(IndexPolicy):
     >>> bad, good = player.update_many([(0, 0.0)] * 9), player.update_many([(1, 1.0)] * 9)
     >>> player.select()
     1
+    >>> anytime = Player("MOSS-anytime", n_arms=2, seed=0)
+    >>> while anytime.update(0, 0.0) and anytime.select() == 0:
+    ...     pass
+    >>> anytime.policy
+    MOSS(horizon=None, anytime=1.35)
     """
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
+    anytime: float | None = real(None, above=-1.0, most=HUGE, or_none=True)
     crossover = "MOSS"
     arms_per_leaf = 2
-    horizon_sets = ("horizon",)
+    variants: ClassVar = {name: {"anytime": 1.35} for name in ("MOSS-anytime", "AnytimeMOSS")}
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Only where neither a horizon nor the anytime form is chosen."""
+        return self.horizon is None and self.anytime is None
 
     def rule(self, setting: Setting) -> MossRule:
-        """Its horizon, or that of the run."""
+        """Its horizon, or that of the run; none for the anytime form."""
+        if self.anytime is not None:
+            return MossRule(math.nan, 0.5 * (1.0 + self.anytime))
         return MossRule(float(self.horizon or self.horizon_of(setting)), 1.0)
 
     def report(self, state: Any) -> dict[str, float]:
         """How many observations came after the horizon that the policy names, if it names one."""
-        if self.horizon is None:
+        if self.horizon is None or self.anytime is not None:
             return {}
         return {"observations past horizon": max(0.0, float(state.observations.sum()) - self.horizon)}
-
-
-@dataclass(frozen=True)
-class AnytimeMOSS(IndexPolicy):
-    r"""MOSS without a horizon.
-
-    Play the largest :math:`\hat\mu_k+\sqrt{\frac{1+a}{2}\ln_+\!\big(t/(K N_k)\big)/N_k}`.
-
-    Parameters
-    ----------
-    a : float
-        1.35 is the authors' choice.
-
-    Notes
-    -----
-    Cost O(log K) per step, roughly (`abex.samplers.tournament`), O(K) for a few arms. Needs no horizon.
-
-    References
-    ----------
-    Degenne and Perchet 2016, Section 2 (MOSS-anytime), Theorem 3.
-
-    Examples
-    --------
-    >>> from abex import Player
-    >>> player = Player(AnytimeMOSS(), n_arms=2, seed=0)
-    >>> while player.update(0, 0.0) and player.select() == 0:
-    ...     pass
-    >>> player.select()
-    1
-    """
-
-    a: float = real(1.35, above=-1.0, most=HUGE)
-    crossover = "MOSS"
-    arms_per_leaf = 2
-    also_known_as = ("MOSS-anytime",)
-
-    def rule(self, setting: Setting) -> MossRule:
-        """No horizon."""
-        return MossRule(math.nan, 0.5 * (1.0 + self.a))

@@ -218,7 +218,7 @@ class Restarting(Forgetting):
                 rule=RestartRule(inner.rule, memory.starts), sampler=IndexScan(np.zeros(inner.means.size))
             )
         kinds: tuple[type, ...] = (GumbelExceedance,)
-        if not np.isfinite(memory.blank[0]):
+        if not np.isfinite(memory.blank.first):
             kinds = (GumbelExceedance, Buckets)
         return scanned(inner, kinds)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, real
@@ -107,11 +108,16 @@ class Screening(Policy[ScreeningState]):
             float(self.baseline), float(self.half), float(self.width), float(self.memory), float(self.exploration),
         )  # fmt: skip
 
-    def with_sampler(self, state: ScreeningState) -> ScreeningState:
-        """Draw by the weights that the state holds; observations are counted anew."""
+    def new_sampler(self, state: ScreeningState) -> SumTree:
+        """Draw by the weights that the state holds."""
         fresh = new_sum_tree(state.means.size, 1.0)
-        state = state._replace(sampler=fresh, clock=ScreeningClock(total=float(state.observations.sum())))
-        return state._replace(sampler=fresh.restored(state, state))
+        return fresh.restored(state, state._replace(sampler=fresh))
+
+    def with_arms(self, state: ScreeningState, setting: Setting, keep: NDArray[np.int64]) -> ScreeningState:
+        """Only observations of the arms that stay are counted."""
+        kept = super().with_arms(state, setting, keep)
+        kept.clock.total = float(kept.observations.sum())
+        return kept
 
     @staticmethod
     @kernel

@@ -11,7 +11,16 @@ from abex.kernels import kernel
 from abex.parameters import real, truth
 from abex.policies.base import PerArm, Setting
 from abex.policies.drawn import SampledPolicy
-from abex.policies.statistics import Blank, entering, fade, forget, keep_pace, pace_sampler, weigh_in
+from abex.policies.statistics import (
+    Known,
+    beta_after,
+    entering,
+    fade,
+    forget,
+    keep_pace,
+    pace_sampler,
+    weigh_in,
+)
 from abex.samplers import changed
 from abex.samplers.beta import new_beta
 from abex.schema import Grown
@@ -37,24 +46,25 @@ def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any)
 
 
 @kernel
-def weigh_beta(state: Any, blank: Blank, seen: int, reward: float, weight: float) -> None:
-    """Weighted successes and failures on top of the prior, never below it."""
-    state.successes[seen] = max(state.successes[seen] + weight * reward, blank[0])
-    state.failures[seen] = max(state.failures[seen] + weight * (1.0 - reward), blank[1])
+def weigh_beta(state: Any, blank: Known, seen: int, reward: float, weight: float) -> None:
+    """Weighted successes and failures on top of the prior."""
+    state.successes[seen], state.failures[seen] = beta_after(
+        blank, seen, state.successes[seen], state.failures[seen], reward, weight
+    )
 
 
 @kernel
-def fade_beta(state: Any, blank: Blank, factor: float) -> None:
+def fade_beta(state: Any, blank: Known, factor: float) -> None:
     """What was observed fades, the prior does not."""
     for k in range(state.successes.size):
-        state.successes[k] = blank[0] + (state.successes[k] - blank[0]) * factor
-        state.failures[k] = blank[1] + (state.failures[k] - blank[1]) * factor
+        state.successes[k] = blank.first + (state.successes[k] - blank.first) * factor
+        state.failures[k] = blank.second + (state.failures[k] - blank.second) * factor
 
 
 @kernel
-def forget_beta(state: Any, blank: Blank, arm: int) -> None:
+def forget_beta(state: Any, blank: Known, arm: int) -> None:
     """Back to the prior."""
-    state.successes[arm], state.failures[arm] = blank
+    state.successes[arm], state.failures[arm] = blank.first, blank.second
 
 
 @kernel
@@ -67,7 +77,7 @@ def coin(state: Any, reward: float, rng: Any) -> float:
 
 @weigh_in.register(BetaState)
 @kernel
-def weigh_in_beta(state: BetaState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_beta(state: BetaState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """The posterior of an arm."""
     weigh_beta(state, blank, seen, reward, weight)
     changed(state.sampler, state, seen)
@@ -79,7 +89,7 @@ entering.register(BetaState)(coin)
 
 @forget.register(BetaState)
 @kernel
-def forget_posterior(state: BetaState, blank: Blank, arm: int) -> None:
+def forget_posterior(state: BetaState, blank: Known, arm: int) -> None:
     """Back to the prior, and tell the sampler."""
     forget_beta(state, blank, arm)
     changed(state.sampler, state, arm)
@@ -132,10 +142,10 @@ class Thompson(SampledPolicy[BetaState]):
         prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
         return self.with_sampler(BetaState(*prior, None, self.resample))
 
-    def with_sampler(self, state: BetaState) -> BetaState:
+    def new_sampler(self, state: BetaState) -> Any:
         """Find the largest draw."""
         seen = state.successes + state.failures > self.successes + self.failures
-        return state._replace(sampler=new_beta(state.successes, state.failures, seen))
+        return new_beta(state.successes, state.failures, seen)
 
     learn = staticmethod(learn_beta)
 

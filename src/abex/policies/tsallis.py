@@ -121,7 +121,7 @@ class TsallisINF(DrawnPolicy[TsallisState]):
     >>> player.update(0, reward=0.0)
     True
     >>> player.probabilities().round(2).tolist()
-    [0.04, 0.96]
+    [0.07, 0.93]
     """
 
     estimator: str = choice("RV", ESTIMATORS)

@@ -14,7 +14,7 @@ from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Setting
 from abex.policies.index import IndexPolicy
 from abex.policies.means import learn_mean
-from abex.policies.statistics import Blank, fade, fade_counts, weigh_in, weigh_mean
+from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
 from abex.samplers.indices import (
     NEVER,
@@ -66,7 +66,7 @@ def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any
 
 @weigh_in.register(UcbState)
 @kernel
-def weigh_in_width(state: UcbState, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def weigh_in_width(state: UcbState, blank: Known, seen: int, reward: float, weight: float) -> None:
     """Mean and width of an observed arm."""
     weigh_mean(state, blank, seen, reward, weight)
     count = state.observations[seen]
@@ -76,7 +76,7 @@ def weigh_in_width(state: UcbState, blank: Blank, seen: int, reward: float, weig
 
 @fade.register(UcbState)
 @kernel
-def fade_widths(state: UcbState, blank: Blank, factor: float) -> None:
+def fade_widths(state: UcbState, blank: Known, factor: float) -> None:
     """The fewer observations, the wider."""
     fade_counts(state, factor)
     for k in range(state.observations.size):

@@ -15,12 +15,12 @@ from abex.policies.base import Policy, Setting
 from abex.policies.boltzmann import Boltzmann
 from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
 from abex.policies.klucb import KLUCB
-from abex.policies.statistics import Blank, blank_of, weigh_in
+from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
 from abex.policies.ucb import UCB1
 from abex.reading import check_size
 from abex.samplers.buckets import Buckets
 from abex.samplers.gumbel import GumbelExceedance
-from abex.schema import ArmNumbers, Count, FixedAtStart, Within, agree
+from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree
 
 WIDEST = 10**9  # steps of a window
 
@@ -44,7 +44,7 @@ class Window(NamedTuple):
     arms: Annotated[NDArray[np.int32], ArmNumbers()]  # (M,)
     rewards: Annotated[NDArray[np.float64], Within(0.0, 1.0)]  # (M,)
     width: int
-    blank: Annotated[Blank, FixedAtStart()]
+    known: Annotated[Sums, Rebuilt()]  # what the entries add up to
 
     def restored(self, fresh: Window) -> Window:
         """Every entry stands in one chain, and chains end; else following them would have no end."""
@@ -52,16 +52,19 @@ class Window(NamedTuple):
         starts = [*self.head[self.head >= 0].tolist(), *([self.clock.free] if self.clock.free >= 0 else [])]
         agree(max([-1, *starts, int(self.following.max())]) < self.arms.size, "following must be entries")
         reached = 0
-        for entry in starts:
+        for start in starts:
+            entry = start
             while entry >= 0:
                 reached += 1
                 agree(reached <= self.arms.size, "an entry stands in two chains")
+                if start != self.clock.free:
+                    count_in(fresh.known, int(self.arms[entry]), float(self.rewards[entry]), 1)
                 entry = int(self.following[entry])
         agree(reached == self.arms.size, "an entry is in no chain")
-        return self
+        return self._replace(known=fresh.known)
 
 
-def new_window(width: int, n_entries: int, blank: Blank) -> Window:
+def new_window(width: int, n_entries: int, n_arms: int, blank: Blank) -> Window:
     """Nothing observed."""
     size = 1
     while size < width + 2:
@@ -76,7 +79,7 @@ def new_window(width: int, n_entries: int, blank: Blank) -> Window:
         arms=np.zeros(n_entries, np.int32),
         rewards=np.zeros(n_entries),
         width=width,
-        blank=blank,
+        known=Sums(*blank, *np.zeros((3, n_arms), np.int64)),
     )
 
 
@@ -87,7 +90,9 @@ def forget_step(memory: Window, inner: Any, step: int) -> None:
     entry = memory.head[place]
     memory.head[place] = -1
     while entry >= 0:
-        weigh_in(inner, memory.blank, int(memory.arms[entry]), memory.rewards[entry], -1.0)
+        arm, reward = int(memory.arms[entry]), memory.rewards[entry]
+        count_in(memory.known, arm, reward, -1)
+        weigh_in(inner, memory.known, arm, reward, -1.0)
         after = memory.following[entry]
         memory.following[entry] = memory.clock.free
         memory.clock.free = entry
@@ -137,7 +142,8 @@ def take_in_window(memory: Window, inner: Any, t: int, arm: int, seen: int, rewa
     memory.head[place] = entry
     memory.arms[entry] = seen
     memory.rewards[entry] = reward
-    weigh_in(inner, memory.blank, seen, reward, 1.0)
+    count_in(memory.known, seen, reward, 1)
+    weigh_in(inner, memory.known, seen, reward, 1.0)
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,7 @@ class Windowed(Forgetting):
 
     Notes
     -----
+    Means are those of exact sums: arms of which the window holds the same rewards tie, whatever it held before.
     A reward that comes late leaves with the step of its decision. Cost O(1) more per step, whatever the width; memory
     for every observation of the window. On graphs the window has room for all of them; a `Player` that is not told the
     graph has room for one a step, and where there are more the oldest leave early. Many arms are found as fast as by the policy
@@ -187,12 +194,12 @@ class Windowed(Forgetting):
         width = self.width
         if setting.horizon is not None:
             width = min(width, setting.horizon)  # what is never forgotten needs no room beyond
-        return new_window(width, (width + 1) * most_observed(setting), blank_of(inner))
+        return new_window(width, (width + 1) * most_observed(setting), setting.n_arms, blank_of(inner))
 
     def adapted(self, inner: Any, memory: Window) -> Any:
         """A scan where an arm that is forgotten cannot be filed as one never observed."""
         kinds: tuple[type, ...] = (GumbelExceedance,)
-        if not np.isfinite(memory.blank[0]):
+        if not np.isfinite(memory.known.first):
             kinds = (GumbelExceedance, Buckets)
         return scanned(inner, kinds)
 
@@ -226,7 +233,7 @@ class _Nobody:
 
 
 @weigh_in.register(_Nobody)
-def _learn_nothing(state: Any, blank: Blank, seen: int, reward: float, weight: float) -> None:
+def _learn_nothing(state: Any, blank: Known, seen: int, reward: float, weight: float) -> None:
     """Nothing."""
 
 

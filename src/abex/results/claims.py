@@ -15,10 +15,9 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from abex.closing import Closing
 from abex.results.database import connect, transaction
 
 BEAT = 3.0  # seconds between two signs of life
@@ -30,7 +29,7 @@ CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT) WITHOUT ROW
 """
 
 
-class Claims(Closing):
+class Claims(AbstractContextManager["Claims"]):
     """The claims of one run; a context that gives them back at its end.
 
     Examples
@@ -142,6 +141,9 @@ class Claims(Closing):
                     base.execute("DELETE FROM owners WHERE owner = ?", (self.owner,))
             finally:
                 base.close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def machine() -> str:

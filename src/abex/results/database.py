@@ -17,6 +17,7 @@ from abex.results.entries import checksum_of, plain_object
 
 FORMAT = 2  # 1 had no checksums of measured times and of experiments
 PATIENCE = 120.0  # seconds to wait for another process that is writing
+DAMAGED = "the file is damaged or not a store: `abex results salvage` copies what can be read into a new one"
 #: the columns of each table, by format; what a format lacks is read as NULL
 COLUMNS = {
     1: {
@@ -136,6 +137,8 @@ def explained(path: Path, doing: str) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         why = _reason(error, path, new=doing == "open" and not path.exists())
         raise UserError(f"cannot {doing} the store {str(path)!r}: {why}") from error
+    except UnicodeDecodeError as error:  # SQLite's sentence about damage quotes the damaged bytes
+        raise UserError(f"cannot {doing} the store {str(path)!r}: {DAMAGED}") from error
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -159,7 +162,7 @@ def _reason(error: sqlite3.DatabaseError, path: Path, new: bool) -> str:
         left = " (a run was killed while it wrote: SQLite must clean up first)" if _journal(path) else ""
         return f"the file or its folder may not be written{left}"
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "malformed" in text or "no such" in text:
-        return "the file is damaged or not a store: `abex results salvage` copies what can be read into a new one"
+        return DAMAGED
     return text
 
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from abex.closing import Closing
 from abex.errors import UserError
 from abex.results.database import COLUMNS, FORMAT, connect, explained, prepare, selection, transaction
 from abex.results.entries import (
@@ -32,7 +31,7 @@ from abex.results.entries import (
 )
 
 
-class Store(Closing):
+class Store(AbstractContextManager["Store"]):
     """The results in one file.
 
     Parameters
@@ -203,3 +202,6 @@ class Store(Closing):
     def close(self) -> None:
         """Close the file."""
         self._base.close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

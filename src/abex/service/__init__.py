@@ -20,10 +20,19 @@
 ===============  ========================================================================================
 """
 
-from abex.extras import needed
+from __future__ import annotations
 
-with needed("serve"):
-    from abex.service.application import create_app
-    from abex.service.settings import Settings
+from typing import Any
+
+from abex.extras import needed
+from abex.lazy import lazy_names
+
+_lookup = lazy_names("abex.service", {"create_app": "application", "Settings": "settings"})
+
+
+def __getattr__(name: str) -> Any:
+    with needed("serve"):
+        return _lookup(name)
+
 
 __all__ = ["Settings", "create_app"]

@@ -83,7 +83,7 @@ class _Players:
         for player in self.players:
             with player._lock:
                 replica, tallies, name = player._replica, player._replica.tallies, [player.name]
-                decisions.add_metric(name, replica.steps)
+                decisions.add_metric(name, replica.decisions)
                 rewards.add_metric(name, tallies.rewarded)
                 expired.add_metric(name, tallies.expired)
                 waiting.add_metric(name, len(replica.pending))

@@ -24,7 +24,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
         chances, why = _chances(replica)
         tallies, labels = replica.tallies, replica.arms
         counts = {
-            "decisions": replica.steps,
+            "decisions": replica.decisions,
             "rewarded": tallies.rewarded,
             "waiting": len(replica.pending),
             "expired": tallies.expired,
