@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from abex.boosting.vectors import new_rows, width_of
 from abex.boosting.weights import sum_products
 from abex.kernels import CompilerWarning, by_reference, compiled
 from abex.kernels.interfaces import bounds_checked, layouts_known
-from abex.kernels.vectors import new_rows, width_of
 from abex.policies.means import new_means
 from tests.test_kernels import run
 

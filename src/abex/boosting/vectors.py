@@ -26,8 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels.compiling import before_compiling, rare_kernel
-from abex.kernels.interfaces import bounds_checked
+from abex.kernels import before_compiling, bounds_checked, rare_kernel
 
 VECTOR_BYTES = 64
 Vector = Any  # an array of numbers in Python
@@ -177,9 +176,7 @@ def lane_sum(vector: Vector) -> Any:
 
 
 @before_compiling
-def _register_operations() -> None:
+def _compile_as_arrays() -> None:
     if bounds_checked():
         for function in OPERATIONS:
             rare_kernel(function)
-    else:
-        import abex.kernels.vector_type  # noqa: F401 - importing it tells Numba

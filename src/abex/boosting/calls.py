@@ -1,4 +1,4 @@
-"""Calls of compiled functions by their addresses, and from Python without a look at types.
+"""Calls of compiled functions by their addresses.
 
 A function that is called by its name is optimised anew together with every caller; one that is called by its address is
 compiled once. The address is handed in, as compiled code from the disk cannot know it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from abex.kernels.compiling import before_compiling
+from abex.kernels import before_compiling
 
 
 def address_of(function: Any, *arguments: Any) -> Any:
@@ -28,20 +28,6 @@ def address_of(function: Any, *arguments: Any) -> Any:
             f"{function.py_func.__qualname__} returns {found.signature.return_type}, a call by address needs a double"
         )
     return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
-
-
-def entry_of(function: Any, *arguments: Any) -> Any:
-    """A `compiled` function for arguments of these types alone, as Python calls it.
-
-    Numba looks at every field of a record at each call: 90 us for the state of a policy that then runs for 1. An entry takes for
-    granted what it was made for, so hand it no others.
-    """
-    function = function.compiled_for(arguments) if hasattr(function, "compiled_for") else function
-    if not hasattr(function, "compile"):
-        return function  # it is not compiled
-    import numba
-
-    return function.compile(tuple(numba.typeof(argument) for argument in arguments))
 
 
 def call_at(function: Any, arguments: tuple[Any, ...]) -> Any:
