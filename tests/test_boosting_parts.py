@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from abex.boosting.arms import make_arms, reward_of
-from abex.boosting.binning import bin_features, even_bins, midpoints
+from abex.boosting.binning import bin_feature, bin_features, even_bins, midpoints
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.predictor import goes_right
-from abex.boosting.stopping import hold_out
+from abex.boosting.stopping import StoppingRules, hold_out, run
 from abex.boosting.weak_learners import coefficient_of, normaliser
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
@@ -117,3 +117,46 @@ def test_as_many_rows_are_held_out_as_told(share, count):
     assert (np.diff(rows) > 0).all()
     assert rows.max() < 200
     assert hold_out(SimpleNamespace(early_stopping=False, validation_fraction=share), 3, 200).size == 0
+
+
+@pytest.mark.parametrize("count", [255, 256])
+def test_missing_values_have_a_bin_of_their_own_beside_as_many_values_as_fit(count):
+    values = np.append(np.arange(count, dtype=float), np.nan)
+    column = bin_feature(values, np.array([values.size]), exact=True, single=False)
+    assert (column.code == 0).tolist() == np.isnan(values).tolist()
+    assert column.code.max() == column.bins - 1 < 256
+    assert (np.diff(column.code[:-1].astype(int)) >= 0).all()
+
+
+class Scripted:
+    """A fit, and rows that judge it, whose errors are given."""
+
+    committees, few, held = None, False, 1
+
+    def __init__(self, errors):
+        self.errors, self.size, self.done = errors, len(errors), 0
+
+    def advance(self, count):
+        self.done += count
+
+    def hear_since(self, fit, first):
+        """Nothing."""
+
+    def judged(self, multilabel):
+        return self.errors[self.done - 1], 0.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_early_stopping_keeps_the_least_mean_over_half_the_patience(seed):
+    errors = np.linspace(1.0, 0.8, 60) + 0.1 * np.random.default_rng(seed).random(60)
+    patience, best, least = 8, 0, np.inf
+    for done in range(1, 61):
+        mean = errors[max(0, done - patience // 2) : done].mean()
+        if mean < least:
+            best, least = done, mean
+        elif done - best >= patience:
+            break
+    fit = Scripted(errors)
+    rules = StoppingRules(True, patience, None, [], lambda size: 0.0)
+    found = run(fit, rules, fit, None, [], multilabel=False, began=0.0, show=False)
+    assert (found.size, fit.done, found.errors) == (best, done, errors[:done].tolist())

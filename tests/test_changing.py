@@ -22,8 +22,7 @@ from abex import (
     Windowed,
     simulate,
 )  # fmt: skip
-from abex.environments.paths import PROBLEMS
-from abex.environments.piecewise import piece_at
+from abex.environments.piecewise import PROBLEMS, piece_at
 from abex.kernels import fast
 from abex.randomness import counter_key
 from abex.simulation.detection import detection

@@ -101,5 +101,3 @@ def test_curves_that_would_execute_code_are_refused(tmp_path):
     np.savez(path, header=np.array([{"format": "abex-curves"}], dtype=object))
     with pytest.raises(UserError, match="damaged or not ours"):
         Curves.load(path)
-
-

@@ -12,7 +12,7 @@ from abex.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, 
 from abex.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
 from abex.datasets.types import checksum_of
 from abex.errors import UserError
-from abex.graphs.feedback import Links, reveal_links
+from abex.graphs import complete
 from abex.randomness import counter_key
 from tests.naive import ratings as naive
 from tests.needs import DATA, real_data
@@ -342,20 +342,15 @@ def test_ties_for_the_best_user_are_all_best():
 
 def test_friends_are_seen_with_their_own_reaction(likes):
     """With the complete graph every policy step learns each user's like of the drawn product."""
-    k = likes.shape[0]
-    rows = np.array([[j for j in range(k) if j != arm] + [arm] for arm in range(k)])
-    starts = np.arange(0, k * k + 1, k)
-
-    class Complete:
-        n_arms, widest, reveal = k, k, staticmethod(reveal_links)
-
-        def feedback(self, key):
-            arms = rows.ravel().astype(np.int32)
-            return Links(starts, arms, starts, arms)
-
     environment = RatingTable(likes)
     full = simulate(
-        "UCB1", environment, graph=Complete(), horizon=2000, replications=4, seed=1, progress=False
+        "UCB1",
+        environment,
+        graph=complete(likes.shape[0]),
+        horizon=2000,
+        replications=4,
+        seed=1,
+        progress=False,
     )
     bandit = simulate("UCB1", environment, horizon=2000, replications=4, seed=1, progress=False)
     assert full.mean("UCB1")[-1] < 0.5 * bandit.mean("UCB1")[-1]

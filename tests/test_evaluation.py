@@ -86,6 +86,26 @@ def test_side_observations_make_the_estimate_sharper():
     assert variances["graph-IPS"] < 0.6 * variances["IPS"]  # an F test at 2,000 logs would tell 0.9
 
 
+def test_doubly_robust_compares_a_row_with_the_means_of_rows_before():
+    log, counts, sums, total = log_of(1, rows=20), np.zeros(4), np.zeros(4), 0.0
+    for arm, probability, reward in zip(log.arm, log.probability, log.reward, strict=True):
+        overall = sums.sum() / max(counts.sum(), 1.0)
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), overall)
+        total += TARGET @ means + TARGET[arm] / probability * (reward - means[arm])
+        counts[arm] += 1
+        sums[arm] += reward
+    assert evaluate(log, TARGET)["doubly robust"].raw == pytest.approx(total / 20)
+
+
+def test_graph_ips_values_an_arm_that_was_only_seen_beside_others():
+    rewards = np.arange(200) % 4 / 4
+    side = Side(np.arange(201), np.ones(200, int), rewards, np.ones(200))
+    log = Log(["pulled", "seen"], np.zeros(200, int), np.ones(200), np.zeros(200), side=side)
+    found = evaluate(log, {"seen": 1.0})
+    assert (found["graph-IPS"].value, found["graph-IPS"].reason) == (rewards.mean(), "")
+    assert "never tries arm 'seen'" in found["IPS"].reason
+
+
 def test_graph_ips_without_side_observations_is_ips():
     log = log_of(1)
     one, two = (evaluate(log, TARGET, estimators=[name]).verdicts[0] for name in ("IPS", "graph-IPS"))

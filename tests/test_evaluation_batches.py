@@ -38,6 +38,7 @@ def test_the_chances_of_a_batch_are_those_of_all_its_orders():
     assert chances_of(TARGET, 2) == pytest.approx(inclusion(TARGET), abs=1e-9)
     assert chances_of(TARGET, 3).tolist() == [1.0, 1.0, 1.0]
     assert chances_of(np.full(5, 0.2), 2) == pytest.approx(np.full(5, 0.4))
+    assert chances_of(np.array([0.25, 0.25, 0.0, 0.25, 0.25]), 2).tolist() == [0.5, 0.5, 0.0, 0.5, 0.5]
     with pytest.raises(UserError, match="has 1 arms, but the log has batches of 2"):
         chances_of(np.array([0.0, 1.0, 0.0]), 2)
 

@@ -369,3 +369,22 @@ def test_arms_that_go_take_what_was_observed_of_them_along():
         player.select()
         counts, _ = known(player._replica.state)
         assert counts.sum() == pytest.approx(50 if isinstance(policy, Windowed) else 10.0, rel=1e-6)
+
+
+def test_a_window_goes_on_where_it_was_when_an_arm_comes():
+    player = Player(Windowed(UCB1(), width=10), n_arms=3, seed=1)
+    for _ in range(200):
+        player.update(player.select(), 0.5)
+    player.add_arm()
+    player.select()
+    counts, _ = known(player._replica.state)
+    assert counts.sum() == 10.0
+
+
+def test_decisions_made_at_once_are_steps_of_the_discounted_time():
+    player = Player(Discounted(UCB1(), gamma=0.9), n_arms=6, seed=1)
+    for _ in range(7):
+        player.update(player.select(), 0.5)
+    player.select(5)
+    player.select()
+    assert player._replica.state.memory.clock.total == pytest.approx(sum(0.9**age for age in range(13)))

@@ -29,7 +29,7 @@ from abex import (
 )
 from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluster, star
 from abex.graphs.covers import alpha_sample, greedy_dominating_set
-from abex.graphs.exact import fractional_domination
+from abex.graphs.numbers import fractional_domination
 from abex.policies.base import Setting
 from abex.testing.policy_contract import leaves
 from tests.needs import DATA, real_data

@@ -25,7 +25,7 @@ from abex.graphs.covers import (
     is_dominating,
     is_independent,
 )
-from abex.graphs.exact import (
+from abex.graphs.numbers import (
     acyclic_number,
     domination_number,
     fractional_domination,
@@ -193,18 +193,20 @@ def test_numbers_of_a_graph_do_not_depend_on_the_clock(monkeypatch):
 
 def test_solvers_are_never_given_a_time_limit(monkeypatch):
     asked = []
-    plain = scipy.optimize.linprog
 
-    def recorded(*arguments, **options):
-        asked.append(set(options.get("options", {})))
-        return plain(*arguments, **options)
+    def recorded(solver):
+        def asks(*arguments, **options):
+            asked.append((solver.__name__, *options.get("options", {})))
+            return solver(*arguments, **options)
 
-    monkeypatch.setattr(scipy.optimize, "linprog", recorded)
+        return asks
+
+    for solver in (scipy.optimize.linprog, scipy.optimize.milp):
+        monkeypatch.setattr(scipy.optimize, solver.__name__, recorded(solver))
     graph = erdos_renyi(60, 0.15, seed=3)
     graph.summary()
     ELP(beta=0.01).start(Setting(60, 100, graph))
-    assert asked
-    assert all(options == {"maxiter"} for options in asked)
+    assert set(asked) == {("linprog", "maxiter"), ("milp", "node_limit")}
 
 
 def test_what_decides_a_result_does_not_look_at_the_clock():

@@ -27,16 +27,15 @@ from abex.graphs import (
     random_geometric,
     star,
 )
-from abex.graphs.exact import (
+from abex.graphs.feedback import graph_index, observers, probability_seen, reveal
+from abex.graphs.numbers import (
     acyclic_number,
     domination_number,
     fractional_domination,
     independence_number,
     regret_lower_bound,
 )
-from abex.graphs.feedback import Alone, observers, probability_seen, reveal, turn_of
-from abex.graphs.graph_json import read_graph, write_graph
-from abex.graphs.time_varying import graph_of_feedback
+from abex.graphs.saving import read_graph, write_graph
 from abex.randomness import counter_key
 from tests.needs import DATA, real_data
 
@@ -61,7 +60,7 @@ def test_rows_are_closed_sorted_and_the_transpose_of_each_other(drawn, directed)
         assert out[:-1] == sorted({v for u, v in wanted if u == arm} - {arm})
         assert into[:-1] == sorted({u for u, v in wanted if v == arm} - {arm})
     assert graph.is_directed == any((v, u) not in wanted for u, v in wanted)
-    assert graph.widest == max(graph.out(arm).size for arm in range(n))
+    assert graph.max_observed == max(graph.out(arm).size for arm in range(n))
 
 
 @given(pairs, st.booleans())
@@ -255,7 +254,7 @@ def test_wrong_edges_are_one_sentence(edges, n, message):
     )
 )
 def test_any_bytes_are_a_graph_or_one_sentence(pieces):
-    """The compiled scanner agrees with a line at a time in Python."""
+    """As a line at a time in Python."""
     text = b"".join(pieces)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.edges")
@@ -339,7 +338,7 @@ def test_random_geometric_joins_exactly_the_near():
 def test_power_law_cluster_has_hubs_triangles_and_its_edge_count():
     clustered, plain = power_law_cluster(2000, 4, 0.9, seed=1), power_law_cluster(2000, 4, 0.0, seed=1)
     assert clustered.n_edges == plain.n_edges == 4 * 1996
-    assert plain.widest > 60
+    assert plain.max_observed > 60
     sparse = [
         networkx.transitivity(networkx.Graph(list(zip(*g.pairs(), strict=True)))) for g in (clustered, plain)
     ]
@@ -374,7 +373,7 @@ def test_the_questions_about_a_step_agree_with_its_graph(graph):
     key = counter_key(3, 0, "graph")
     record = graph.feedback(key)
     law = np.random.default_rng(0).dirichlet(np.ones(6))
-    buffer = np.zeros(graph.widest, dtype=np.int64)
+    buffer = np.zeros(graph.max_observed, dtype=np.int64)
     who = np.zeros(6, dtype=np.int32)
     with np.errstate(over="ignore"):
         for t in range(1, 30):
@@ -394,7 +393,7 @@ def test_a_fixed_graph_is_the_changing_one_that_does_not():
     graph = erdos_renyi(8, 0.3, 7, directed=True)
     record, seen, same = GraphSequence([graph]).feedback(), np.zeros(8, np.int64), np.zeros(8, np.int64)
     probabilities = np.random.default_rng(1).dirichlet(np.ones(8))
-    assert turn_of(graph.links, 5) == turn_of(record, 5) == 0
+    assert graph_index(graph.links, 5) == graph_index(record, 5) == 0
     for t in (1, 2, 99):
         for arm in range(8):
             for ask in (reveal, observers):
@@ -419,15 +418,11 @@ def test_a_fixed_graph_is_the_changing_one_that_does_not():
     ids=str,
 )
 def test_a_saved_graph_is_the_graph(graph):
-    key = np.uint64(7) if graph.varies else np.uint64(0)
-    again, its_key = read_graph(json.loads(json.dumps(write_graph(graph, key))), graph.n_arms)
+    again = read_graph(json.loads(json.dumps(write_graph(graph))), graph.n_arms)
     assert (again, type(again)) == (graph, type(graph))
-    assert its_key == (
-        key if hasattr(graph.feedback(), "key") and not isinstance(graph, GraphSequence) else 0
-    )
     assert again.period == graph.period
     with np.errstate(over="ignore"):
-        assert all(again.at(t, its_key) == graph.at(t, key) for t in (1, 2, 3, 8))
+        assert all(again.at(t, np.uint64(7)) == graph.at(t, np.uint64(7)) for t in (1, 2, 3, 8))
 
 
 class _Everybody(FeedbackGraph):
@@ -435,7 +430,7 @@ class _Everybody(FeedbackGraph):
 
     varies = True
     n_arms = 4
-    widest = 4
+    max_observed = 4
     is_directed = False
 
     @staticmethod
@@ -455,14 +450,6 @@ def test_a_graph_of_ones_own_can_be_looked_at():
     assert graph.at(2) == bandit(4)
     with pytest.raises(UserError, match="a graph of kind _Everybody cannot be saved"):
         write_graph(graph)
-
-
-def test_a_record_that_no_graph_makes_is_refused():
-    record = GraphSequence([star(3), star(3)]).feedback()
-    for wrong in (record._replace(keep=0.5), record._replace(paired=False)):
-        with pytest.raises(ValueError, match="the graph is damaged"):
-            graph_of_feedback(wrong)
-    assert graph_of_feedback(Alone(3)) == bandit(3)
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -32,7 +32,7 @@ from abex.samplers.bounded_scan import mass_of, new_bounded_scan, sound_scan
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
 from abex.samplers.contenders import Contenders
 from abex.samplers.softmax import SoftmaxScan
-from abex.samplers.sum_tree import even_tree, find_leaf, set_leaf
+from abex.samplers.sum_tree import even_tree, find_leaf, new_sum_tree, set_leaf, weight_share
 from abex.samplers.tournament import Tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.testing import policy_checks
@@ -566,6 +566,17 @@ def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, al
     for node in range(1, size):
         assert state.sampler.tree[node] == state.sampler.tree[2 * node] + state.sampler.tree[2 * node + 1]
     assert policy.kernels().select(state, 60_001, stream(0, "x")) in range(n_arms)
+
+
+@pytest.mark.parametrize("rate", [1.0, -1.0])
+def test_the_reference_is_the_score_of_the_largest_weight(rate):
+    """Also of losses, of which the smallest has it, and where the others are so far away that they have no weight."""
+    sampler, scores = new_sum_tree(3, rate), np.zeros(3)
+    for arm, far in enumerate((-300.0, -301.0, -2000.0)):
+        scores[arm] = far / rate
+        changed(sampler, scores, arm)
+    shares = [weight_share(sampler, arm) for arm in range(3)]
+    assert shares == pytest.approx([1.0 / (1.0 + math.exp(-1.0)), 1.0 / (1.0 + math.exp(1.0)), 0.0])
 
 
 def test_a_walk_down_the_tree_meets_no_arm_without_weight():

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, Player, Thompson, UserError
-from abex.files import write_atomically
-from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
-from abex.graphs.checking import checked_feedback
+from abex.files import encode_array, write_atomically
+from abex.graphs import star
+from abex.graphs.saving import read_graph, write_graph
 from abex.kernels import Scalars
 from abex.players.saving import player_text, read_player
 from abex.policies import known_policies
@@ -223,48 +223,52 @@ def test_buckets_of_arms_that_wait_above_are_sound():
 
 
 @pytest.mark.parametrize(
-    "graph",
+    ("change", "message"),
     [
-        star(5),
-        erdos_renyi(30, 0.2, seed=1),
-        erdos_renyi(30, 0.2, seed=1, directed=True),
-        GraphSequence([star(5), cliques(1, 5), erdos_renyi(5, 0.5, seed=1, directed=True)]),
-        DropOut(star(5), keep=0.5),
-        ErdosRenyiEachStep(5, q=0.5),
+        ({"kind": "Links"}, "no feedback graph of kind 'Links'"),
+        ({"directed": 1}, "directed must be true or false"),
+        (
+            {"edges": {"dtype": "int64", "shape": [2, 2], "data": "AAAA"}},
+            "does not have the size that it says",
+        ),
+        ({"edges": encode_array(np.array([[0, 5]]))}, "below n_arms = 5, got arm 5"),
+        ({"edges": encode_array(np.array([[0, 1], [2, -1]]))}, r"got \(2, -1\) as pair 1"),
+        ({"edges": encode_array(np.array([[0, 2**63 + 1]], dtype=np.uint64))}, "must join arms >= 0"),
+        ({"edges": encode_array(np.array([[0.5, 1.0]]))}, "must be whole numbers"),
+        ({"edges": encode_array(np.array([0, 1, 2]))}, "must be pairs"),
     ],
-    ids=str,
 )
-def test_graphs_are_sound(graph):
-    record = graph.feedback(np.uint64(7))
-    assert checked_feedback(record, graph.n_arms) is not None
-    for wrong in (1, graph.n_arms + 1):
-        with pytest.raises(ValueError, match="the graph is damaged"):
-            checked_feedback(record, wrong)
+def test_damaged_graphs_are_refused(change, message):
+    good = write_graph(star(5))
+    assert read_graph(good, 5) == star(5)
+    for wrap in (
+        lambda one: one,
+        lambda one: {"kind": "GraphSequence", "graphs": [good, one]},
+        lambda one: {"kind": "DropOut", "base": one, "keep": 0.5},
+    ):
+        if "kind" not in change or wrap(good) is good:
+            with pytest.raises(ValueError, match=message):
+                read_graph(wrap(good | change), 5)
 
 
 @pytest.mark.parametrize(
-    ("field", "where", "value"),
+    ("saved", "message"),
     [
-        ("out_start", 1, 2**40),
-        ("out_start", 1, -1),
-        ("out_start", 0, 1),
-        ("out_start", -1, 3),
-        ("out_arms", 0, 5),
-        ("out_arms", 0, -1),
-        ("out_arms", 0, 0),
-        ("out_arms", -1, 0),
-        ("in_arms", 0, 4),
-        ("in_start", 2, 10**6),
+        ({"kind": "GraphSequence", "graphs": []}, "non-empty list"),
+        ({"kind": "DropOut", "base": write_graph(star(5)), "keep": 2.0}, "keep must be"),
+        ({"kind": "ErdosRenyiEachStep", "q": 0.5, "directed": None}, "directed must be true or false"),
+        ({"kind": "ErdosRenyiEachStep", "q": "0.5", "directed": True}, "q must be"),
     ],
 )
-def test_damaged_graphs_are_refused(field, where, value):
-    record = erdos_renyi(5, 0.6, seed=1, directed=True).feedback()
-    arrays = {name: getattr(record, name).copy() for name in record._fields}
-    checked_feedback(type(record)(**arrays), 5)
-    arrays = {name: getattr(record, name).copy() for name in record._fields}
-    arrays[field][where] = value
-    with pytest.raises(ValueError, match="the graph is damaged"):
-        checked_feedback(type(record)(**arrays), 5)
+def test_damaged_graphs_that_change_are_refused(saved, message):
+    with pytest.raises(ValueError, match=message):
+        read_graph(saved, 5)
+
+
+def test_a_small_file_of_many_graphs_does_not_ask_for_gigabytes(monkeypatch):
+    monkeypatch.setenv("ABEX_MAX_BYTES", "1e6")
+    with pytest.raises(UserError, match=r"the graphs that take turns would take 32\.0 MB"):
+        read_graph({"kind": "GraphSequence", "graphs": [write_graph(star(2))] * 1000}, 1000)
 
 
 # -- the file ---------------------------------------------------------------------------------------

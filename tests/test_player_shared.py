@@ -18,7 +18,7 @@ from abex.players import UnavailableError
 from abex.players import journal as journals
 from abex.players.definitions import learned_state
 from abex.players.journal import journal_at
-from abex.players.together import Ask, Tell, together
+from abex.players.together import Ask, CrowdedError, Tell, together
 from abex.policies import known_policies
 from tests import postgresql
 from tests.needs import POSTGRESQL
@@ -443,6 +443,23 @@ def test_the_log_tells_of_every_decision(tmp_path):
         log = player.log()
         assert log["status"].tolist() == ["rewarded"] * 20 + ["waiting"]
         assert log["decision"].is_monotonic_increasing
+
+
+def test_the_reward_of_an_arm_is_that_of_its_latest_decision_for_player_and_log(tmp_path):
+    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=1) as player:
+        first, latest = player.decide(), player.decide()
+        player.update(0, 1.0)
+        assert player.pending() == [first]
+        log = player.log().set_index("decision")["status"]
+        assert log.to_dict() == {first.id: "waiting", latest.id: "rewarded"}
+
+
+def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
+    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=5) as player:
+        refused, served, late = together(player, [Ask([None] * 4), Ask([None] * 3), Ask()], most_open=3)
+        assert isinstance(refused, CrowdedError)
+        assert isinstance(late, CrowdedError)
+        assert player.pending() == served
 
 
 # -- under fire -----------------------------------------------------------------------------------------

@@ -115,6 +115,11 @@ def test_lines_say_what_a_figure_hides_and_few_runs_have_no_interval(tmp_path):
     assert data["axes"]["step"] == "step"
     for row in data["rows"]:
         assert ("low" in row) == (row["line"] != "alone")
+    losses = {(row["line"], row["step"]): row["loss"] for row in data["rows"]}
+    for row in data["rows"]:  # the difference to the first line: above 0 is worse than it
+        if ("UCB1", row["step"]) in losses:
+            assert row["gap"] == pytest.approx(row["loss"] - losses["UCB1", row["step"]], rel=1e-3, abs=1e-3)
+    assert any(row["gap"] > 1.0 for row in data["rows"])
     overview = make_page([outcome]).partition('id="overview"')[2].partition("</section>")[0]
     assert "rule: better, margin 2.5" in overview
 

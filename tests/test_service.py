@@ -16,10 +16,13 @@ from abex.evaluation import Log, evaluate
 from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, rates, watching_handlers
+from abex.service.chronicle import Chronicle
 from abex.service.desk import Desk
 from abex.service.keys import ROLES, new_key, parse_keys
+from abex.service.overview import summary_of
 from abex.service.routes import ROUTES
 from tests.serving import service
+from tests.test_player_terms import Clock
 from tests.waiting import wait_until
 
 DECIDE, REWARD = "/v1/players/banner/decisions", "/v1/players/banner/rewards"
@@ -449,6 +452,30 @@ def compare_timeline(shop):
     assert timeline["events_per_second"] > 0.0
     played(shop, 50, seed=2)  # the next look reads on
     assert shop.get("/v1/players/banner/timeline").json()["buckets"][-1]["rewards"] == 350
+
+
+def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
+    clock = Clock()
+    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=2, clock=clock) as player:
+        for step in range(250):  # of a second each, where there is room for a hundred
+            clock.now += 1.0
+            player.update(player.decide(), float(step % 2))
+        found = Chronicle(player._definition)
+        found.read_on(player._journal, player._id)
+    told = found.told()
+    assert told["bucket_milliseconds"] == 4_000
+    assert told["buckets"][-1]["rewards"] == sum(one["decisions"] for one in told["buckets"]) == 250
+    assert told["reward"] == 125.0
+
+
+def test_the_recent_share_is_that_of_the_arm_where_others_have_gone(tmp_path):
+    with Player.open(
+        f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", arms=["red", "green", "blue"]
+    ) as player:
+        chosen = player.select(3) + [player.select() for _ in range(30)]
+        player.remove_arm("red")
+        shares = {one["arm"]: one["recent_share"] for one in summary_of(player, 10)["arms"]}
+    assert shares == {arm: pytest.approx(chosen.count(arm) / 33) for arm in ("green", "blue")}
 
 
 def test_a_policy_that_is_sure_gives_no_estimate_of_uniform_choice(shop):

@@ -10,12 +10,14 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import abex.sweeps.executors
 from abex import UCB1, Thompson, Uniform
 from abex.errors import UserError
 from abex.results import Claims, Payload, Store, key_of
+from abex.sweeps.bandit_cells import rows_of
 from abex.sweeps.cells import bandit_cell, run_cell
 from abex.sweeps.executors import in_processes, in_threads
 from abex.sweeps.forecast import Forecast, guess
@@ -249,6 +251,22 @@ def test_a_wrong_guess_is_corrected_while_the_sweep_runs():
     for cell in wanted[1:]:
         forecast.learn(cell, 1.0)
     assert forecast.left == 0.0
+
+
+def test_a_cell_that_is_not_computed_here_is_not_left():
+    wanted = bandits(4)
+    forecast = Forecast(wanted)
+    forecast.drop(wanted[0])
+    assert forecast.left == pytest.approx(sum(guess(cell) for cell in wanted[1:]))
+
+
+def test_the_time_of_a_block_is_shared_by_its_replications():
+    block = {**bandits(1)[0], "replication": 50, "replications": 3}
+    arrays = {"step": np.array([9]), "regret": np.zeros((3, 1)), "hits": np.zeros((3, 1))}
+    rows = rows_of(block, Payload(arrays, measured={"seconds": 6.0, "nanoseconds": [1.0, 2.0, 3.0]}))
+    assert [(number, one.measured) for number, one in rows] == [
+        (50 + at, {"seconds": 2.0, "nanoseconds": at + 1.0}) for at in range(3)
+    ]
 
 
 def test_the_compilation_in_the_first_cell_does_not_spoil_the_forecast():

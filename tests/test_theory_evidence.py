@@ -102,6 +102,16 @@ def test_the_bound_has_the_slope_of_lai_and_robbins_in_the_limit():
         low_leader_most(0.5, 2, 0.5)
 
 
+def test_the_bound_is_the_sum_as_printed():
+    """The first draw of an arm and the draws before its mean is nearly right belong to it."""
+    means, best, horizon, slack = [0.8, 0.5, 0.3], 0.8, 10_000, 0.1
+    total = (best - 0.3) * low_leader_most(best, 3, slack)
+    for mean in means[1:]:
+        late = math.log(horizon / 3) / bernoulli_kl(mean + slack, best - slack)
+        total += (best - mean) * (late + 2.0 + 1.0 / (math.exp(bernoulli_kl(mean + slack, mean)) - 1.0))
+    assert regret_most(means, horizon, slack) == pytest.approx(total, rel=1e-9)
+
+
 def test_the_constant_of_lemma_5_is_the_sum_as_printed():
     a, best, n_arms = 0.6, 0.8, 3
     big, rate = -math.log(1 - a), bernoulli_kl(a, best)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from abex.errors import shown
 from abex.files import decode_array, encode_array
-from abex.graphs.feedback import Alone, Changing, Links
+from abex.graphs.feedback import BanditFeedback, ChangingEdges, FixedEdges
 from abex.kernels import Scalars
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
@@ -253,7 +253,7 @@ def _rules(cls: Any) -> dict[str, Rule | None]:
 
 def is_stored(rule: Rule | None, fresh: Any) -> bool:
     """Whether a file holds a field: what follows from the policy and its setting is not asked for."""
-    if isinstance(fresh, Alone | Changing | Links):
+    if isinstance(fresh, BanditFeedback | ChangingEdges | FixedEdges):
         return False  # the graph stands in the file once, and was checked
     if rule is None:
         return isinstance(fresh, np.ndarray | tuple | Scalars)

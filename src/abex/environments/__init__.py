@@ -1,12 +1,11 @@
 """Environments: sources of rewards that know their regret."""
 
-from abex.environments.changing import Drifting, Switching, Table
+from abex.environments.changing import Drifting, Table
 from abex.environments.discrete import Discrete
 from abex.environments.environment import Environment, known_environments
-from abex.environments.paths import Published, RandomWalk
-from abex.environments.phases import Phases
+from abex.environments.one_good_arm import SpecialArm
+from abex.environments.piecewise import Phases, Published, RandomWalk, Switching
 from abex.environments.ratings import RatingTable
-from abex.environments.special import SpecialArm
 from abex.environments.stochastic import Bernoulli, Beta, ClippedGaussian
 
 __all__ = [

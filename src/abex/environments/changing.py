@@ -1,9 +1,8 @@
-"""Arms whose pay changes: a table of rewards, a best arm that switches, means that drift."""
+"""Arms whose pay changes at every step: a table of rewards, means that drift."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.piecewise import AGAINST
-from abex.environments.stochastic import OfMeans
+from abex.environments.stochastic import HasMeans
 from abex.errors import UserError, shown
-from abex.kernels import kernel, single_dispatch
-from abex.parameters import HUGE, MOST_STEPS, choice, real, whole
-from abex.randomness import uniform_at, unit, word_at
+from abex.kernels import kernel
+from abex.parameters import HUGE, choice, real
+from abex.randomness import uniform_at
 from abex.reading import named, reading
 
 BLOCK = 65_536  # steps whose means are looked at together
@@ -140,166 +139,37 @@ def _mapped(path: Path) -> NDArray[Any]:
         return array
 
 
-@single_dispatch
-def mean_at(world: Any, t: int, arm: int) -> float:
-    """The mean of ``arm`` at step t (kernel); unless a world says otherwise it stays."""
-    return float(world.means[arm])
-
-
-@single_dispatch
-def largest_at(world: Any, t: int) -> float:
-    """The largest mean at step t (kernel); unless a world says otherwise it stays, whose it ever is."""
-    return float(world.top)
-
-
-@kernel
-def goal_at(world: Any, t: int) -> float:
-    """What the arm of the comparison earns at step t: the fixed one if there is one, else the best arm of the step."""
-    return mean_at(world, t, world.rival) if world.rival >= 0 else largest_at(world, t)
-
-
-class Moving(OfMeans):
-    """Bernoulli arms whose means move, with regret against the best arm of each step or the best fixed one."""
-
-    against: str
-
-    def open(self, key: np.uint64, horizon: int) -> Any:
-        """The world in which the means move, and whom the regret is against."""
-        world = self.moving(key)
-        if self.against == "each step":
-            return world
-        return world._replace(rival=int(self.totals(world, horizon).argmax()))
-
-    @abstractmethod
-    def moving(self, key: np.uint64) -> Any:
-        """A world whose field ``rival`` is -1: the regret is against the best arm of each step."""
-
-    @abstractmethod
-    def totals(self, world: Any, horizon: int) -> NDArray[np.float64]:
-        """The sum of each arm's means up to the horizon."""
-
-    @staticmethod
-    @kernel
-    def draw(world: Any, t: int, arm: int) -> float:
-        """1 with the arm's present probability."""
-        return 1.0 if uniform_at(world.key, t, arm) < mean_at(world, t, arm) else 0.0
-
-    @staticmethod
-    @kernel
-    def gap(world: Any, t: int, arm: int) -> float:
-        """What the arm of the comparison earns more."""
-        return goal_at(world, t) - mean_at(world, t, arm)
-
-    @staticmethod
-    @kernel
-    def best(world: Any, t: int, arm: int) -> bool:
-        """The arm earns as much as that of the comparison."""
-        return mean_at(world, t, arm) >= goal_at(world, t)
-
-
-class SwitchWorld(NamedTuple):
-    """The means, how long each order of them lasts, the key, and the fixed arm that the regret is against, -1 for none."""
-
-    key: np.uint64
-    means: NDArray[np.float64]
-    top: float
-    period: int
-    rival: int
-
-
-@mean_at.register(SwitchWorld)
-@kernel
-def switched(world: SwitchWorld, t: int, arm: int) -> float:
-    """Mean of ``arm`` at step t: the means rotate by a random shift in each period."""
-    n_arms = world.means.size
-    shift = int(unit(word_at(~world.key, (t - 1) // world.period, 0)) * n_arms)
-    return float(world.means[(arm + shift) % n_arms])
-
-
-@dataclass(frozen=True)
-class Switching(Moving):
-    """Bernoulli arms whose means are dealt out anew, by a random rotation, after every ``period`` steps.
-
-    Parameters
-    ----------
-    means : sequence of float
-        The means to deal out.
-    period : int
-        Steps between two deals.
-    against : {"each step", "fixed arm"}
-        The regret counts the mean of the best arm of each step (dynamic regret), or that of the arm with the largest sum of means
-        in the replication, which may be negative.
-
-    Examples
-    --------
-    >>> Switching([0.2, 0.8], period=100).n_arms
-    2
-    """
-
-    means: Any
-    period: int = whole(1000, least=1, most=MOST_STEPS)
-    against: str = choice("each step", AGAINST)
-
-    def moving(self, key: np.uint64) -> SwitchWorld:
-        """The means and the key, from which the rotations follow."""
-        means = np.asarray(self.means)
-        return SwitchWorld(key, means, float(means.max()), self.period, -1)
-
-    def totals(self, world: SwitchWorld, horizon: int) -> NDArray[np.float64]:
-        """Each rotation for as many steps as it lasts."""
-        lasts = np.zeros(self.n_arms)
-        for first in range(0, -(-horizon // self.period), BLOCK):
-            deals: Any = np.arange(first, min(first + BLOCK, -(-horizon // self.period)))
-            with np.errstate(over="ignore"):  # words wrap around
-                share: Any = unit(word_at(~world.key, deals, 0))
-            shifts = (share * self.n_arms).astype(np.int64)
-            np.add.at(lasts, shifts, np.minimum(self.period, horizon - deals * self.period))
-        totals = np.zeros(self.n_arms)
-        for shift in np.flatnonzero(lasts):
-            totals += lasts[shift] * np.roll(world.means, -shift)
-        return totals
-
-    def changes(self, horizon: int) -> list[int]:
-        """Where the means are dealt out anew (it may happen that they come as they were)."""
-        return list(range(self.period + 1, horizon + 1, self.period))
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Three arms."""
-        yield cls([0.2, 0.5, 0.8], period=50)
-
-
 class DriftWorld(NamedTuple):
-    """Centre, phase and size of each arm's swing, its speed, and the fixed arm that the regret is against, -1 for none."""
+    """Centre, phase and size of each swing, their speed, and the arm that the regret is against, -1: the best of each step."""
 
     key: np.uint64
     means: NDArray[np.float64]
     phases: NDArray[np.float64]
     swing: float
     speed: float
-    rival: int
+    benchmark_arm: int
 
 
-@mean_at.register(DriftWorld)
 @kernel
-def drifted(world: DriftWorld, t: int, arm: int) -> float:
+def mean_at(world: DriftWorld, t: int, arm: int) -> float:
     """Mean of ``arm`` at step t: a sine wave around its centre, clipped to [0, 1]."""
     value = world.means[arm] + world.swing * math.sin(world.speed * t + world.phases[arm])
     return float(min(max(value, 0.0), 1.0))
 
 
-@largest_at.register(DriftWorld)
 @kernel
-def highest_drifted(world: DriftWorld, t: int) -> float:
-    """Largest mean at step t."""
+def benchmark_mean(world: DriftWorld, t: int) -> float:
+    """Mean at step t of the fixed arm that the regret is against, else the largest one."""
+    if world.benchmark_arm >= 0:
+        return mean_at(world, t, world.benchmark_arm)
     top = 0.0
     for arm in range(world.means.size):
-        top = max(top, drifted(world, t, arm))
+        top = max(top, mean_at(world, t, arm))
     return top
 
 
 @dataclass(frozen=True)
-class Drifting(Moving):
+class Drifting(HasMeans):
     r"""Bernoulli arms whose means swing up and down, each with its own phase.
 
     The mean is :math:`\mu_k(t)=\mu_k+A\sin(2\pi t/P+\phi_k)`, clipped to [0, 1].
@@ -329,14 +199,17 @@ class Drifting(Moving):
     period: float = real(10_000.0, least=1e-6, most=HUGE)
     against: str = choice("each step", AGAINST)
 
-    def moving(self, key: np.uint64) -> DriftWorld:
+    def open(self, key: np.uint64, horizon: int) -> DriftWorld:
         """The centres with random phases."""
         rng = np.random.Generator(np.random.PCG64(int(key)))
         phases = rng.uniform(0.0, 2.0 * math.pi, self.n_arms)
-        return DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period, -1)
+        world = DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period, -1)
+        if self.against == "each step":
+            return world
+        return world._replace(benchmark_arm=int(self._totals(world, horizon).argmax()))
 
-    def totals(self, world: DriftWorld, horizon: int) -> NDArray[np.float64]:
-        """Step by step."""
+    def _totals(self, world: DriftWorld, horizon: int) -> NDArray[np.float64]:
+        """The sum of each arm's means up to the horizon."""
         totals = np.zeros(self.n_arms)
         for arm in range(self.n_arms):
             for first in range(1, horizon + 1, BLOCK):
@@ -344,6 +217,24 @@ class Drifting(Moving):
                 swings = world.swing * np.sin(world.speed * steps + world.phases[arm])
                 totals[arm] += np.clip(world.means[arm] + swings, 0.0, 1.0).sum()
         return totals
+
+    @staticmethod
+    @kernel
+    def draw(world: Any, t: int, arm: int) -> float:
+        """1 with the arm's present probability."""
+        return 1.0 if uniform_at(world.key, t, arm) < mean_at(world, t, arm) else 0.0
+
+    @staticmethod
+    @kernel
+    def gap(world: Any, t: int, arm: int) -> float:
+        """What the arm that the regret is against earns more."""
+        return benchmark_mean(world, t) - mean_at(world, t, arm)
+
+    @staticmethod
+    @kernel
+    def best(world: Any, t: int, arm: int) -> bool:
+        """The arm earns as much as that which the regret is against."""
+        return mean_at(world, t, arm) >= benchmark_mean(world, t)
 
     @classmethod
     def examples(cls) -> Iterator[Environment]:

@@ -58,7 +58,7 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
     return array
 
 
-class OfMeans(Environment):
+class HasMeans(Environment):
     """An environment told by the mean of each arm, which it keeps as a tuple."""
 
     means: Any
@@ -76,7 +76,7 @@ class OfMeans(Environment):
         return len(self.means)
 
 
-class _Stationary(OfMeans):
+class Stationary(HasMeans):
     """What the environments with fixed means share."""
 
     means: Sequence[float]
@@ -105,7 +105,7 @@ class _Stationary(OfMeans):
 
 
 @dataclass(frozen=True)
-class Bernoulli(_Stationary):
+class Bernoulli(Stationary):
     """Arm k pays 1 with probability ``means[k]`` and 0 otherwise.
 
     Examples
@@ -130,7 +130,7 @@ class Bernoulli(_Stationary):
 
 
 @dataclass(frozen=True)
-class Beta(_Stationary):
+class Beta(Stationary):
     r"""Arm k pays a Beta-distributed reward with mean ``means[k]``.
 
     Its distribution is :math:`\mathrm{Beta}(s\mu_k,\,s(1-\mu_k))`.
@@ -177,7 +177,7 @@ class Beta(_Stationary):
 
 
 @dataclass(frozen=True)
-class ClippedGaussian(_Stationary):
+class ClippedGaussian(Stationary):
     r"""Arm k pays a normal number clipped to [0, 1].
 
     Before clipping its distribution is :math:`N(m_k,\sigma^2)`.

@@ -1,6 +1,6 @@
 """Sets of arms found by rule, each with its own proof: independent sets, dominating sets, clique covers, acyclic sets.
 
-Everything here takes time linear (or nearly) in arms plus edges. The exact numbers are in `abex.graphs.exact`.
+Everything here takes time linear (or nearly) in arms plus edges. The exact numbers are in `abex.graphs.numbers`.
 """
 
 from __future__ import annotations

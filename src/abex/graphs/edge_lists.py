@@ -1,7 +1,9 @@
-"""Edge lists from files, at the speed of the disk: one compiled pass over the bytes that also finds damage."""
+"""Edge lists from files: NumPy's reader, behind a look at every byte; a damaged file is read again to name the line."""
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,129 +11,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, brief, one_of
-from abex.kernels import fast, kernel
 from abex.reading import check_size, named, read_bytes
 
 Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 
-NEWLINE, RETURN, SPACE, TAB, COMMA, HASH, PERCENT, MINUS, ZERO, NINE = b"\n\r \t,#%-09"
-GOOD, NOT_A_NUMBER, NEGATIVE, TOO_LARGE, WRONG_COUNT = range(5)
-COMPLAINTS = {
-    NOT_A_NUMBER: 'has an id that is not a whole number (ids may be words with ids="words")',
-    NEGATIVE: "has a negative id",
-    TOO_LARGE: "has an id beyond 18 digits",
-    WRONG_COUNT: "must hold two ids",
-}
+COMMENT = re.compile(rb"^[ \t\r,]*[#%].*$", re.MULTILINE)
+SEPARATORS = bytes.maketrans(b"\t\r,", b"   ")
+MOST_DIGITS = 18  # of an id: more might not fit into 64 bits
 
 
 def read_edges(path: Path, ids: str) -> Edges:
     """The distinct ids in order, and both ends of every edge as positions in them."""
     one_of("ids", ids, ["numbers", "words"])
     text = read_bytes(path)
-    most = text.count(b"\n") + 1
-    check_size(16 * most, f"the edges of {named(path)}")
-    if ids == "words":
-        return _words(path, text)
-    content = np.frombuffer(text, dtype=np.uint8)
-    sources, targets = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    count, line, problem = fast(scan)(content, sources, targets)
-    if problem != GOOD:
-        got = _line(text, int(line))
-        raise UserError(f"{named(path)}, line {line} {COMPLAINTS[int(problem)]}, got {got!r}")
-    return _compact(path, np.concatenate([sources[:count], targets[:count]]))
-
-
-@kernel
-def separates(byte: int) -> bool:
-    """Whether a byte stands between two ids."""
-    return byte in (SPACE, TAB, COMMA, RETURN)
-
-
-@kernel
-def scan(text: Any, sources: Any, targets: Any) -> Any:
-    """Edges of ``text`` into the two arrays: (edges, last line looked at, GOOD or what is wrong with it)."""
-    edges = 0
-    line = 0
-    i = 0
-    size = text.size
-    while i < size:
-        line += 1
-        found = 0
-        comment = False
-        while i < size and text[i] != NEWLINE:
-            byte = text[i]
-            if separates(byte):
-                i += 1
-                continue
-            if found == 0 and byte in (HASH, PERCENT):
-                comment = True
-                while i < size and text[i] != NEWLINE:
-                    i += 1
-                break
-            if byte == MINUS:
-                return edges, line, NEGATIVE
-            value = np.int64(0)
-            digits = 0
-            while i < size and ZERO <= text[i] <= NINE:
-                value = value * 10 + np.int64(text[i] - ZERO)
-                digits += 1
-                i += 1
-            if digits == 0:
-                return edges, line, NOT_A_NUMBER
-            if digits > 18:
-                return edges, line, TOO_LARGE
-            if i < size and text[i] != NEWLINE and not separates(text[i]):
-                return edges, line, NOT_A_NUMBER
-            if found == 0:
-                sources[edges] = value
-            elif found == 1:
-                targets[edges] = value
-            found += 1
-        i += 1
-        if found == 2:
-            edges += 1
-        elif not comment and found > 0:
-            return edges, line, WRONG_COUNT
-    return edges, line, GOOD
-
-
-def _line(text: bytes, number: int) -> str:
-    """Line ``number`` as a person can read it, cut to 40 characters."""
-    return brief(text.split(b"\n", number)[number - 1][:400].decode("utf-8", "replace").strip(), 40)
-
-
-def _compact(path: Path, ends: NDArray[np.int64]) -> Edges:
-    """Ids to positions: by a table where the ids are dense, by sorting otherwise."""
+    check_size(16 * (text.count(b"\n") + 1), f"the edges of {named(path)}")
+    ends = _words(path, text) if ids == "words" else _numbers(path, text)
     if ends.size == 0:
         raise UserError(f"{named(path)} holds no edge")
-    largest = int(ends.max())
-    if largest < 4 * ends.size + 1000:
-        there = np.zeros(largest + 1, dtype=bool)
-        there[ends] = True
-        labels = np.flatnonzero(there)
-        position = np.cumsum(there) - 1
-        places = position[ends]
-    else:
-        labels, places = np.unique(ends, return_inverse=True)
-    half = ends.size // 2
-    return labels, places[:half], places[half:]
+    labels, places = np.unique(ends, return_inverse=True)
+    places = places.reshape(-1, 2)
+    return labels, places[:, 0], places[:, 1]
 
 
-def _words(path: Path, text: bytes) -> Edges:
-    """As above for ids that are words; a line at a time."""
-    first: list[str] = []
-    second: list[str] = []
-    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), start=1):
-        fields = line.replace(",", " ").split()
-        if not fields or fields[0][0] in "#%":
-            continue
-        if len(fields) != 2:
-            raise UserError(f"{named(path)}, line {number} must hold two ids, got {brief(line, 40)!r}")
-        first.append(fields[0])
-        second.append(fields[1])
-    if not first:
-        raise UserError(f"{named(path)} holds no edge")
-    words = first + second
-    check_size(4 * len(words) * max(map(len, words)), f"the ids of {named(path)}")
-    labels, places = np.unique(np.array(words), return_inverse=True)
-    return labels, places[: len(first)], places[len(first) :]
+def _numbers(path: Path, text: bytes) -> NDArray[np.int64]:
+    plain = COMMENT.sub(b"", text).translate(SEPARATORS)
+    if plain.translate(None, b"0123456789 \n"):
+        raise _damage(path, text)
+    if not plain.strip():
+        return np.empty((0, 2), dtype=np.int64)
+    try:
+        table = np.loadtxt(io.BytesIO(plain), dtype=np.int64, comments=None, ndmin=2)
+    except ValueError:
+        raise _damage(path, text) from None
+    if table.shape[1] != 2:
+        raise _damage(path, text)
+    return table
+
+
+def _words(path: Path, text: bytes) -> NDArray[np.str_]:
+    ends = []
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        fields = _fields(line)
+        if len(fields) not in (0, 2):
+            raise UserError(f"{named(path)}, line {number} must hold two ids, got {_shown(line)}")
+        ends.append(fields)
+    words = [word for fields in ends for word in fields]
+    check_size(4 * len(words) * max(map(len, words), default=0), f"the ids of {named(path)}")
+    return np.array(words)
+
+
+def _damage(path: Path, text: bytes) -> UserError:
+    """What is wrong with the first line that is not an edge of two numbers."""
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        for complaint in _complaints(_fields(line)):
+            return UserError(f"{named(path)}, line {number} {complaint}, got {_shown(line)}")
+    return UserError(f"{named(path)} cannot be read as edges")
+
+
+def _complaints(fields: list[str]) -> list[str]:
+    if len(fields) not in (0, 2):
+        return ["must hold two ids"]
+    if any(re.fullmatch("-[0-9]+", field) for field in fields):
+        return ["has a negative id"]
+    if not all(re.fullmatch("[0-9]+", field) for field in fields):
+        return ['has an id that is not a whole number (ids may be words with ids="words")']
+    return [f"has an id beyond {MOST_DIGITS} digits"] * any(len(field) > MOST_DIGITS for field in fields)
+
+
+def _fields(line: bytes) -> list[str]:
+    """The ids of a line, none if it is a comment."""
+    fields = line.decode("utf-8", "replace").replace(",", " ").split()
+    return [] if fields and fields[0][0] in "#%" else fields
+
+
+def _shown(line: bytes) -> str:
+    """A line as a person can read it, cut to 40 characters."""
+    return repr(brief(line[:400].decode("utf-8", "replace").strip(), 40))

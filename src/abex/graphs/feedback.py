@@ -2,8 +2,8 @@
 
 The simulator asks ``reveal(feedback, t, arm, seen) -> count``: the arms observed at step t, the pulled arm last, and how many.
 A policy that must know the graph holds the same record and also asks who would have revealed an arm (`observers`)
-and with what probability it is observed (`probability_seen`). There is one record for a fixed graph, `Links`, and one for graphs
-that change, `Changing`; each kernel is written for both, and a policy does not know which it has.
+and with what probability it is observed (`probability_seen`). There are two records of edges, `FixedEdges` and `ChangingEdges`;
+each kernel is written for both, and a policy does not know which it has.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from abex.randomness import GOLDEN, mix, uniform_at
 Floats = NDArray[np.float64]
 
 
-class Alone(NamedTuple):
+class BanditFeedback(NamedTuple):
     """Bandit feedback: only the pulled arm is seen."""
 
     n_arms: int
 
 
-class Links(NamedTuple):
+class FixedEdges(NamedTuple):
     """A fixed graph in compressed rows: closed neighbourhoods, each row ending with its own arm."""
 
     out_start: NDArray[np.int64]  # (K + 1,)
@@ -34,10 +34,10 @@ class Links(NamedTuple):
     in_arms: NDArray[np.int32]  # (edges + K,): the arms whose pull reveals k
 
 
-class Changing(NamedTuple):
+class ChangingEdges(NamedTuple):
     """Graphs that take turns, or a graph whose edges are there at random at each step."""
 
-    out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at turn_of(t) * (K + 1)
+    out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at graph_index(t) * (K + 1)
     out_arms: NDArray[np.int32]
     in_start: NDArray[np.int64]
     in_arms: NDArray[np.int32]
@@ -45,11 +45,11 @@ class Changing(NamedTuple):
     period: int  # number of graphs
     keep: float  # probability that an edge is there at a step
     key: np.uint64  # names the draws
-    paired: bool  # u -> v and v -> u come and go together
+    symmetric: bool  # u -> v and v -> u come and go together
     dense: bool  # every pair is an edge: no rows are stored
 
 
-Feedback = Links | Changing
+Feedback = FixedEdges | ChangingEdges
 
 
 @single_dispatch
@@ -71,7 +71,7 @@ def probability_seen(graph: Any, t: int, arm: int, probabilities: Any) -> float:
 
 
 @single_dispatch
-def turn_of(graph: Any, t: int) -> int:
+def graph_index(graph: Any, t: int) -> int:
     """Which of the graphs that take turns is in force at step t = 1, 2, ... (kernel)."""
     raise TypeError
 
@@ -79,9 +79,9 @@ def turn_of(graph: Any, t: int) -> int:
 # -- bandit feedback -------------------------------------------------------------------------------
 
 
-@reveal.register(Alone)
+@reveal.register(BanditFeedback)
 @kernel
-def reveal_alone(feedback: Alone, t: int, arm: int, seen: Any) -> int:
+def reveal_bandit(feedback: BanditFeedback, t: int, arm: int, seen: Any) -> int:
     """The pulled arm."""
     seen[0] = arm
     return 1
@@ -100,23 +100,23 @@ def copy_list(start: Any, arms: Any, which: int, out: Any) -> int:
     return count
 
 
-@reveal.register(Links)
+@reveal.register(FixedEdges)
 @kernel
-def reveal_links(feedback: Links, t: int, arm: int, seen: Any) -> int:
+def reveal_fixed(feedback: FixedEdges, t: int, arm: int, seen: Any) -> int:
     """The closed out-neighbourhood of the pulled arm."""
     return copy_list(feedback.out_start, feedback.out_arms, arm, seen)
 
 
-@observers.register(Links)
+@observers.register(FixedEdges)
 @kernel
-def observers_in_links(graph: Links, t: int, arm: int, who: Any) -> int:
+def observers_in_fixed(graph: FixedEdges, t: int, arm: int, who: Any) -> int:
     """The closed in-neighbourhood."""
     return copy_list(graph.in_start, graph.in_arms, arm, who)
 
 
-@probability_seen.register(Links)
+@probability_seen.register(FixedEdges)
 @kernel
-def probability_seen_in_links(graph: Links, t: int, arm: int, probabilities: Floats) -> float:
+def probability_seen_in_fixed(graph: FixedEdges, t: int, arm: int, probabilities: Floats) -> float:
     """The probabilities of the closed in-neighbourhood."""
     total = 0.0
     for j in range(graph.in_start[arm], graph.in_start[arm + 1]):
@@ -124,9 +124,9 @@ def probability_seen_in_links(graph: Links, t: int, arm: int, probabilities: Flo
     return total
 
 
-@turn_of.register(Links)
+@graph_index.register(FixedEdges)
 @kernel
-def turn_of_links(graph: Links, t: int) -> int:
+def graph_index_of_fixed(graph: FixedEdges, t: int) -> int:
     """There is one graph."""
     return 0
 
@@ -134,76 +134,84 @@ def turn_of_links(graph: Links, t: int) -> int:
 # -- graphs that change ----------------------------------------------------------------------------
 
 
-@turn_of.register(Changing)
+@graph_index.register(ChangingEdges)
 @kernel
-def turn_of_changing(graph: Changing, t: int) -> int:
+def graph_index_of_changing(graph: ChangingEdges, t: int) -> int:
     """Step by step, then again from the first."""
     return 0 if graph.period == 1 else int((t - 1) % graph.period)  # a division costs as much as ten sums
 
 
 @kernel
-def there(graph: Changing, t: int, source: int, target: int) -> bool:
+def edge_present(graph: ChangingEdges, t: int, source: int, target: int) -> bool:
     """Whether an edge of the graph is present at step t; the same answer whoever asks."""
     if graph.keep >= 1.0 or source == target:
         return True
-    if graph.paired and source > target:
+    if graph.symmetric and source > target:
         source, target = target, source
     return bool(uniform_at(mix(graph.key + np.uint64(source + 1) * GOLDEN), t, target) < graph.keep)
 
 
 @kernel
 def neighbours(
-    graph: Changing, start: NDArray[np.int64], arms: NDArray[np.int32], t: int, arm: int, out: bool, who: Any
+    graph: ChangingEdges,
+    start: NDArray[np.int64],
+    arms: NDArray[np.int32],
+    t: int,
+    arm: int,
+    out: bool,
+    who: Any,
 ) -> int:
     """The closed out- or in-neighbourhood of ``arm`` at step t, of which ``start`` and ``arms`` are the rows."""
     count = 0
     if graph.dense:
         for other in range(graph.n_arms):
-            if other != arm and (there(graph, t, arm, other) if out else there(graph, t, other, arm)):
+            if other != arm and (
+                edge_present(graph, t, arm, other) if out else edge_present(graph, t, other, arm)
+            ):
                 who[count] = other
                 count += 1
         who[count] = arm
         return count + 1
-    row = turn_of_changing(graph, t) * (graph.n_arms + 1) + arm
+    row = graph_index_of_changing(graph, t) * (graph.n_arms + 1) + arm
     for j in range(start[row], start[row + 1]):
         other = arms[j]
-        if there(graph, t, arm, other) if out else there(graph, t, other, arm):
+        if edge_present(graph, t, arm, other) if out else edge_present(graph, t, other, arm):
             who[count] = other
             count += 1
     return count
 
 
-@reveal.register(Changing)
+@reveal.register(ChangingEdges)
 @kernel
-def reveal_changing(feedback: Changing, t: int, arm: int, seen: Any) -> int:
+def reveal_changing(feedback: ChangingEdges, t: int, arm: int, seen: Any) -> int:
     """The closed out-neighbourhood of the pulled arm at step t."""
     return neighbours(feedback, feedback.out_start, feedback.out_arms, t, arm, True, seen)
 
 
-@observers.register(Changing)
+@observers.register(ChangingEdges)
 @kernel
-def observers_in_changing(graph: Changing, t: int, arm: int, who: Any) -> int:
+def observers_in_changing(graph: ChangingEdges, t: int, arm: int, who: Any) -> int:
     """The closed in-neighbourhood at step t."""
     return neighbours(graph, graph.in_start, graph.in_arms, t, arm, False, who)
 
 
-@probability_seen.register(Changing)
+@probability_seen.register(ChangingEdges)
 @kernel
-def probability_seen_in_changing(graph: Changing, t: int, arm: int, probabilities: Floats) -> float:
+def probability_seen_in_changing(graph: ChangingEdges, t: int, arm: int, probabilities: Floats) -> float:
     """The probabilities of the closed in-neighbourhood at step t."""
     total = 0.0
     if graph.dense:
         for other in range(graph.n_arms):
-            if there(graph, t, other, arm):
+            if edge_present(graph, t, other, arm):
                 total += probabilities[other]
         return total
-    row = turn_of_changing(graph, t) * (graph.n_arms + 1) + arm
+    row = graph_index_of_changing(graph, t) * (graph.n_arms + 1) + arm
     if graph.keep >= 1.0:
         for j in range(graph.in_start[row], graph.in_start[row + 1]):
             total += probabilities[graph.in_arms[j]]
         return total
     for j in range(graph.in_start[row], graph.in_start[row + 1]):
         other = graph.in_arms[j]
-        if there(graph, t, other, arm):
+        if edge_present(graph, t, other, arm):
             total += probabilities[other]
     return total

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from abex.errors import UserError, whole_number
 from abex.extras import needed
-from abex.graphs.compressed_rows import compress, same_rows
-from abex.graphs.feedback import Links, reveal_links
+from abex.graphs.feedback import FixedEdges, reveal_fixed
 from abex.parameters import MOST_ARMS
+from abex.tables import html_table
 
 NO_KEY = np.uint64(0)
 MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_networkx"
@@ -39,9 +39,9 @@ class FeedbackGraph(ABC):
         """Number of arms K."""
 
     @property
-    @abstractmethod
-    def widest(self) -> int:
+    def max_observed(self) -> int:
         """The most arms that one pull can reveal: the size of the buffer that `reveal` needs."""
+        return self.n_arms
 
     @property
     @abstractmethod
@@ -59,7 +59,7 @@ class FeedbackGraph(ABC):
 
     def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
         """The graph in force at step t = 1, 2, ... of the replication named by ``key``."""
-        record, seen = self.feedback(key), np.zeros(self.widest, np.int64)
+        record, seen = self.feedback(key), np.zeros(self.max_observed, np.int64)
         shown = [seen[: self.reveal(record, t, arm, seen)].copy() for arm in range(self.n_arms)]
         sources = np.repeat(np.arange(self.n_arms), [arms.size for arms in shown])
         return Graph.from_edges((sources, np.concatenate(shown)), self.n_arms, directed=True)
@@ -82,20 +82,20 @@ class Graph(FeedbackGraph):
     [0, 1]
     """
 
-    links: Links
+    links: FixedEdges
     labels: NDArray[Any] | None = None
 
     varies = False
-    reveal = staticmethod(reveal_links)
+    reveal = staticmethod(reveal_fixed)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.links, Links):
+        if not isinstance(self.links, FixedEdges):
             raise UserError(
                 f"a Graph is made by {MAKERS}; it cannot be made from {type(self.links).__name__} as it is"
             )
         out, into = self.links[:2], self.links[2:]
         if out[1] is not into[1] and same_rows(out, into):  # every edge is answered: keep one copy
-            object.__setattr__(self, "links", Links(*out, *out))
+            object.__setattr__(self, "links", FixedEdges(*out, *out))
         for array in (*self.links, self.labels):
             if array is not None:
                 array.setflags(write=False)
@@ -127,7 +127,7 @@ class Graph(FeedbackGraph):
             sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
         out = compress(sources, targets, n_arms)
         into = compress(targets, sources, n_arms) if directed else out
-        return cls(Links(*out, *into), None if labels is None else np.asarray(labels))
+        return cls(FixedEdges(*out, *into), None if labels is None else np.asarray(labels))
 
     @classmethod
     def read(cls, path: str | Path, *, directed: bool = False, ids: str = "numbers") -> Graph:
@@ -181,7 +181,7 @@ class Graph(FeedbackGraph):
         return int(self.links.out_start.size - 1)
 
     @cached_property
-    def widest(self) -> int:
+    def max_observed(self) -> int:
         """Size of the largest closed out-neighbourhood."""
         return int(np.diff(self.links.out_start).max())
 
@@ -190,7 +190,7 @@ class Graph(FeedbackGraph):
         """Whether some edge has no reverse."""
         return self.links.out_arms is not self.links.in_arms
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> Links:
+    def feedback(self, key: np.uint64 = NO_KEY) -> FixedEdges:
         """The rows themselves."""
         return self.links
 
@@ -225,7 +225,7 @@ class Graph(FeedbackGraph):
     def reverse(self) -> Graph:
         """The graph with every edge turned round."""
         out_start, out_arms, in_start, in_arms = self.links
-        return Graph(Links(in_start, in_arms, out_start, out_arms), self.labels)
+        return Graph(FixedEdges(in_start, in_arms, out_start, out_arms), self.labels)
 
     def undirected(self) -> Graph:
         """The graph in which every edge is answered by its reverse."""
@@ -271,7 +271,7 @@ class Graph(FeedbackGraph):
 
         ``effort`` is the work in all, about as many seconds of CPU; the page depends on the graph and on it alone.
         """
-        from abex.graphs.description import describe
+        from abex.graphs.summary import describe
 
         return describe(self, effort)
 
@@ -294,22 +294,29 @@ class Graph(FeedbackGraph):
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = tuple(self.links) if self.is_directed else tuple(self.links[:2])
-        return _restore, (rows, self.labels)
+        return Graph, (self.links, self.labels)
 
     def __repr__(self) -> str:
         kind = "directed" if self.is_directed else "undirected"
         return f"<Graph: {self.n_arms} arms, {self.n_edges} {kind} edges>"
 
     def _repr_html_(self) -> str:
-        from abex.graphs.drawing import page_of
+        others = np.diff(self.links.out_start) - 1
+        rows = [
+            ("arms", f"{self.n_arms:,}"),
+            ("edges", f"{self.n_edges:,} {'directed' if self.is_directed else 'undirected'}"),
+            (
+                "arms that a pull shows besides",
+                f"{others.min()} to {others.max()}, {others.mean():.1f} on average",
+            ),
+            ("more", "print(graph.summary())"),
+        ]
+        return html_table(("graph", ""), rows)
 
-        return page_of(self)
 
-
-def as_graph(graph: Any) -> Any:
-    """``graph`` if it can be played (a `FeedbackGraph`, or anything that behaves like one), else an error."""
-    if not hasattr(graph, "feedback") or not hasattr(graph, "n_arms"):
+def as_graph(graph: Any) -> FeedbackGraph:
+    """``graph`` if it can be played, else an error."""
+    if not isinstance(graph, FeedbackGraph):
         raise not_a_graph("graph", graph)
     return graph
 
@@ -326,8 +333,33 @@ def not_a_graph(name: str, given: Any) -> UserError:
     return UserError(f"{name} must be a Graph, got {type(given).__name__}: see {MAKERS}")
 
 
-def _restore(rows: tuple[Any, ...], labels: Any) -> Graph:
-    return Graph(Links(*rows) if len(rows) == 4 else Links(*rows, *rows), labels)
+def compress(
+    sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Rows of distinct targets in increasing order, each closed by its own arm: where they start, and the arms.
+
+    Memory is linear: two sorts of 64-bit numbers and no hash table.
+
+    >>> start, arms = compress(np.array([0, 2, 0, 0]), np.array([2, 1, 1, 0]), 3)
+    >>> start.tolist(), arms.tolist()
+    ([0, 3, 4, 6], [1, 2, 0, 1, 1, 2])
+    """
+    cells = (sources * n_arms + targets)[sources != targets]
+    cells.sort()
+    if cells.size:
+        cells = cells[np.concatenate([[True], cells[1:] != cells[:-1]])]
+    row = cells // n_arms
+    start = np.zeros(n_arms + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=n_arms) + 1, out=start[1:])
+    arms = np.empty(cells.size + n_arms, dtype=np.int32)
+    arms[start[1:] - 1] = np.arange(n_arms, dtype=np.int32)
+    arms[np.arange(cells.size) + row] = cells - row * n_arms  # the rows above are longer by one each
+    return start, arms
+
+
+def same_rows(first: Any, second: Any) -> bool:
+    """Whether two pairs (start, arms) are equal."""
+    return bool(np.array_equal(first[0], second[0]) and np.array_equal(first[1], second[1]))
 
 
 def _numbers_of(matrix: Any) -> NDArray[Any]:

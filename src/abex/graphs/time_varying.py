@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from abex.errors import UserError, real_number, whole_number
-from abex.graphs.feedback import Alone, Changing, Links, reveal_changing
+from abex.graphs.feedback import ChangingEdges, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
 from abex.kernels import fast, kernel
 from abex.parameters import MOST_ARMS
 
 
-class _Changing(FeedbackGraph):
+class _ChangingGraph(FeedbackGraph):
     varies = True
     reveal = staticmethod(reveal_changing)
 
 
-def drawn_graph(record: Changing, t: int) -> Graph:
+def drawn_graph(record: ChangingEdges, t: int) -> Graph:
     """The graph that is drawn at step t."""
     seen = np.empty(record.n_arms, dtype=np.int32)
     count = fast(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
@@ -33,33 +33,8 @@ def drawn_graph(record: Changing, t: int) -> Graph:
     return Graph.from_edges((sources, targets), record.n_arms, directed=True)
 
 
-def graph_of_feedback(record: Any) -> FeedbackGraph:
-    """The graph that made a feedback record, but for its key; raises ValueError where none of ours did."""
-    if isinstance(record, Alone):
-        return Graph.from_edges([], record.n_arms)
-    if isinstance(record, Links):
-        return Graph(record)
-    if record.dense:
-        return ErdosRenyiEachStep(record.n_arms, record.keep, directed=not record.paired)
-    graphs = [_turn(record, turn) for turn in range(record.period)]
-    made: FeedbackGraph = GraphSequence(graphs)
-    if record.keep < 1.0 and record.period == 1:
-        made = DropOut(graphs[0], record.keep)
-    if record.paired == made.is_directed or (record.keep < 1.0 and record.period > 1):
-        raise ValueError("the graph is damaged: its edges must come and go as those of a DropOut")
-    return made
-
-
-def _turn(record: Changing, turn: int) -> Graph:
-    """One of the graphs that take turns."""
-    rows = slice(first := turn * (record.n_arms + 1), first + record.n_arms + 1)
-    out, into = record.out_start[rows], record.in_start[rows]
-    out_arms, in_arms = record.out_arms[out[0] : out[-1]], record.in_arms[into[0] : into[-1]]
-    return Graph(Links(out - out[0], out_arms, into - into[0], in_arms))
-
-
 @kernel
-def collect(feedback: Changing, t: int, seen: Any, sources: Any, targets: Any) -> int:
+def collect(feedback: ChangingEdges, t: int, seen: Any, sources: Any, targets: Any) -> int:
     """All edges of step t into the two arrays if they have room; returns their number."""
     total = 0
     for arm in range(feedback.n_arms):
@@ -73,7 +48,7 @@ def collect(feedback: Changing, t: int, seen: Any, sources: Any, targets: Any) -
 
 
 @dataclass(frozen=True)
-class GraphSequence(_Changing):
+class GraphSequence(_ChangingGraph):
     """Graphs that take turns: step t = 1, 2, ... has the graph ``graphs[(t - 1) % len(graphs)]``.
 
     >>> GraphSequence([Graph.from_edges([(0, 1)]), Graph.from_edges([], n_arms=2)]).n_arms
@@ -100,9 +75,9 @@ class GraphSequence(_Changing):
         return self.graphs[0].n_arms
 
     @property
-    def widest(self) -> int:
+    def max_observed(self) -> int:
         """Largest closed out-neighbourhood of all graphs."""
-        return max(graph.widest for graph in self.graphs)
+        return max(graph.max_observed for graph in self.graphs)
 
     @property
     def is_directed(self) -> bool:
@@ -118,10 +93,10 @@ class GraphSequence(_Changing):
         """The graph whose turn is step t = 1, 2, ..."""
         return self.graphs[(whole_number("t", t, least=1) - 1) % len(self.graphs)]
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
+    def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """The rows of all graphs, one after the other."""
         ends = np.cumsum([0] + [graph.links.out_arms.size for graph in self.graphs])
-        return Changing(
+        return ChangingEdges(
             np.concatenate([graph.links.out_start + end for graph, end in zip(self.graphs, ends, strict=False)]),
             np.concatenate([graph.links.out_arms for graph in self.graphs]),
             np.concatenate([graph.links.in_start + end for graph, end in zip(self.graphs, ends, strict=False)]),
@@ -131,12 +106,12 @@ class GraphSequence(_Changing):
 
 
 @dataclass(frozen=True)
-class DropOut(_Changing):
+class DropOut(_ChangingGraph):
     """The graph ``base`` of which each edge is there with probability ``keep`` at a step, independently.
 
     An edge of an undirected graph is there in both directions or in none.
 
-    >>> DropOut(Graph.from_edges([(0, 1), (1, 2)]), keep=0.9).widest
+    >>> DropOut(Graph.from_edges([(0, 1), (1, 2)]), keep=0.9).max_observed
     3
     """
 
@@ -153,9 +128,9 @@ class DropOut(_Changing):
         return self.base.n_arms
 
     @property
-    def widest(self) -> int:
+    def max_observed(self) -> int:
         """Nothing dropped."""
-        return self.base.widest
+        return self.base.max_observed
 
     @property
     def is_directed(self) -> bool:
@@ -172,20 +147,20 @@ class DropOut(_Changing):
         t = whole_number("t", t, least=1)
         return self.base if self.keep >= 1.0 else drawn_graph(self.feedback(key), t)
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
+    def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """The rows of the base and the key of the draws."""
-        return Changing(
+        return ChangingEdges(
             *self.base.links, self.n_arms, 1, self.keep, np.uint64(key), not self.is_directed, False
         )
 
 
 @dataclass(frozen=True)
-class ErdosRenyiEachStep(_Changing):
+class ErdosRenyiEachStep(_ChangingGraph):
     """A fresh random graph at each step: each pair is joined with probability ``q``, independently.
 
     No edge is stored; a pull costs O(K), as does the question who would have revealed an arm.
 
-    >>> ErdosRenyiEachStep(100, q=0.1).widest
+    >>> ErdosRenyiEachStep(100, q=0.1).max_observed
     100
     """
 
@@ -203,11 +178,6 @@ class ErdosRenyiEachStep(_Changing):
         return self.n
 
     @property
-    def widest(self) -> int:
-        """All arms."""
-        return self.n
-
-    @property
     def is_directed(self) -> bool:
         """Whether the two directions of a pair are drawn apart."""
         return self.directed
@@ -221,9 +191,9 @@ class ErdosRenyiEachStep(_Changing):
         """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
         return drawn_graph(self.feedback(key), whole_number("t", t, least=1))
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> Changing:
+    def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """No rows, and the key of the draws."""
         start = np.zeros(1, dtype=np.int64)
         arms = np.zeros(0, dtype=np.int32)
         key = np.uint64(key)
-        return Changing(start, arms, start, arms, self.n, 1, self.q, key, not self.directed, True)
+        return ChangingEdges(start, arms, start, arms, self.n, 1, self.q, key, not self.directed, True)

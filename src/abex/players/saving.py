@@ -18,8 +18,7 @@ import numpy as np
 
 from abex.errors import UserError, shown, whole_number
 from abex.files import decode_array, encode_array, read_text, write_atomically
-from abex.graphs.graph import NO_KEY
-from abex.graphs.graph_json import read_graph, write_graph
+from abex.graphs.saving import read_graph, write_graph
 from abex.players.decision_ids import is_life, life_and_number
 from abex.players.replica import MOST_TOLD, Pending, Replica
 from abex.players.tallies import Tallies
@@ -180,16 +179,12 @@ def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], flo
 
 def written_graph(setting: Setting) -> Any:
     """The feedback graph as a JSON value; None for none."""
-    return None if setting.graph is None else write_graph(setting.graph, setting.graph_key)
+    return None if setting.graph is None else write_graph(setting.graph)
 
 
 def read_feedback(saved: Any, n_arms: int) -> Any:
     """The graph of `written_graph`, checked."""
-    if saved is None:
-        return None
-    graph, key = read_graph(saved, n_arms)
-    agree(key == NO_KEY, "a player's graph has no other key")
-    return graph
+    return None if saved is None else read_graph(saved, n_arms)
 
 
 def check_numbers(body: dict[str, Any], n_arms: int) -> None:

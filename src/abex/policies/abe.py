@@ -15,7 +15,7 @@ from abex.kernels import Scalars, kernel
 from abex.parameters import HUGE, choice, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
-from abex.policies.known_graph import best_exploration, dominating_arms, only_graph
+from abex.policies.known_graph import dominating_set, exploration_distribution, only_graph
 from abex.policies.means import learn_mean
 from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.randomness import below
@@ -319,7 +319,7 @@ class ABE(Policy[AbeState]):
         if self.cover == "dominating":
             self._sweep_over(state, only_graph(self, setting))
         elif self.cover == "lp":
-            distribution, value = best_exploration(only_graph(self, setting))
+            distribution, value = exploration_distribution(only_graph(self, setting))
             state = state._replace(exploration=distribution, covered=n * value)
         next_epoch(state)
         return self.with_sampler(state)
@@ -330,7 +330,7 @@ class ABE(Policy[AbeState]):
 
     def _sweep_over(self, state: AbeState, graph: Graph) -> None:
         """Make a dominating set the exploration sequence, with the arms that each is the first to reveal."""
-        arms = dominating_arms(graph)
+        arms = dominating_set(graph)
         for position, arm in enumerate(arms):
             shown = graph.out(arm)
             new = shown[state.place[shown] >= 0]

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError, shown
-from abex.graphs.graph import NO_KEY, FeedbackGraph
+from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
 from abex.kernels import explained
 from abex.markup import markdown_of
 from abex.parameters import MOST_ARMS as MOST_ARMS
@@ -227,7 +227,7 @@ class Policy(ABC, Generic[State]):
         """The feedback graph of ``setting``, for policies that cannot play without."""
         if setting.graph is None:
             raise UserError(f"{self} needs to know the feedback graph: pass graph=Graph.from_edges(...)")
-        graph = setting.graph
+        graph = as_graph(setting.graph)
         if graph.n_arms != setting.n_arms:
             raise UserError(
                 f"the graph has {graph.n_arms} arms and the setting {setting.n_arms}: they must agree"

@@ -10,14 +10,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, probability_seen, turn_of
+from abex.graphs.feedback import Feedback, graph_index, probability_seen
 from abex.kernels import kernel
 from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.known_graph import (
-    best_exploration,
     clique_cover_estimate,
+    exploration_distribution,
     graphs_in_turn,
     independence_estimate,
     known_graph,
@@ -45,7 +45,7 @@ class CoverState(NamedTuple):
 @kernel
 def mixture_probabilities(state: CoverState, t: int, out: Any) -> None:
     """Normalised weights, mixed with the exploration distribution of the graph in force."""
-    turn = turn_of(state.graph, t) % state.mixing.size
+    turn = graph_index(state.graph, t) % state.mixing.size
     mixing = state.mixing[turn]
     share = (1.0 - mixing) / softmax_weights(state.scores, 1.0, out)
     for k in range(out.size):
@@ -139,7 +139,7 @@ class ELP(_GraphWeights):
                 )
             )
             beta = min(math.sqrt(math.log(n) / (3.0 * alpha * self.horizon_of(setting))), 0.5 / n)
-        distributions = [best_exploration(graph) for graph in graphs]
+        distributions = [exploration_distribution(graph) for graph in graphs]
         exploration = np.array([distribution for distribution, _ in distributions])
         mixing = np.array([min(1.0, beta / value) for _, value in distributions])
         return CoverState(np.zeros(n), np.full(n, 1.0 / n), exploration, mixing, beta, record)

@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, probability_seen, turn_of
+from abex.graphs.feedback import Feedback, graph_index, probability_seen
 from abex.kernels import kernel
 from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
-from abex.policies.known_graph import dominating_arms, graphs_in_turn, known_graph
+from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.samplers.softmax import softmax_weights
 from abex.schema import FixedAtStart, Probabilities, UpToArms, Within
 
@@ -59,7 +59,7 @@ def class_rate(state: DominatingState, number: int) -> float:
 @kernel
 def dominating_probabilities(state: DominatingState, t: int, out: Any) -> None:
     """The class's weights mixed with uniform exploration of the dominating set."""
-    turn = turn_of(state.graph, t)
+    turn = graph_index(state.graph, t)
     size = int(state.sizes[turn])
     state.size[0] = size
     number = size_class(size)
@@ -117,7 +117,7 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
         graphs = graphs_in_turn(self, setting)
         sets, sizes = np.zeros((len(graphs), n), dtype=np.int64), np.zeros(len(graphs), dtype=np.int64)
         for turn, graph in enumerate(graphs):
-            arms = dominating_arms(graph)
+            arms = dominating_set(graph)
             sets[turn, : arms.size] = arms
             sizes[turn] = arms.size
         tuned = self.gamma is None

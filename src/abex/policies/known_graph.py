@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.errors import UserError
-from abex.extras import installed
 from abex.graphs.covers import (
     greedy_acyclic_set,
     greedy_clique_cover,
@@ -63,25 +62,21 @@ def typical_graphs(policy: Policy[Any], setting: Setting) -> list[Graph]:
 
 
 @lru_cache(maxsize=KEPT)
-def best_cover(graph: Graph) -> Cover:
+def fractional_dominating_set(graph: Graph) -> Cover:
     """The fractional dominating set."""
-    if not installed("scipy"):
-        from abex.graphs.simplex import small_fractional_domination
-
-        return small_fractional_domination(graph)
-    from abex.graphs.exact import fractional_domination  # needs SciPy and the theory: only where asked for
+    from abex.graphs.numbers import fractional_domination  # needs SciPy and the theory: only where asked for
 
     return fractional_domination(graph)
 
 
-def best_exploration(graph: Graph) -> tuple[NDArray[np.float64], float]:
+def exploration_distribution(graph: Graph) -> tuple[NDArray[np.float64], float]:
     """ELP's exploration: the distribution under which the least seen arm is seen most often, and how often that is."""
-    cover = best_cover(graph)
+    cover = fractional_dominating_set(graph)
     return cover.weights / cover.upper, 1.0 / cover.upper
 
 
 @lru_cache(maxsize=KEPT)
-def dominating_arms(graph: Graph) -> NDArray[np.int64]:
+def dominating_set(graph: Graph) -> NDArray[np.int64]:
     """A greedy dominating set."""
     return greedy_dominating_set(graph)
 

@@ -239,4 +239,4 @@ def _learn_nothing(state: Any, blank: Known, seen: int, reward: float, weight: f
 
 def most_observed(setting: Setting) -> int:
     """How many arms a pull can show."""
-    return 1 if setting.graph is None else int(setting.graph.widest)
+    return 1 if setting.graph is None else int(setting.graph.max_observed)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abex.delays import Delay, Fixed
 from abex.environments.environment import Environment
-from abex.graphs.feedback import Alone, reveal_alone
+from abex.graphs.feedback import BanditFeedback, reveal_bandit
 from abex.kernels import by_reference, check_record, compile_as, foreign
 from abex.policies.base import Policy, Setting
 from abex.randomness import counter_key, stream
@@ -53,11 +53,11 @@ def play_replication(
     """
     horizon = int(checkpoints[-1])
     drawn = counter_key(seed, replication, "graph")
-    feedback: Any = Alone(environment.n_arms)
-    reveal: Any = reveal_alone
-    widest = 1
+    feedback: Any = BanditFeedback(environment.n_arms)
+    reveal: Any = reveal_bandit
+    max_observed = 1
     if graph is not None:
-        feedback, reveal, widest = graph.feedback(drawn), graph.reveal, graph.widest
+        feedback, reveal, max_observed = graph.feedback(drawn), graph.reveal, graph.max_observed
     setting = Setting(environment.n_arms, horizon, graph, drawn)
     make = loop if interpreted else compiled_loop
     state = policy.start(setting)
@@ -73,7 +73,7 @@ def play_replication(
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
     rng = stream(seed, replication, "policy", repr(policy))
     regret, optimal_pulls = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
-    tally, seen = Tally(n_arms=environment.n_arms), np.zeros(widest, np.int64)
+    tally, seen = Tally(n_arms=environment.n_arms), np.zeros(max_observed, np.int64)
     course: Any = Course(
         state, world, feedback, mail, memory, checkpoints, regret, optimal_pulls, tally, seen, rng
     )

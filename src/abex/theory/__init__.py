@@ -1,52 +1,43 @@
 """The paper's schedule, lemmas and theorems as functions, what is wrong with them, and a tuner with a reason."""
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from abex.divergence import bernoulli_kl
-    from abex.theory.bounds import (
-        Bound,
-        corollary_1,
-        corollary_1_as_printed,
-        log10_first_informative_step,
-        theorem_1,
-        theorem_1_as_printed,
-        theorem_2,
-        theorem_2_as_printed,
-    )
-    from abex.theory.finite_time import finite_time_bound
-    from abex.theory.lemma4 import (
-        boltzmann_leak,
-        gamma_exponent,
-        lemma_4,
-        lemma_4_as_printed,
-        lemma_4_sharp,
-        log2_burn_in,
-    )
-    from abex.theory.lemmas import (
-        exploration_overhead,
-        largest_alpha,
-        lemma_1_lower,
-        lemma_1_lower_as_printed,
-        lemma_1_upper,
-        lemma_2,
-        lemma_2_carry,
-        lemma_2_threshold,
-        lemma_3,
-        lemma_3_sharp,
-        lemma_5,
-        lemma_6,
-    )
-    from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
-    from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, ucb1_bound
-    from abex.theory.schedule import Epoch, FirstExploration, Schedule
-    from abex.theory.tuning import Recommendation, recommend
-
-#: Modules that define what is exported, those first that import little: policies need the schedule alone.
-_HOMES = ("schedule", "bounds", "lemma4", "lemmas", "finite_time", "lower_bounds", "published", "tuning")
+from abex.divergence import bernoulli_kl
+from abex.theory.bounds import (
+    Bound,
+    corollary_1,
+    corollary_1_as_printed,
+    log10_first_informative_step,
+    theorem_1,
+    theorem_1_as_printed,
+    theorem_2,
+    theorem_2_as_printed,
+)
+from abex.theory.finite_time import finite_time_bound
+from abex.theory.lemma4 import (
+    boltzmann_leak,
+    gamma_exponent,
+    lemma_4,
+    lemma_4_as_printed,
+    lemma_4_sharp,
+    log2_burn_in,
+)
+from abex.theory.lemmas import (
+    exploration_overhead,
+    largest_alpha,
+    lemma_1_lower,
+    lemma_1_lower_as_printed,
+    lemma_1_upper,
+    lemma_2,
+    lemma_2_carry,
+    lemma_2_threshold,
+    lemma_3,
+    lemma_3_sharp,
+    lemma_5,
+    lemma_6,
+)
+from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
+from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, ucb1_bound
+from abex.theory.schedule import Epoch, FirstExploration, Schedule
+from abex.theory.tuning import Recommendation, recommend
 
 __all__ = [
     "Bound",
@@ -90,16 +81,3 @@ __all__ = [
     "theorem_2_as_printed",
     "ucb1_bound",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for home in _HOMES:
-            module = importlib.import_module(f"abex.theory.{home}")
-            if hasattr(module, name):
-                return getattr(module, name)
-    raise AttributeError(f"module 'abex.theory' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

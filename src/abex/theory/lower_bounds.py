@@ -43,7 +43,7 @@ def graph_lower_bound(means: Iterable[float], graph: Any) -> float:
     0.0
     """
     from abex.graphs import Graph
-    from abex.graphs.exact import regret_lower_bound
+    from abex.graphs.numbers import regret_lower_bound
 
     mu = _means(means)
     known = graph if isinstance(graph, Graph) else Graph.from_matrix(graph)

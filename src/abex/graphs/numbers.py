@@ -24,13 +24,10 @@ from abex.graphs.covers import (
     greedy_independent_set,
 )
 from abex.graphs.graph import Graph, as_fixed_graph
-from abex.graphs.programs import EFFORT, Cover, solve_covering
-from abex.graphs.search import HAIR, largest_packing, smallest_cover
+from abex.graphs.programs import EFFORT, Cover, simplex_steps, solve_covering
 
-LARGEST_SEARCH = 2_000_000  # non-zeros of a program given to the exact search
-SEARCH_SHARE = (
-    0.5  # of the effort for the search of a smallest cover; the rest bounds what is too large for it
-)
+LARGEST_SEARCH = 2_000_000  # edges of a graph of which cliques are listed
+HAIR = 1e-6  # how far a solver's number may be from the whole number that it means
 
 
 class Bounds(NamedTuple):
@@ -63,11 +60,13 @@ def independence_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     witness = greedy_independent_set(plain)
     lower, upper = witness.size, int(greedy_clique_cover(plain).max()) + 1
     if lower < upper and effort > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
-        found, bound = largest_packing(_clique_rows(plain), lower, effort)
-        if found is not None:
-            witness, lower = found, found.size
-        upper = int(min(upper, bound))
-    return Bounds(lower, max(upper, lower), witness)
+        rows = _clique_rows(plain)
+        if nodes := nodes_paid(rows, effort):
+            found, bound = best_set(rows, -1.0, nodes)
+            if found.size > lower:
+                witness, lower = found, found.size
+            upper = min(upper, -bound)
+    return Bounds(lower, upper, witness)
 
 
 def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
@@ -79,17 +78,18 @@ def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     """
     effort = real_number("effort", effort, least=0.0)
     witness = greedy_dominating_set(as_fixed_graph(graph))
-    lower, upper = math.ceil(graph.n_arms / graph.widest), witness.size
-    if lower < upper and effort > 0.0 and graph.links.out_arms.size <= LARGEST_SEARCH:
-        found, bound = smallest_cover(graph.to_scipy().T, upper, SEARCH_SHARE * effort)
-        if found is not None:
-            witness, upper = found, found.size
-        if bound == 0.0:  # the graph is too large for a single program of HiGHS
+    lower, upper = math.ceil(graph.n_arms / graph.max_observed), witness.size
+    if lower < upper and effort > 0.0:
+        rows = graph.to_scipy().T.tocsr()
+        if nodes := nodes_paid(rows, effort):
+            found, bound = best_set(rows, 1.0, nodes)
+            if 0 < found.size < upper:
+                witness, upper = found, found.size
+        else:  # too large for a single node: its relaxation bounds it
             ones = np.ones(graph.n_arms)
-            cover = solve_covering(graph.to_scipy().T, ones, ones, (1.0 - SEARCH_SHARE) * effort, math.inf)
-            bound = math.ceil(cover.lower - HAIR)
-        lower = int(max(lower, bound))
-    return Bounds(min(lower, upper), upper, witness)
+            bound = math.ceil(solve_covering(rows, ones, ones, effort, math.inf).lower - HAIR)
+        lower = max(lower, bound)
+    return Bounds(lower, upper, witness)
 
 
 def acyclic_number(graph: Graph) -> Bounds:
@@ -134,6 +134,36 @@ def regret_lower_bound(graph: Graph, means: Any, effort: float = EFFORT) -> Cove
     top = float(values.max())
     demand = np.array([0.0 if mean >= top else 1.0 / bernoulli_kl(mean, top) for mean in values.tolist()])
     return solve_covering(graph.to_scipy().T, demand, top - values, effort)
+
+
+def nodes_paid(rows: Any, effort: float) -> int:
+    """Nodes of a branch and bound that ``effort`` pays for, each with a linear program of as many steps as it has sides."""
+    return simplex_steps(rows, effort) // int(sum(rows.shape))
+
+
+def best_set(rows: Any, sign: float, nodes: int) -> tuple[NDArray[np.int64], int]:
+    """The smallest set of columns that meets every row (``sign`` 1), or the largest that meets none twice (-1).
+
+    By HiGHS, which stops after a number of nodes: the best set that it found, and the least ``sign`` times its size can be.
+    """
+    with needed():
+        from scipy.optimize import LinearConstraint, milp
+
+    ends = (1.0, np.inf) if sign > 0.0 else (-np.inf, 1.0)
+    answer = milp(
+        np.full(rows.shape[1], sign),
+        constraints=LinearConstraint(rows, *ends),
+        integrality=np.ones(rows.shape[1]),
+        bounds=(0.0, 1.0),
+        options={"node_limit": nodes},
+    )
+    chosen = np.zeros(rows.shape[1]) if answer.x is None else np.round(answer.x)
+    met = rows @ chosen
+    if met.min() < ends[0] or met.max() > ends[1]:
+        chosen[:] = 0.0
+    bound = answer.mip_dual_bound
+    least = -rows.shape[1] if bound is None or not math.isfinite(bound) else math.ceil(bound - HAIR)
+    return np.flatnonzero(chosen), least
 
 
 def _clique_rows(graph: Graph) -> Any:
