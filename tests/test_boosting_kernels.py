@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from abex.boosting import full_search
 from abex.boosting.booster import new_booster
 from abex.boosting.parameters import BoostingParameters
+from abex.boosting.vectors import ManyVectors, TwoVectors
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE
 from abex.boosting.weights import first_weights
-from abex.kernels.vectors import ManyVectors, TwoVectors
 from abex.policies import Uniform
 from abex.randomness import stream
 from tests.naive import boosting as naive

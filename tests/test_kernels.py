@@ -13,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import abex.kernels.interfaces
 import abex.kernels.sources
 from abex import Bernoulli, Policy, simulate
+from abex.boosting.calls import address_of, call_at
 from abex.kernels import (
-    address_of,
-    call_at,
     compile_as,
     compiled,
     entry_of,

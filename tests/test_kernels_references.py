@@ -168,13 +168,45 @@ def test_functions_of_other_people_may_call_our_kernels():
     assert largest(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0)) == 2
 
 
-def test_kernels_become_machine_code_in_the_compiled_function_alone():
-    function = compiled(kind_of_inner, put, scaled)(run)
-    function(by_reference(new_outer()), 1)
-    (code,) = function.inspect_llvm().values()
-    defined = [line for line in code.splitlines() if line.startswith("define")]
-    assert any("run" in line and "cpython" not in line for line in defined)
-    assert not any("scaled" in line for line in defined)  # part of its callers
+def test_kernels_become_part_of_their_callers(tmp_path):
+    """A call hands over what the caller holds in registers, at every step; rare kernels alone are called."""
+    code = (
+        "import re; from abex import ABE, Bernoulli, simulate; from abex.graphs.feedback import reveal_alone\n"
+        "from abex.simulation.loop import compiled_loop\n"
+        "policy, world = ABE(), Bernoulli([.4] * 9 + [.6])\n"
+        "simulate(policy, world, horizon=50, replications=1, workers=1)\n"
+        "(code,) = compiled_loop(policy.kernels(), world.rules(), reveal_alone).inspect_llvm().values()\n"
+        "called = set(re.findall(r' call .*?@(_ZN4abex\\w+)', code))\n"
+        "rare = ('4play', 'bound_all_arms', 'scan_arms')\n"
+        "print(len(called), [name for name in called if not any(one in name for one in rare)])\n"
+    )
+    assert run_in_process(code, ABEX_CACHE=str(tmp_path)) == "3 []"
+
+
+def test_nothing_of_the_compiler_is_replaced(tmp_path):
+    """Neither while anything is compiled nor afterwards; what is registered by its public interface is added to it."""
+    code = (
+        "import sys, numba, numba.np.arraymath; from types import FunctionType; from llvmlite import binding\n"
+        "from abex import Bernoulli, simulate; from abex.boosting import AdaBoostMHClassifier\n"
+        "def functions(scope, of):\n"
+        "    for name, value in list(vars(scope).items()):\n"
+        "        if isinstance(value, FunctionType): yield (of, name), value\n"
+        "        elif isinstance(value, type) and value.__module__ == of: yield from functions(value, f'{of}.{name}')\n"
+        "def everything():\n"
+        "    names = [name for name in sys.modules if name.split('.')[0] in ('numba', 'llvmlite', 'scipy', 'numpy')]\n"
+        "    return {at: value for name in names for at, value in functions(sys.modules[name], name)}\n"
+        "before, during, optimise = everything(), {}, numba.core.codegen.CPUCodeLibrary.finalize\n"
+        "from numba.core import event\n"
+        "class Look(event.Listener):\n"
+        "    def on_start(self, e): during or during.update(everything())\n"
+        "    def on_end(self, e): pass\n"
+        "event.register('numba:llvm_lock', Look())\n"
+        "simulate('UCB1', Bernoulli([.4, .6]), horizon=9, replications=1)\n"
+        "AdaBoostMHClassifier(3, calibrate=False).fit([[0.0], [1.0], [2.0]], [0, 1, 1])\n"
+        "for then in (during, everything()):\n"
+        "    print(len(before) > 5000, [at for at in before if then.get(at) is not before[at]])\n"
+    )
+    assert run_in_process(code, ABEX_CACHE=str(tmp_path)).split("\n") == ["True []"] * 2
 
 
 def test_no_garbage_is_collected_while_anything_compiles():

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from abex.boosting.arms import Arms, Pulls, record_pull, reward_of, shadow_reward
 from abex.boosting.binning import BinnedFeatures
+from abex.boosting.calls import address_of, call_at
 from abex.boosting.product_grower import accept_term, begin_product
 from abex.boosting.splitter import SplitSearch, forget, search_feature
 from abex.boosting.stump_grower import accept_stump, begin_stump
 from abex.boosting.tree_grower import accept_split, begin_tree, search_in_leaf
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
 from abex.boosting.weights import ExampleWeights
-from abex.kernels import address_of, call_at, compiled, foreign, kernel
+from abex.kernels import compiled, foreign, kernel
 from abex.policies.base import NO_SUCH_ARM, Kernels
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search

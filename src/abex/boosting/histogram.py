@@ -1,6 +1,6 @@
 """Histograms: sums of the examples' weights over the bins of a feature.
 
-The weights of an example are a row of numbers, one for each label (`abex.kernels.vectors`). So are the sums of a bin.
+The weights of an example are a row of numbers, one for each label (`abex.boosting.vectors`). So are the sums of a bin.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, rare_kernel
-from abex.kernels.vectors import (
+import abex.boosting.vector_type  # noqa: F401 - importing it tells Numba
+from abex.boosting.vectors import (
     Vector,
     Width,
     absolute,
@@ -23,6 +23,7 @@ from abex.kernels.vectors import (
     store,
     without,
 )  # fmt: skip
+from abex.kernels import kernel, rare_kernel
 
 Rows = NDArray[Any]  # (rows, padded labels)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.boosting import vectors
 from abex.boosting.binning import MOST_BINS, BinnedFeatures
 from abex.boosting.histogram import (
     Rows,
@@ -21,9 +22,9 @@ from abex.boosting.histogram import (
     join_bins,
     note_masses,
 )
+from abex.boosting.vectors import Vector, Width
 from abex.boosting.weights import ExampleWeights, current, settled
-from abex.kernels import Struct, compiled, kernel, rare_kernel, vectors
-from abex.kernels.vectors import Vector, Width
+from abex.kernels import Struct, compiled, kernel, rare_kernel
 
 ROOM = 2 * MOST_BINS  # sums kept for a feature: up to four for a bin
 

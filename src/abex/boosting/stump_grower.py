@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.histogram import Rows, add_to_row, sum_bins
 from abex.boosting.splitter import SplitSearch, border, inner_rows, mark, read_votes
+from abex.boosting.vectors import absolute, pieces, stand_apart
 from abex.boosting.weak_learners import (
     WeakLearners,
     coefficient_of,
@@ -19,7 +20,6 @@ from abex.boosting.weak_learners import (
 )
 from abex.boosting.weights import ExampleWeights, current, refresh, update
 from abex.kernels import Struct, compiled, kernel, rare_kernel
-from abex.kernels.vectors import absolute, pieces, stand_apart
 
 
 class StumpGrower(Struct):

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.histogram import Rows, example_at, note_masses
-from abex.kernels import Struct, kernel, rare_kernel
-from abex.kernels.vectors import (
+from abex.boosting.vectors import (
     Vector,
     Width,
     absolute,
@@ -36,6 +35,7 @@ from abex.kernels.vectors import (
     store,
     width_of,
 )  # fmt: skip
+from abex.kernels import Struct, kernel, rare_kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums

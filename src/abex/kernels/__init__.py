@@ -1,4 +1,4 @@
-"""The boundary to the compiler: the only package that knows Numba and llvmlite.
+"""The boundary to the compiler: what knows Numba and llvmlite, but for the vectors and calls by address of boosting.
 
 A *kernel* is an ordinary Python function in the subset that Numba understands. Python runs it as it is (a `Player`, a
 debugger, a test); a function decorated with `compiled` may close over kernels and is compiled together with them. One
@@ -9,9 +9,7 @@ source, two faces.
 `scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
 `structs`       arrays and numbers by name, one pointer in compiled code
 `records`       arrays, numbers and records by name, one pointer in compiled code; `record_type` is their type there
-`calls`         calls of a compiled function by its address, and from Python without a look at types
-`vectors`       vectors of 64 bytes and their operations; `vector_type` is their type in compiled code
-`interfaces`    which interfaces of Numba that are not public may be used; each is tried before
+`interfaces`    whether anything is compiled, and with bounds checked
 `cache`         compiled code on disk
 `sources`       when it is stale
 `garbage`       no garbage is collected while anything is compiled
@@ -26,9 +24,19 @@ Importing this package imports neither Numba nor llvmlite: they come when someth
 from __future__ import annotations
 
 from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
-from abex.kernels.calls import address_of, call_at, entry_of
-from abex.kernels.compiling import can_compile, compiled, fast, foreign, kernel, rare_kernel, single_dispatch
+from abex.kernels.compiling import (
+    before_compiling,
+    can_compile,
+    compiled,
+    entry_of,
+    fast,
+    foreign,
+    kernel,
+    rare_kernel,
+    single_dispatch,
+)  # fmt: skip
 from abex.kernels.current import current
+from abex.kernels.interfaces import bounds_checked
 from abex.kernels.mistakes import check_record, explained
 from abex.kernels.records import Record, by_reference, fields_of, laid_out
 from abex.kernels.scalars import Scalars
@@ -41,10 +49,10 @@ __all__ = [
     "Record",
     "Scalars",
     "Struct",
-    "address_of",
+    "before_compiling",
+    "bounds_checked",
     "by_reference",
     "cache_folder",
-    "call_at",
     "can_compile",
     "check_record",
     "compile_as",

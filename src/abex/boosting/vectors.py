@@ -14,7 +14,7 @@ once, for all widths:
 (2.25, (2, 16), TwoVectors(pieces=1))
 
 In Python a vector is a NumPy array. In compiled code it is a value in registers (`vector_type`), so that nothing it is
-computed from can overlap with what is written; where that is not to be had, it is an array there too. Vectors are values: write
+computed from can overlap with what is written; with checks of bounds it is an array there too. Vectors are values: write
 ``total = total + vector``, not ``+=``.
 """
 
@@ -26,8 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels.compiling import before_compiling, rare_kernel
-from abex.kernels.interfaces import usable
+from abex.kernels import before_compiling, bounds_checked, rare_kernel
 
 VECTOR_BYTES = 64
 Vector = Any  # an array of numbers in Python
@@ -177,9 +176,7 @@ def lane_sum(vector: Vector) -> Any:
 
 
 @before_compiling
-def _register_operations() -> None:
-    if usable("vectors"):
-        import abex.kernels.vector_type  # noqa: F401 - importing it tells Numba
-    else:
+def _compile_as_arrays() -> None:
+    if bounds_checked():
         for function in OPERATIONS:
             rare_kernel(function)

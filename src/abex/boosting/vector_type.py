@@ -14,8 +14,9 @@ from llvmlite import ir
 from numba.core import types, typing
 from numba.extending import lower_builtin, models, register_model, type_callable
 
-from abex.kernels import vectors
-from abex.kernels.vectors import QUARTERS, VECTOR_BYTES, ManyVectors
+from abex.boosting import vectors
+from abex.boosting.vectors import QUARTERS, VECTOR_BYTES, ManyVectors
+from abex.kernels import bounds_checked
 
 index = ir.IntType(32)
 
@@ -45,6 +46,8 @@ def vector_of(rows: Any, width: Any) -> VectorType:
 
 def registered(function: Any, result: Callable[..., Any]) -> Callable[[Any], Any]:
     """A decorator: lower ``function`` so; ``result`` has the types of its result and, cast to, its arguments."""
+    if bounds_checked():
+        return lambda lowering: lowering  # there vectors are arrays
     signature = None if isinstance(function, type(operator.add)) else inspect.signature(function)
 
     @type_callable(function)  # type: ignore[untyped-decorator]

@@ -1,4 +1,4 @@
-"""Calls of compiled functions by their addresses, and from Python without a look at types.
+"""Calls of compiled functions by their addresses.
 
 A function that is called by its name is optimised anew together with every caller; one that is called by its address is
 compiled once. The address is handed in, as compiled code from the disk cannot know it.
@@ -8,33 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from abex.kernels.compiling import before_compiling
-from abex.kernels.interfaces import usable
+from abex.kernels import before_compiling
 
 
 def address_of(function: Any, *arguments: Any) -> Any:
     """Where a `compiled` function for arguments like these begins, for `call_at`; it must return a double.
 
-    Where calls by address are not to be had it is the function itself, which `call_at` takes as well.
-    """
-    return address(function, *arguments) if usable("addresses") else function
-
-
-def entry_of(function: Any, *arguments: Any) -> Any:
-    """A `compiled` function for arguments of these types alone, as Python calls it.
-
-    Numba looks at every field of a record at each call: 90 us for the state of a policy that then runs for 1. An entry takes for
-    granted what it was made for, so hand it no others.
+    It is the function itself where nothing is compiled, which `call_at` takes as well.
     """
     if not hasattr(function, "compile"):
-        return function  # it is not compiled
-    import numba
-
-    return function.compile(tuple(numba.typeof(argument) for argument in arguments))
-
-
-def address(function: Any, *arguments: Any) -> int:
-    """Where a compiled function that returns a double begins."""
+        return function
     import numba
 
     kinds = tuple(numba.typeof(argument) for argument in arguments)
@@ -58,7 +41,7 @@ def call_at(function: Any, arguments: tuple[Any, ...]) -> Any:
 def _register_call_at() -> None:
     from llvmlite import ir
     from numba.core import cgutils, types, typing
-    from numba.extending import lower_builtin, overload, type_callable
+    from numba.extending import lower_builtin, type_callable
 
     @type_callable(call_at)  # type: ignore[untyped-decorator]
     def typer(context: Any) -> Any:
@@ -79,10 +62,3 @@ def _register_call_at() -> None:
         with cgutils.if_unlikely(builder, status.is_error):
             context.call_conv.return_status_propagate(builder, status)
         return result
-
-    @overload(call_at)  # type: ignore[untyped-decorator]
-    def by_name(function: Any, arguments: Any) -> Any:
-        def call(function: Any, arguments: Any) -> Any:
-            return function(*arguments)
-
-        return call if isinstance(function, types.Dispatcher) else None

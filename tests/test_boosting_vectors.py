@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abex.kernels import compiled, kernel
-from abex.kernels.vectors import (
+import abex.boosting.vector_type  # noqa: F401 - importing it tells Numba
+from abex.boosting.vectors import (
     HalfVector,
     ManyVectors,
     OneVector,
@@ -24,6 +24,7 @@ from abex.kernels.vectors import (
     width_of,
     without,
 )
+from abex.kernels import compiled, kernel
 
 
 @kernel
