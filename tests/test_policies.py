@@ -114,7 +114,8 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
     policy = KLUCB(c=3.0)
     for _ in range(200):
         n = int(rng.integers(2, 12))
-        state = policy.start(Setting(n))._replace(sampler=IndexScan(np.zeros(n)))
+        state = policy.start(Setting(n))
+        state.sampler = IndexScan(np.zeros(n))
         state.observations[:] = rng.integers(1, 60, n)
         state.means[:] = np.round(rng.random(n) * state.observations) / state.observations
         t = int(rng.integers(3, 10_000))

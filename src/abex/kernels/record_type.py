@@ -98,6 +98,7 @@ class RecordType(types.Type):
 
     def __init__(self, instance_class: Any, objects: tuple[Any, ...]) -> None:
         self.instance_class, self.objects = instance_class, objects
+        self._hash: int | None = None
         if issubclass(instance_class, Record):
             numbers: Any = instance_class._numbers
             places = instance_class._objects
@@ -116,6 +117,17 @@ class RecordType(types.Type):
         """What makes two types one."""
         return self.instance_class, self.objects
 
+    def __hash__(self) -> int:
+        if self._hash is None:  # Numba asks at every call
+            self._hash = hash(self.key)
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, RecordType) and self.key == other.key)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_hash": None}  # in another process it is another one
+
     @property
     def fields(self) -> tuple[str, ...]:
         """All names."""
@@ -128,6 +140,7 @@ class RecordType(types.Type):
 
 
 _array_types: dict[Any, Any] = {}
+_class_types: dict[type, Any] = {}  # of what has one type whatever its value
 _types: dict[Any, Any] = {}  # by their parts, of which each is there once
 
 
@@ -145,7 +158,12 @@ def kind_of(value: Any, context: Any) -> Any:
         return kind_of_tuple(value, context)
     if isinstance(value, np.random.Generator):
         return GENERATOR
-    return once(typeof_impl(value, context))
+    kind = _class_types.get(type(value))
+    if kind is None:
+        kind = once(typeof_impl(value, context))
+        if value is None or isinstance(value, bool | float | np.generic):
+            _class_types[type(value)] = kind
+    return kind
 
 
 def once(kind: Any) -> Any:
