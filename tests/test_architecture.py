@@ -23,7 +23,7 @@ KERNELS = {"kernel", "rare_kernel", "single_dispatch", "register", "compiled"}
 
 # Words that do not tell what a module holds, or three words for one thing.
 UNTOLD = {
-    "learning", "training", "fitting", "stages", "single", "lanes", "machine", "levels", "rows", "records", "table", "own_files",
+    "learning", "training", "fitting", "stages", "single", "lanes", "machine", "levels", "rows", "table", "own_files",
 }  # fmt: skip
 
 # Arrays whose first places mean something by their nature: the root of a tree, the first of a list of lists.
@@ -48,9 +48,19 @@ SHARED_NAMES = {
 SHARED_CLASSES = {"Uniform": {"delays", "policies/simple"}}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
-GENERIC_MODULES = {"aiming", "base", "discounted", "drawn", "restarting", "statistics", "watch", "windowed"}
+GENERIC_MODULES = {
+    "aiming",
+    "base",
+    "discounted",
+    "drawn",
+    "learner",
+    "restarting",
+    "statistics",
+    "watch",
+    "windowed",
+}
 GENERIC_STATES = {
-    "graph_index: best_observer", "graph_index: promise", "graph_index: share_among_observers", "means: learn_mean",
+    "graph_index: best_observer", "graph_index: learn_width", "graph_index: promise", "graph_index: share_among_observers", "means: learn_mean",
     "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
     "thompson: learn_beta", "thompson: weigh_beta", "ucb: learn_width",
 }  # fmt: skip

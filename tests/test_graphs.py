@@ -28,6 +28,7 @@ from abex.graphs import (
     star,
 )
 from abex.graphs.feedback import graph_index, observers, probability_seen, reveal
+from abex.graphs.graph_file import read_graph, write_graph
 from abex.graphs.numbers import (
     acyclic_number,
     domination_number,
@@ -35,7 +36,6 @@ from abex.graphs.numbers import (
     independence_number,
     regret_lower_bound,
 )
-from abex.graphs.saving import read_graph, write_graph
 from abex.randomness import counter_key
 from tests.needs import DATA, real_data
 

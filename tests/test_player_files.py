@@ -13,7 +13,7 @@ import pytest
 from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, Player, Thompson, UserError
 from abex.files import encode_array, write_atomically
 from abex.graphs import star
-from abex.graphs.saving import read_graph, write_graph
+from abex.graphs.graph_file import read_graph, write_graph
 from abex.kernels import Record, Scalars
 from abex.kinds import learned
 from abex.kinds import saved as saved_record

@@ -271,7 +271,7 @@ class Graph(FeedbackGraph):
 
         ``effort`` is the work in all, about as many seconds of CPU; the page depends on the graph and on it alone.
         """
-        from abex.graphs.summary import describe
+        from abex.graphs.graph_summary import describe
 
         return describe(self, effort)
 

@@ -41,7 +41,7 @@ class UnavailableError(UserError):
     """The journal cannot be reached or written just now. Nothing is lost; it works again when the store is back."""
 
 
-class Record(NamedTuple):
+class PlayerRow(NamedTuple):
     """The row of a player."""
 
     id: int
@@ -92,7 +92,7 @@ class Journal(ABC):
         """A new player; nothing if there is one of that name."""
 
     @abstractmethod
-    def player(self, name: str) -> Record | None:
+    def player(self, name: str) -> PlayerRow | None:
         """A player by name."""
 
     @abstractmethod

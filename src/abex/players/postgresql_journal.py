@@ -11,7 +11,7 @@ from typing import Any
 
 from abex.errors import UserError, shown
 from abex.extras import needed
-from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, Record, UnavailableError
+from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, PlayerRow, UnavailableError
 from abex.players.journal_rows import COLUMNS, Row
 
 TYPES = ("text", "text", "bigint", "text", "bigint", "double precision", "bigint", "text")
@@ -149,12 +149,12 @@ class PostgresqlJournal(Journal):
             sql = "INSERT INTO abex_players (name, definition) VALUES (%s, %s) ON CONFLICT DO NOTHING"
             self._run(sql, (name, definition))
 
-    def player(self, name: str) -> Record | None:
+    def player(self, name: str) -> PlayerRow | None:
         """Its row."""
         with self.explained("read"):
             sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = %s"
             row = self._run(sql, (name,)).fetchone()
-            return None if row is None else Record(*row)
+            return None if row is None else PlayerRow(*row)
 
     # -- events ---------------------------------------------------------------------------------------
 

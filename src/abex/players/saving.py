@@ -18,7 +18,7 @@ import numpy as np
 
 from abex.errors import UserError, shown, whole_number
 from abex.files import decode_array, encode_array, read_text, write_atomically
-from abex.graphs.saving import read_graph, write_graph
+from abex.graphs.graph_file import read_graph, write_graph
 from abex.players.decision_ids import is_life, life_and_number
 from abex.players.replica import MOST_TOLD, Pending, Replica
 from abex.players.tallies import Tallies

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from abex.errors import UserError, one_of, shown
-from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, Record, UnavailableError
+from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, PlayerRow, UnavailableError
 from abex.players.journal_rows import COLUMNS, Row
 
 try:
@@ -189,12 +189,12 @@ class SqliteJournal(Journal):
             sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
             base.execute(sql, (name, definition))
 
-    def player(self, name: str) -> Record | None:
+    def player(self, name: str) -> PlayerRow | None:
         """Its row."""
         with self.explained("read"):
             sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = ?"
             row = self._open().execute(sql, (name,)).fetchone()
-            return None if row is None else Record(*row)
+            return None if row is None else PlayerRow(*row)
 
     # -- events ---------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from abex.errors import UserError, shown
 from abex.players.definitions import Definition, definition_text
-from abex.players.journal import Journal, Record, journal_at
+from abex.players.journal import Journal, PlayerRow, journal_at
 from abex.players.opening import LONGEST_NAME
 from abex.players.shared import SharedPlayer
 from abex.service.desk import Bell, Desk
@@ -62,7 +62,7 @@ class Directory:
         with self._looking() as journal:
             return journal.names()
 
-    def record(self, name: str) -> Record:
+    def record(self, name: str) -> PlayerRow:
         """The row of a player."""
         if not is_name(name):
             raise UnknownPlayerError(f"there is no player {shown(name)}")
@@ -153,7 +153,7 @@ def is_name(name: str) -> bool:
     return 0 < len(name) <= LONGEST_NAME and name.isprintable() and "/" not in name and name.strip(" .") != ""
 
 
-def described(name: str, record: Record) -> dict[str, Any]:
+def described(name: str, record: PlayerRow) -> dict[str, Any]:
     """A player as it stands in a list."""
     body = json.loads(record.definition)["player"]
     return {"name": name, "policy": body["policy"], "arms": body["n_arms"], "events": record.head}
