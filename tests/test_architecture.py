@@ -60,7 +60,8 @@ GENERIC_MODULES = {
     "windowed",
 }
 GENERIC_STATES = {
-    "graph_index: best_observer", "graph_index: learn_width", "graph_index: promise", "graph_index: share_among_observers", "means: learn_mean",
+    "graph_index: best_observer", "graph_index: learn_width", "graph_index: promise",
+    "graph_index: share_among_observers", "means: learn_mean",
     "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
     "thompson: learn_beta", "thompson: weigh_beta", "ucb: learn_width",
 }  # fmt: skip
