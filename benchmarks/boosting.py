@@ -23,7 +23,7 @@ from abex.boosting.booster import new_booster
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import PRODUCT, TREE
 from abex.boosting.weights import first_weights
-from abex.datasets import load
+from abex.lab.datasets import load
 from abex.policies import Uniform
 from abex.randomness import stream
 

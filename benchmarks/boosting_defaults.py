@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.datasets import load
+from abex.lab.datasets import load
 from abex.randomness import stream
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")

@@ -23,7 +23,7 @@ import onnxruntime
 import treelite
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.datasets import load
+from abex.lab.datasets import load
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 BASES = ("stump", "product", "tree")

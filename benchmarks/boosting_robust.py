@@ -31,7 +31,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.datasets import load
+from abex.lab.datasets import load
 from abex.randomness import stream
 
 OFFICIAL = ("pendigits", "usps", "letter", "isolet", "mnist")

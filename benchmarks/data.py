@@ -47,11 +47,11 @@ def main() -> None:
     from scipy.sparse import csr_array
 
     from abex import Bernoulli, RatingTable, simulate
-    from abex.datasets import SocialMF, load
-    from abex.datasets.completion import active, binarise
-    from abex.datasets.factorisation import fit, observed_from, refit
-    from abex.datasets.socialmf import compiled_descent, new_descent, penalties_of
     from abex.errors import UserError
+    from abex.lab.datasets import SocialMF, load
+    from abex.lab.datasets.completion import active, binarise
+    from abex.lab.datasets.factorisation import fit, observed_from, refit
+    from abex.lab.datasets.socialmf import compiled_descent, new_descent, penalties_of
 
     print(f"{'data set':<20}{'first load':>12}{'second load':>13}{'ratio':>8}")
     for name in SETS:
@@ -129,9 +129,9 @@ def baselines(ratings: Any, train: Any) -> dict[str, Any]:
 
 def errors(n_seeds: int = 5) -> None:
     """Root mean squared errors on held-out ratings; every seed splits them anew, 80 : 10 : 10."""
-    from abex.datasets import SocialMF, load
-    from abex.datasets.completion import active
-    from abex.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
+    from abex.lab.datasets import SocialMF, load
+    from abex.lab.datasets.completion import active
+    from abex.lab.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
 
     models = {  # the first two have the weights that were best on the validation ratings, the third Jamali and Ester's
         "matrix factorisation": SocialMF(trust_weight=0.0),

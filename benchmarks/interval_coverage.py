@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from abex.experiments import Experiment, collect
-from abex.experiments.outcomes import LEAST_RUNS, Drawn
 from abex.intervals import Strata, difference_of, mean_of
+from abex.lab.experiments import Experiment, collect
+from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn
+from abex.lab.results import Store
 from abex.randomness import stream
-from abex.results import Store
 
 
 def resampled(strata: Strata, rng: np.random.Generator) -> np.ndarray:

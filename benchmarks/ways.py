@@ -173,9 +173,9 @@ def predicted() -> Iterator[Way]:
 @contextlib.contextmanager
 def cell() -> Iterator[Way]:
     """An experiment of one cell, from its name to its verdict."""
-    from abex.experiments import Claim, Experiment, Line, collect, run_experiment
-    from abex.experiments.verdicts import judge
-    from abex.results import Store
+    from abex.lab.experiments import Claim, Experiment, Line, collect, run_experiment
+    from abex.lab.experiments.verdicts import judge
+    from abex.lab.results import Store
 
     fresh = iter(range(1_000))
     problem = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}

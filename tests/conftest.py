@@ -28,7 +28,7 @@ class Browser:
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """An empty cache of data, without ABEX_DATA."""
-    monkeypatch.setattr("abex.datasets.source_files.user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("abex.lab.datasets.source_files.user_cache", lambda: tmp_path / "cache")
     monkeypatch.delenv("ABEX_DATA", raising=False)
     return tmp_path / "cache" / "data"
 

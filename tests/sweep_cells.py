@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from abex.lab.results import Payload, Store
+from abex.lab.sweeps.cluster import on_cluster
+from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.randomness import stream
-from abex.results import Payload, Store
-from abex.sweeps.cluster import on_cluster
-from abex.sweeps.executors import in_processes, in_threads
-from abex.sweeps.sweep import raise_on_failure, sweep
 from tests.waiting import wait_until
 
 

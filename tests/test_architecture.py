@@ -18,7 +18,7 @@ ONE_ROOM = {
 ELSEWHERE = {
     (package, f"boosting/{name}") for package in ("numba", "llvmlite") for name in ("calls", "vector_type")
 }
-LABORATORY = ("sweeps", "experiments", "results", "report", "cli", "datasets")
+LABORATORY = ("lab/datasets", "lab/results", "lab/sweeps", "lab/experiments", "lab/report", "cli")
 KERNELS = {"kernel", "rare_kernel", "single_dispatch", "register", "compiled"}
 
 # Words that do not tell what a module holds, or three words for one thing.
@@ -40,7 +40,7 @@ FIRST_PLACES = {
 # Modules of one name in several packages, because they tell of one thing.
 SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
-    "page": {"report", "arena"},
+    "page": {"lab/report", "lab/arena"},
     "parameters": {"", "boosting"},
 }
 
@@ -160,7 +160,7 @@ def test_the_compiler_and_the_plots_have_one_room_each():
 def test_nobody_asks_which_kind_an_experiment_is():
     """What differs between bandits and boosting is an answer of `CellKind` or `Task`."""
     asked = re.compile(r"""(==|!=|\bin) *\(?["'](bandit|boosting)["']""")
-    files = [path for room in LABORATORY for path in sorted((SOURCES / room).glob("*.py"))]
+    files = [path for room in LABORATORY for path in sorted((SOURCES / room).rglob("*.py"))]
     assert [path.name for path in files if asked.search(path.read_text())] == []
 
 

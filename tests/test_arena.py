@@ -10,12 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from abex import Bernoulli, Evidence, Thompson, UserError
-from abex.arena import GRIDS, GROUPS, Instance, grid_of
-from abex.arena.guide import answers
-from abex.arena.page import markdown_of, markdown_table, write_page
-from abex.arena.score_tables import guide_table
-from abex.arena.scores import score_all, scored
-from abex.arena.study import (
+from abex.cli import group
+from abex.lab.arena import GRIDS, GROUPS, Instance, grid_of
+from abex.lab.arena.guide import answers
+from abex.lab.arena.page import markdown_of, markdown_table, write_page
+from abex.lab.arena.score_tables import guide_table
+from abex.lab.arena.scores import score_all, scored
+from abex.lab.arena.study import (
     Entry,
     Played,
     arms_of,
@@ -27,9 +28,8 @@ from abex.arena.study import (
     replications_for,
     run,
 )
-from abex.cli import group
-from abex.results import Store, key_of
-from abex.sweeps.problems import BOOSTING, bandit_problem, check_problem, data_of, late_rewards
+from abex.lab.results import Store, key_of
+from abex.lab.sweeps.problems import BOOSTING, bandit_problem, check_problem, data_of, late_rewards
 
 STAR = {"environment": {"name": "Bernoulli", "means": [0.2, 0.9, 0.3]}, "graph": {"name": "star", "n": 3}}
 SMALL = [

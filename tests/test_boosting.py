@@ -13,10 +13,10 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, make_multilabel_classification
 from sklearn.model_selection import train_test_split
 
-from abex import datasets
 from abex.boosting import AdaBoostMHClassifier, load
 from abex.errors import UserError
 from abex.kernels import kernel
+from abex.lab import datasets
 from abex.policies import UCB1
 from abex.policies.base import Policy
 from abex.policies.simple import ArmCount

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from abex.datasets import load
 from abex.errors import UserError
-from abex.experiments.experiment import FULL_SEARCH
-from abex.sweeps.boosting_cells import run_boosting, sample_points, smoothed
-from abex.sweeps.cells import run_cell
+from abex.lab.datasets import load
+from abex.lab.experiments.experiment import FULL_SEARCH
+from abex.lab.sweeps.boosting_cells import run_boosting, sample_points, smoothed
+from abex.lab.sweeps.cells import run_cell
 
 CELL = {
     "kind": "boosting", "protocol": 2, "policy": "Uniform()", "problem": {"data": "digits", "part": "test"},
@@ -72,7 +72,7 @@ def test_every_window_is_looked_at_in_many_places():
 
 
 def test_validation_rows_come_from_the_training_set_and_differ_by_replication():
-    from abex.sweeps.boosting_cells import _split
+    from abex.lab.sweeps.boosting_cells import _split
 
     data = load("digits")
     splits = [_split({"data": "digits", "part": "validation"}, 1, r) for r in (0, 1)]

@@ -7,8 +7,8 @@ import click
 import pytest
 
 from abex.cli import COMMANDS, group, main
+from abex.lab.sweeps.problems import MissingData
 from abex.policies import known_policies
-from abex.sweeps.problems import MissingData
 
 SMALL = ["--arms", "0.75,0.5x2", "--horizon", "500", "--replications", "5", "--quiet"]
 
@@ -226,7 +226,7 @@ def test_reproduce_without_any_data_fails(tmp_path, capsys, monkeypatch):
         raise MissingData("facebook-0 is not here")
 
     monkeypatch.setattr(
-        "abex.experiments.known_experiments", lambda: {"facebook-a": missing, "facebook-b": missing}
+        "abex.lab.experiments.known_experiments", lambda: {"facebook-a": missing, "facebook-b": missing}
     )
     code, _, err = run(["reproduce", "--only", "facebook", "--results", str(tmp_path / "r")], capsys)
     assert code == 2

@@ -11,7 +11,7 @@ import pytest
 from abex.boosting import AdaBoostMHClassifier
 from abex.boosting import load as saved
 from abex.cli import main
-from abex.datasets import load
+from abex.lab.datasets import load
 
 
 def run(*arguments):

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from abex.errors import UserError
-from abex.results import Store
-from abex.sweeps.cluster import on_cluster
-from abex.sweeps.executors import in_threads
-from abex.sweeps.sweep import raise_on_failure, sweep
+from abex.lab.results import Store
+from abex.lab.sweeps.cluster import on_cluster
+from abex.lab.sweeps.executors import in_threads
+from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from tests.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -66,7 +66,7 @@ class Cluster:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """A scheduler may take its time to answer; a cell that waits for its gate takes no other one along."""
-    monkeypatch.setattr("abex.sweeps.cluster.CONNECT_SECONDS", PATIENCE)
+    monkeypatch.setattr("abex.lab.sweeps.cluster.CONNECT_SECONDS", PATIENCE)
     monkeypatch.setattr(sys.modules[sweep.__module__], "BATCH_SECONDS", 0.0)
 
 
@@ -116,7 +116,7 @@ def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, clus
 
 
 def test_a_cluster_without_workers_is_said_and_the_first_one_begins(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.sweeps.cluster.PATIENCE", 0.1)
+    monkeypatch.setattr("abex.lab.sweeps.cluster.PATIENCE", 0.1)
     cluster, said = Cluster(tmp_path, 0), []
 
     def say(message):
@@ -160,9 +160,9 @@ def test_a_scheduler_lost_while_all_wait_prints_nothing_of_its_own(tmp_path, clu
 LOSER = """
 import sys
 from abex.errors import UserError
-from abex.results import Store
-from abex.sweeps.cluster import on_cluster
-from abex.sweeps.sweep import sweep
+from abex.lab.results import Store
+from abex.lab.sweeps.cluster import on_cluster
+from abex.lab.sweeps.sweep import sweep
 from tests.sweep_cells import cells
 try:
     with Store(sys.argv[1]) as store:
@@ -174,7 +174,7 @@ except UserError as error:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "ucx://x:1", "tcp://127.0.0.1:99999"])
 def test_where_nobody_answers_is_one_sentence(tmp_path, address, monkeypatch):
-    monkeypatch.setattr("abex.sweeps.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("abex.lab.sweeps.cluster.CONNECT_SECONDS", 1)
     with (
         Store(tmp_path / "cells.sqlite") as store,
         pytest.raises(UserError, match="no Dask scheduler answers at"),

@@ -13,12 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abex.datasets import load, names, registry, source_files
-from abex.datasets.paper_sets import Reader
-from abex.datasets.registry import CatalogueEntry, arrays_for, check, contents_of, kept_arrays, look, parse
-from abex.datasets.source_files import SourceFile, place_of, uncompress, unpacked
-from abex.datasets.types import checksum_of, smallest
 from abex.errors import UserError
+from abex.lab.datasets import load, names, registry, source_files
+from abex.lab.datasets.paper_sets import Reader
+from abex.lab.datasets.registry import (
+    CatalogueEntry,
+    arrays_for,
+    check,
+    contents_of,
+    kept_arrays,
+    look,
+    parse,
+)
+from abex.lab.datasets.source_files import SourceFile, place_of, uncompress, unpacked
+from abex.lab.datasets.types import checksum_of, smallest
 from tests.naive.lzw import compress
 from tests.needs import DATA, real_data
 

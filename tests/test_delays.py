@@ -229,8 +229,8 @@ def test_a_batch_is_a_whole_number_and_memory_is_checked_before_it_is_taken(monk
 
 def test_an_experiment_and_the_command_line_know_delays(tmp_path, monkeypatch, capsys):
     from abex.cli import main
-    from abex.experiments import read_experiment
-    from abex.sweeps.cells import bandit_cell, run_cell
+    from abex.lab.experiments import read_experiment
+    from abex.lab.sweeps.cells import bandit_cell, run_cell
 
     problem = {
         "environment": {"name": "Bernoulli", "means": list(ENVIRONMENT.means)},

@@ -13,19 +13,19 @@ import pytest
 from abex.cli import main
 from abex.cli.results import as_frame
 from abex.errors import UserError
-from abex.experiments import (
+from abex.lab.experiments import (
     Experiment,
     collect,
     known_experiments,
     read_experiment,
     run_experiment,
 )
-from abex.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
-from abex.experiments.experiment import VALIDATION, Stratum, line, same_policies
-from abex.experiments.verdicts import HOLDS, judge
-from abex.results import Payload, Store, key_of
-from abex.sweeps.bandit_cells import replications_of
-from abex.sweeps.boosting_cells import judged_rows
+from abex.lab.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
+from abex.lab.experiments.experiment import VALIDATION, Stratum, line, same_policies
+from abex.lab.experiments.verdicts import HOLDS, judge
+from abex.lab.results import Payload, Store, key_of
+from abex.lab.sweeps.bandit_cells import replications_of
+from abex.lab.sweeps.boosting_cells import judged_rows
 
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
 FILE = """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from abex.results import Store
+from abex.lab.results import Store
 from tests.test_results import of_format_1
 from tests.waiting import PATIENCE
 

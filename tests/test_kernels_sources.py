@@ -60,10 +60,14 @@ def check_imports(module):
 
 def test_a_name_that_a_package_shares_with_its_submodule_means_both(copy):
     (sources.PACKAGE / "tried.py").write_text(
-        "from abex.sweeps import sweep\nfrom abex.samplers import crossover\n"
+        "from abex.lab.sweeps import sweep\nfrom abex.samplers import crossover\n"
     )
     copy("abex.tried")
-    assert sources.imports("abex.tried") == {"abex.sweeps", "abex.sweeps.sweep", "abex.samplers.crossover"}
+    assert sources.imports("abex.tried") == {
+        "abex.lab.sweeps",
+        "abex.lab.sweeps.sweep",
+        "abex.samplers.crossover",
+    }
 
 
 def test_no_module_changes_another():
@@ -128,10 +132,10 @@ def test_an_edit_makes_stale_what_depends_on_it_and_nothing_else(copy):
     }  # fmt: skip
     unrelated = [
         "cli/simulate.py",
-        "report/page.py",
-        "results/salvaging.py",
+        "lab/report/page.py",
+        "lab/results/salvaging.py",
         "policies/thompson.py",
-        "datasets/own_tables.py",
+        "lab/datasets/own_tables.py",
         "__init__.py",
     ]
     for module, files in depends.items():

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from abex.arena.study import library
 from abex.cli import COMMANDS
 from abex.extras import EXTRA_OF, PACKAGES_OF
+from abex.lab.arena.study import library
 from tests.test_extras import run_without
 from tests.without_extras import INSTALL, extras_named_in, missing_without
 
@@ -192,7 +192,7 @@ def test_pages_of_figures_are_made_from_what_came_out(tmp_path, monkeypatch):
     assert "| claim | MNIST | USPS | ISOLET |" in pages["figure-1"]
     assert "| claim | pendigits | letter |" in pages["figure-6"]
     assert "| Epinions, 50,000 steps |" in pages["figure-4"]
-    from abex.experiments import known_experiments
+    from abex.lab.experiments import known_experiments
 
     named = set(re.findall(r"abex run (\S+)", "".join(pages.values())))
     assert named == {name for name in known_experiments() if not name.endswith("-quick")}

@@ -9,11 +9,11 @@ import re
 
 import pytest
 
-from abex.experiments import Claim, Experiment, collect, run_experiment
-from abex.experiments.experiment import line
-from abex.report import write_report
-from abex.report.page import figure_data, make_page
-from abex.results import Store
+from abex.lab.experiments import Claim, Experiment, collect, run_experiment
+from abex.lab.experiments.experiment import line
+from abex.lab.report import write_report
+from abex.lab.report.page import figure_data, make_page
+from abex.lab.results import Store
 
 NAMES = ["UCB1", "Uniform", "Thompson", *(f"Boltzmann(eta={eta})" for eta in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2))]
 LARGEST = 6_000_000
@@ -84,7 +84,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(path):
 
 def test_no_label_ends_a_script_or_takes_the_place_of_a_part(path, monkeypatch):
     hostile = "<!--<script> </script> <!--data--> /*script*/ /*style*/"
-    monkeypatch.setattr("abex.report.page.figure_data", lambda outcome: {"label": hostile})
+    monkeypatch.setattr("abex.lab.report.page.figure_data", lambda outcome: {"label": hostile})
     strange = dataclasses.replace(experiment("one"), title=hostile, figure=hostile)
     with Store(path.parent / "strange.sqlite") as store:
         text = make_page([collect(strange, store)])

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-import abex.results.claims
-import abex.results.salvaging
+import abex.lab.results.claims
+import abex.lab.results.salvaging
 from abex.cli import main
 from abex.errors import UserError
-from abex.results import Claims, Payload, Store, key_of, salvage, salvage_in_place
+from abex.lab.results import Claims, Payload, Store, key_of, salvage, salvage_in_place
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -331,7 +331,7 @@ def test_salvage_refuses_and_changes_nothing(tmp_path, how, monkeypatch, capsys)
         path.write_bytes(b"not a database at all, " * 100)
     elif how == "unproved":
         spoil(path, 0.5)
-        monkeypatch.setattr(abex.results.salvaging, "_stored", lambda store, results: len(results))
+        monkeypatch.setattr(abex.lab.results.salvaging, "_stored", lambda store, results: len(results))
     else:
         path.unlink()
     content = path.read_bytes() if path.exists() else None
@@ -352,7 +352,7 @@ def test_salvage_waits_for_nobody_who_is_writing(tmp_path, monkeypatch):
     path = tmp_path / "cells.sqlite"
     a_store(path, 40)
     content = spoil(path, 0.5)
-    monkeypatch.setattr(abex.results.salvaging, "PATIENCE", 0.1)
+    monkeypatch.setattr(abex.lab.results.salvaging, "PATIENCE", 0.1)
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(UserError, match="another process is using it"):
@@ -389,12 +389,12 @@ def test_what_a_dead_run_has_claimed_is_taken_over_at_once(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     with Claims(tmp_path / "cells.sqlite") as ours:
-        other_run(tmp_path / "cells.sqlite", abex.results.claims.machine(), dead.pid, "a").close()
+        other_run(tmp_path / "cells.sqlite", abex.lab.results.claims.machine(), dead.pid, "a").close()
         assert ours.take(["a", "b"]) == {"a", "b"}
 
 
 def test_a_run_elsewhere_lives_as_long_as_it_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(abex.results.claims, "LEASE", 0.05)
+    monkeypatch.setattr(abex.lab.results.claims, "LEASE", 0.05)
     with Claims(tmp_path / "cells.sqlite") as ours:
         base = other_run(tmp_path / "cells.sqlite", "another machine", 1, "a")
         for _ in range(3):
@@ -408,7 +408,7 @@ def test_a_run_elsewhere_lives_as_long_as_it_counts(tmp_path, monkeypatch):
 
 
 def test_a_run_that_was_buried_alive_goes_on_and_shows_itself_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(abex.results.claims, "BEAT", 0.02)
+    monkeypatch.setattr(abex.lab.results.claims, "BEAT", 0.02)
     with Claims(tmp_path / "cells.sqlite") as ours:
         ours.take(["a"])
         base = sqlite3.connect(f"{tmp_path / 'cells.sqlite'}.claims", isolation_level=None)
@@ -433,7 +433,7 @@ def test_a_file_of_claims_that_is_damaged_or_gone_stops_nobody(tmp_path):
 def test_two_processes_write_to_one_store_without_loss(tmp_path):
     path = tmp_path / "cells.sqlite"
     script = (
-        "import sys, numpy as np; from abex.results import Store, Payload\n"
+        "import sys, numpy as np; from abex.lab.results import Store, Payload\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for r in range(int(sys.argv[2]), int(sys.argv[2]) + 30):\n"
         "        store.put([({'replication': r}, Payload({'x': np.arange(50.0) + r}))])\n"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from abex.errors import UserError
-from abex.results import Payload, Store, key_of
-from abex.results.entries import checksum_of
+from abex.lab.results import Payload, Store, key_of
+from abex.lab.results.entries import checksum_of
 
 CELL, OTHER = {"kind": "test", "replication": 0}, {"kind": "test", "replication": 1}
 

@@ -11,10 +11,10 @@ import pytest
 
 from abex import UCB1, Bernoulli, Curves, Graph, Player, UserError, simulate
 from abex.evaluation.evaluating import Evaluation, Verdict
-from abex.experiments import Claim
-from abex.experiments.verdicts import ClaimVerdict, Verdicts
 from abex.figures import canvas, style_of
 from abex.graphs import star
+from abex.lab.experiments import Claim
+from abex.lab.experiments.verdicts import ClaimVerdict, Verdicts
 from abex.markup import markdown_of
 from abex.policies import known_policies
 from tests.waiting import KERNEL_PATIENCE

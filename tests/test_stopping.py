@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from abex.results import Store
+from abex.lab.results import Store
 from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -22,8 +22,8 @@ import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 import abex.cli.run
 from abex.cli import main
-from abex.sweeps.executors import in_processes, in_threads
-from abex.sweeps.sweep import sweep
+from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.sweep import sweep
 from tests.sweep_cells import cells, deaf
 
 place, folder, begun = sys.argv[1:]

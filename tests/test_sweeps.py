@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import abex.sweeps.executors
+import abex.lab.sweeps.executors
 from abex import UCB1, Thompson, Uniform
 from abex.errors import UserError
-from abex.results import Claims, Payload, Store, key_of
-from abex.sweeps.bandit_cells import rows_of
-from abex.sweeps.cells import bandit_cell, run_cell
-from abex.sweeps.executors import in_processes, in_threads
-from abex.sweeps.forecast import Forecast, guess
-from abex.sweeps.sweep import raise_on_failure, sweep
+from abex.lab.results import Claims, Payload, Store, key_of
+from abex.lab.sweeps.bandit_cells import rows_of
+from abex.lab.sweeps.cells import bandit_cell, run_cell
+from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.forecast import Forecast, guess
+from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from tests.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -133,7 +133,7 @@ def test_a_worker_that_is_killed_while_it_has_nothing_to_do_is_replaced(tmp_path
 
 
 def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store, monkeypatch):
-    monkeypatch.setattr(abex.sweeps.executors, "LONE_DEATHS", 1)
+    monkeypatch.setattr(abex.lab.sweeps.executors, "LONE_DEATHS", 1)
     always = {"kind": "tests.sweep_cells:killer", "seed": 1, "replication": 0}
     state = sweep([*cells(3), always, *cells(3, round=2)], store, in_processes(2))
     assert state.computed == 6
@@ -295,7 +295,7 @@ def test_abandoning_a_sweep_stops_its_threads(store):
 
 
 def test_a_worker_with_other_sources_is_refused(store, monkeypatch):
-    monkeypatch.setattr(abex.sweeps.executors, "source_stamp", lambda: "another")
+    monkeypatch.setattr(abex.lab.sweeps.executors, "source_stamp", lambda: "another")
     with pytest.raises(UserError, match="another version of abex"):
         sweep(cells(1), store)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from abex.experiments import Claim
-from abex.experiments.verdicts import FAILS, HOLDS, OPEN, judge
+from abex.lab.experiments import Claim
+from abex.lab.experiments.verdicts import FAILS, HOLDS, OPEN, judge
 from tests.test_verdicts import outcome_of
 
 #: mean 0, half-width of the 95 % interval 1.03 for one line, 1.73 for ten at a time

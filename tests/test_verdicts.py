@@ -7,10 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from abex.experiments import Claim, Experiment, Line
-from abex.experiments.outcomes import Drawn, Outcome, compared, goals, paired_curve, ratio_curve, targets_of
-from abex.experiments.verdicts import FAILS, HOLDS, OPEN, SAME, judge, judge_all
 from abex.intervals import Strata, mean_of
+from abex.lab.experiments import Claim, Experiment, Line
+from abex.lab.experiments.outcomes import (
+    Drawn,
+    Outcome,
+    compared,
+    goals,
+    paired_curve,
+    ratio_curve,
+    targets_of,
+)
+from abex.lab.experiments.verdicts import FAILS, HOLDS, OPEN, SAME, judge, judge_all
 
 
 def experiment_of(drawn: Sequence[Drawn], claim: Claim) -> Experiment:

@@ -24,7 +24,7 @@ SCORED = 500  # rows
 def published_models() -> Iterator[Part]:
     """ABE as in the paper, with stumps, and with trees and products of the published sizes."""
     from abex.boosting import AdaBoostMHClassifier
-    from abex.datasets import load
+    from abex.lab.datasets import load
 
     for name, (c, alpha) in PAPER.items():
         try:

@@ -35,9 +35,9 @@ def ran(*words: str) -> str:
 @cache
 def reproduced() -> tuple[str, list[tuple[str, Any, Any]], dict[str, Any]]:
     """Lines, cells and the figures' data of `abex reproduce --quick`; one thread, in a folder of its own."""
-    from abex.experiments import Experiment, collect
-    from abex.report.page import figure_data
-    from abex.results import Store
+    from abex.lab.experiments import Experiment, collect
+    from abex.lab.report.page import figure_data
+    from abex.lab.results import Store
 
     with tempfile.TemporaryDirectory() as folder:
         lines = ran("reproduce", "--quick", "--json", "--workers", "1", "--results", folder)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from abex import Curves
-from abex.datasets import read
 from abex.environments import Table
+from abex.lab.datasets import read
 from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
 from tests.fuzz.outcomes import File, folder, read_file
 

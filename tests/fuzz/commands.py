@@ -93,8 +93,8 @@ def quietly() -> None:
     for name in (
         "abex.simulation.play_replication",
         "abex.simulation.running.play_replication",
-        "abex.datasets.source_files.fetch",
-        "abex.experiments.run_experiment",
+        "abex.lab.datasets.source_files.fetch",
+        "abex.lab.experiments.run_experiment",
         "abex.cli.boost.fit",
     ):
         mock.patch(name, refuse).start()

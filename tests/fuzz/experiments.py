@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from abex.errors import UserError
-from abex.experiments import read_experiment
+from abex.lab.experiments import read_experiment
 from tests.fuzz.damage import PLAIN, Rng, maybe_damaged, one
 from tests.fuzz.outcomes import File, read_file
 
@@ -114,8 +114,8 @@ def quietly() -> None:
     def refuse(*arguments: Any, **options: Any) -> Any:
         raise UserError("not here")
 
-    mock.patch("abex.datasets.source_files.fetch", refuse).start()
-    mock.patch("abex.datasets.recommendation", refuse).start()
+    mock.patch("abex.lab.datasets.source_files.fetch", refuse).start()
+    mock.patch("abex.lab.datasets.recommendation", refuse).start()
 
 
 def run(case: File) -> str:

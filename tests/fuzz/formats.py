@@ -70,7 +70,7 @@ ALL: dict[str, Format] = {
         "stores",
         share=0.15,
         mended="tables without checksums, texts that are none",
-        needs="abex.results.store",
+        needs="abex.lab.results.store",
     ),
     "parsed data": Format(
         "stores", "parsed", "run_parsed", 0.05, "damaged headers and members that are no arrays"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from abex import Graph
-from abex.datasets import read_ratings
+from abex.lab.datasets import read_ratings
 from tests.fuzz.damage import Rng, maybe_damaged, one, token
 from tests.fuzz.outcomes import File, folder, read_file
 

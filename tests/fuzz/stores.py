@@ -15,8 +15,8 @@ from unittest import mock
 
 import numpy as np
 
-from abex.datasets import load
-from abex.results import Payload, Store
+from abex.lab.datasets import load
+from abex.lab.results import Payload, Store
 from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
 from tests.fuzz.outcomes import WORKED, File, folder, read_file, told
 
@@ -112,7 +112,7 @@ def run(case: File) -> str:
 def parsed_digits() -> tuple[Path, bytes, str]:
     """Where parsed digits are kept, as bytes, and the checksum of their values."""
     mock.patch(
-        "abex.datasets.source_files.cache", return_value=folder() / "data"
+        "abex.lab.datasets.source_files.cache", return_value=folder() / "data"
     ).start()  # not the person's own
     checksum = load("digits").checksum
     (path,) = (folder() / "data" / "parsed").glob("digits-*.npz")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.datasets import read
+from abex.lab.datasets import read
 from tests.fuzz.damage import NUMBERS, WORDS, Rng, damaged, grid, maybe_damaged, one, token
 from tests.fuzz.outcomes import File, read_file
 

@@ -1,4 +1,4 @@
-"""Unix compress, written out: the slow inverse of `abex.datasets.source_files.uncompress`."""
+"""Unix compress, written out: the slow inverse of `abex.lab.datasets.source_files.uncompress`."""
 
 CLEAR = 256
 

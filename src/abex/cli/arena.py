@@ -62,12 +62,12 @@ def command(
 ) -> None:  # fmt: skip
     """Play policies against each other on many instances, score them, and draw the page of all scores."""
     demand("report")
-    from abex.arena import study
-    from abex.arena.guide import answers
-    from abex.arena.page import markdown_of, markdown_table, write, write_page
-    from abex.arena.score_tables import guide_table
-    from abex.arena.scores import score_all
-    from abex.sweeps.sweep import executor_of, raise_on_failure
+    from abex.lab.arena import study
+    from abex.lab.arena.guide import answers
+    from abex.lab.arena.page import markdown_of, markdown_table, write, write_page
+    from abex.lab.arena.score_tables import guide_table
+    from abex.lab.arena.scores import score_all
+    from abex.lab.sweeps.sweep import executor_of, raise_on_failure
 
     most = study.REPLICATIONS if replications is None else replications
     entries = [*chosen(only), *(study.own_entry(text) for text in own)]
@@ -103,7 +103,7 @@ def command(
 
 def chosen(only: tuple[str, ...]) -> list[Any]:
     """The policies of the library that a person asked for, uniform choice among them."""
-    from abex.arena.study import Entry, library
+    from abex.lab.arena.study import Entry, library
     from abex.policies.base import parse_policy
 
     if not only:
@@ -114,7 +114,7 @@ def chosen(only: tuple[str, ...]) -> list[Any]:
 
 def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None:
     """How many cells and runs there are."""
-    from abex.arena import study
+    from abex.lab.arena import study
 
     pairs = [(e, i) for e in entries for i in instances if study.can_play(e.policy, i)]
     runs = sum(study.replications_for(e.policy, i, most) for e, i in pairs)
@@ -126,8 +126,8 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
 
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.arena.score_tables import score_table
     from abex.cli.output import console, table
+    from abex.lab.arena.score_tables import score_table
 
     frame = score_table(scores)
     console().print(table(title, frame.columns, frame.itertuples(index=False), (1, 2, 3)))

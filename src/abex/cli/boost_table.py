@@ -27,8 +27,8 @@ class ModelInput(NamedTuple):
 
 def read_data(name: str, target: str | None, test: str | None = None) -> Any:
     """A classification problem: a data set by name or a file, whose blanks among numbers are NaN."""
-    from abex.datasets import load
-    from abex.datasets.registry import is_path
+    from abex.lab.datasets import load
+    from abex.lab.datasets.registry import is_path
 
     options: dict[str, Any] = {"missing": True} if is_path(name) else {}
     options |= {key: value for key, value in (("target", target), ("test", test)) if value is not None}
@@ -40,7 +40,7 @@ def read_data(name: str, target: str | None, test: str | None = None) -> Any:
 
 def rows_to_evaluate(classifier: Any, model: str, data: str, target: str | None) -> tuple[str, ModelInput]:
     """A title, and the test rows of a data set or all rows of a file."""
-    from abex.datasets.registry import is_path
+    from abex.lab.datasets.registry import is_path
 
     if is_path(data):
         return Path(data).name.split(".")[0], read_rows(classifier, data, target, labelled=True)
@@ -57,8 +57,8 @@ def rows_to_evaluate(classifier: Any, model: str, data: str, target: str | None)
 
 def read_rows(classifier: Any, file: str, target: str | None = None, *, labelled: bool) -> ModelInput:
     """All rows of a file of one's own for a model, with labels if they are asked for."""
-    from abex.datasets.matrix_files import read_rows as read_matrix_rows
-    from abex.datasets.table_files import kind_of, read_columns
+    from abex.lab.datasets.matrix_files import read_rows as read_matrix_rows
+    from abex.lab.datasets.table_files import kind_of, read_columns
 
     path = Path(file)
     names = getattr(classifier, "feature_names_in_", None)
@@ -114,7 +114,7 @@ def features(
     """
     with needed():
         import pandas as pd
-    from abex.datasets.table_files import words_of
+    from abex.lab.datasets.table_files import words_of
 
     known: dict[str, list[str]] = {}
     for column, word in sources:
@@ -208,7 +208,7 @@ def _labels(columns: dict[str, Any], used: set[str], target: str | None, path: P
     with needed():
         import pandas as pd
 
-    from abex.datasets.own_tables import target_name
+    from abex.lab.datasets.own_tables import target_name
 
     name = target_name(columns, target, str(path))
     if name in used:

@@ -8,9 +8,18 @@ import click
 
 from abex.cli.help import examples
 from abex.cli.output import console, table
-from abex.datasets.registry import CatalogueEntry, State, check, entries, entry_of, import_from, look, obtain
-from abex.datasets.source_files import cache
 from abex.errors import UserError
+from abex.lab.datasets.registry import (
+    CatalogueEntry,
+    State,
+    check,
+    entries,
+    entry_of,
+    import_from,
+    look,
+    obtain,
+)
+from abex.lab.datasets.source_files import cache
 
 COLOURS = {
     "verified": "green",

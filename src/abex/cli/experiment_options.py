@@ -11,8 +11,8 @@ import click
 
 from abex.cli.help import WholeNumber
 from abex.errors import UserError, shown
-from abex.results import Store
-from abex.sweeps.sweep import EXECUTORS
+from abex.lab.results import Store
+from abex.lab.sweeps.sweep import EXECUTORS
 
 DEFAULT = "abex-results"
 STORE = "cells.sqlite"
@@ -84,7 +84,7 @@ def can_write(folder: str) -> bool:
 
 def draw_figures(outcome: Any, folder: str, show: bool | None = None) -> list[Path]:
     """The figures of an experiment, in the results folder; none where it may only be read, which is said."""
-    from abex.experiments.panels import draw
+    from abex.lab.experiments.panels import draw
 
     if not can_write(folder):
         click.echo(

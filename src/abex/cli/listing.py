@@ -56,12 +56,12 @@ def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any])
             [(known, summary(cls)) for known, cls in environments.items()],
         )
     if kind == "experiments":
-        from abex.experiments import known_experiments
+        from abex.lab.experiments import known_experiments
 
         scale = {True: "small, without any download", False: "a panel of the paper, on the real data"}
         names = [(known, scale[known.endswith("-quick")]) for known in known_experiments()]
         return table("Experiments (abex run NAME)", ["name", "scale"], names)
-    from abex.datasets.registry import entries
+    from abex.lab.datasets.registry import entries
 
     sets = [(known, entry.rows, entry.description) for known, entry in entries().items()]
     return table("Data sets (abex data)", ["name", "size", "what it holds"], sets)

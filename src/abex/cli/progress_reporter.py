@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from abex.cli.output import duration
-from abex.sweeps.sweep import SweepStatus
+from abex.lab.sweeps.sweep import SweepStatus
 
 
 class ProgressReporter:

@@ -23,7 +23,7 @@ EVERY = 5  # seconds between two looks while watching
 @store_option
 def command(out: str | None, show: bool, watch: bool, folder: str) -> None:
     """Write one self-contained page: verdicts, interactive figures, tables; it works offline from a file."""
-    from abex.report import write_report
+    from abex.lab.report import write_report
 
     path = Path(out) if out else Path(folder) / "report.html"
     with open_store(folder, must_exist=True) as store:

@@ -29,9 +29,9 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
     named, and the rest goes on.
     """
     demand("report")
-    from abex.experiments import known_experiments
-    from abex.report import write_report
-    from abex.sweeps.problems import MissingData
+    from abex.lab.experiments import known_experiments
+    from abex.lab.report import write_report
+    from abex.lab.sweeps.problems import MissingData
 
     builders = {
         name: build

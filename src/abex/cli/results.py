@@ -12,7 +12,7 @@ from abex.cli.experiment_options import STORE, open_store, store_option
 from abex.cli.help import examples
 from abex.errors import UserError
 from abex.extras import needed
-from abex.results import Store, salvage_in_place
+from abex.lab.results import Store, salvage_in_place
 
 
 @click.group(
@@ -33,7 +33,7 @@ def command(context: click.Context, folder: str) -> None:
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
     from abex.cli.output import console, table
-    from abex.sweeps.cells import length_of, name_of
+    from abex.lab.sweeps.cells import length_of, name_of
 
     with open_store(folder, must_exist=True) as store:
         groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
@@ -84,8 +84,8 @@ def as_frame(store: Store) -> Any:
     with needed():
         import pandas
 
-    from abex.sweeps.bandit_cells import rows_of
-    from abex.sweeps.cells import length_of
+    from abex.lab.sweeps.bandit_cells import rows_of
+    from abex.lab.sweeps.cells import length_of
 
     frames = []
     for key, cell, payload in store:
@@ -155,16 +155,16 @@ def rescue(folder: str) -> None:
 def _stale(store: Store) -> set[str]:
     """Keys of the cells that other sources of abex have computed."""
     from abex.kernels import source_stamp
-    from abex.results import key_of
+    from abex.lab.results import key_of
 
     stamp = source_stamp()
     return {key_of(cell) for cell, measured in store.measured() if measured.get("sources") != stamp}
 
 
 def _used(store: Store, definitions: dict[str, Any]) -> set[str]:
-    from abex.experiments.execution import line_cells, tuning_cells
-    from abex.experiments.experiment import Experiment
-    from abex.results import key_of
+    from abex.lab.experiments.execution import line_cells, tuning_cells
+    from abex.lab.experiments.experiment import Experiment
+    from abex.lab.results import key_of
 
     experiments = [Experiment.from_json(plain) for plain in definitions.values()]
     return {key_of(cell) for one in experiments for cell in (*tuning_cells(one), *line_cells(one, store))}

@@ -15,7 +15,7 @@ from abex.cli.progress_reporter import ProgressReporter
 from abex.cli.signals import promptly
 
 if TYPE_CHECKING:
-    from abex.experiments.tasks import Task
+    from abex.lab.experiments.tasks import Task
 
 
 @click.command(
@@ -43,7 +43,7 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
 
 def find(what: str) -> Any:
     """The experiment of a file, or the built-in one of that name."""
-    from abex.experiments import experiment_of, read_experiment
+    from abex.lab.experiments import experiment_of, read_experiment
 
     return read_experiment(what) if what.endswith(".toml") or os.path.isfile(what) else experiment_of(what)
 
@@ -58,8 +58,8 @@ def run_one(
     as_json: bool,
 ) -> Any:
     """Run an experiment with the options of the command line; returns its outcome."""
-    from abex.experiments import collect, run_experiment
-    from abex.sweeps.sweep import executor_of, raise_on_failure
+    from abex.lab.experiments import collect, run_experiment
+    from abex.lab.sweeps.sweep import executor_of, raise_on_failure
 
     reporter = ProgressReporter(experiment.id, quiet, as_json)
     statuses = run_experiment(experiment, store, executor_of(executor, workers, cluster), reporter)
@@ -72,7 +72,7 @@ def run_one(
 def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
     """What a run would do; returns about how many seconds of CPU time it takes."""
     from abex.cli.output import console, duration, table
-    from abex.experiments.execution import plan
+    from abex.lab.experiments.execution import plan
 
     rows = plan(experiment, store)
     seconds = math.fsum(row[4] for row in rows)
@@ -92,7 +92,7 @@ def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
 def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
     """The final losses and the verdicts."""
     from abex.cli.output import console, table
-    from abex.experiments.verdicts import judge
+    from abex.lab.experiments.verdicts import judge
 
     if quiet:
         return
@@ -126,7 +126,7 @@ def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
 
 def say_together(outcomes: list[Any], quiet: bool, as_json: bool) -> None:
     """How many claims stand once the verdicts are corrected across all of them."""
-    from abex.experiments.verdicts import PLURAL, judge_all
+    from abex.lab.experiments.verdicts import PLURAL, judge_all
 
     verdicts = [verdict for found in judge_all(outcomes) for verdict in found]
     if quiet or not verdicts:

@@ -17,10 +17,10 @@ from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm, know
 from abex.errors import UserError, real_number, whole_number
 from abex.files import read_text
 from abex.graphs import Graph
+from abex.lab.sweeps.cells import load_code
 from abex.parameters import MOST_ARMS
 from abex.randomness import stream
 from abex.simulation.arguments import LONGEST_HORIZON
-from abex.sweeps.cells import load_code
 from abex.values import parse_value
 
 DISTRIBUTIONS = {"bernoulli": Bernoulli, "beta": Beta, "gaussian": ClippedGaussian}

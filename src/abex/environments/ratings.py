@@ -57,7 +57,7 @@ class RatingTable(Environment):
     products: Any = None
 
     def __post_init__(self) -> None:
-        from abex.datasets.binary_table import BinaryTable  # so that `import abex` stays light
+        from abex.lab.datasets.binary_table import BinaryTable  # so that `import abex` stays light
 
         table = self.table if isinstance(self.table, BinaryTable) else BinaryTable.of(self.table)
         products = np.arange(table.n_products) if self.products is None else np.asarray(self.products)

@@ -1,0 +1,149 @@
+"""The instances of the arena, read from ``instances.toml``, which says what is in them and how they are written."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from abex.errors import one_of
+
+VERSION = 1
+GRIDS = ("train", "test")
+GROUPS = ("stochastic", "graphs", "late", "changing", "adversarial", "boosting")
+SEEDS = {"train": 101, "test": 202}
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One problem of the arena: what is played, for how long, and how often at most."""
+
+    name: str
+    group: str
+    problem: Spec
+    horizon: int = 10_000  # or iterations
+    most: int | None = None  # replications, where each takes long
+
+    @property
+    def coins(self) -> bool:
+        """Whether it has Bernoulli rewards of fixed means, bandit feedback, and nothing else."""
+        return self.group == "stochastic" and self.problem["environment"]["name"] in (
+            "Bernoulli",
+            "SpecialArm",
+        )
+
+
+@cache
+def grid_of(name: str) -> tuple[Instance, ...]:
+    """All instances of a grid; in the group *boosting* a policy names the features that AdaBoost.MH splits.
+
+    What it loses there is the share of rows that the classifier gets wrong at the end (`abex.lab.sweeps.boosting_cells`): that of
+    the best policy after as many iterations stands in the place of the least regret.
+    """
+    one_of("grid", name, GRIDS)
+    written = tomllib.loads(files(__package__).joinpath("instances.toml").read_text(encoding="utf-8"))
+    return tuple(_instance(group, **line) for group in GROUPS for line in written[name][group])
+
+
+def _instance(
+    group: str, name: str, horizon: int = 10_000, most: int | None = None, **problem: Any
+) -> Instance:
+    return Instance(name, group, _expanded(problem), horizon, most)
+
+
+def _expanded(value: Any) -> Any:
+    """A value of the file, with what a table of one function stands for in its place."""
+    if isinstance(value, list):
+        return [_expanded(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _expanded(one) for key, one in value.items()}
+    (name, *more) = found
+    if more or name not in FUNCTIONS:
+        return found
+    return FUNCTIONS[name](*found[name])
+
+
+def evenly(low: float, high: float, count: int) -> list[float]:
+    """Numbers from low to high at equal distances."""
+    return [round(low + (high - low) * k / (count - 1), 6) for k in range(count)]
+
+
+def repeated(*runs: tuple[Any, int]) -> list[Any]:
+    """Each value as often as it says."""
+    return [value for value, count in runs for _ in range(count)]
+
+
+def turning(means: list[float], count: int, step: int) -> list[list[float]]:
+    """The means of ``count`` phases, handed on by ``step`` arms from phase to phase."""
+    n = len(means)
+    return [[means[(k - phase * step) % n] for k in range(n)] for phase in range(count)]
+
+
+def uniforms(centres: list[float], width: float, count: int = 16) -> list[list[float]]:
+    """Values that stand for uniform rewards around each centre."""
+    return [[round(c + width * ((j + 0.5) / count - 0.5), 9) for j in range(count)] for c in centres]
+
+
+def paretos(scales: list[float], tail: float, count: int = 40) -> list[list[float]]:
+    """Values that stand for Pareto rewards of these scales, cut off at 1."""
+    return [
+        [round(min(1.0, s * ((j + 0.5) / count) ** (-1.0 / tail)), 9) for j in range(count)] for s in scales
+    ]
+
+
+def bernoulli(*means: float) -> Spec:
+    """Bernoulli arms."""
+    return {"name": "Bernoulli", "means": list(means)}
+
+
+def one_good_arm(n_arms: int, best: float, other: float) -> Spec:
+    """One good Bernoulli arm among equal ones, at a place that is drawn."""
+    return {"name": "SpecialArm", "K": n_arms, "best": best, "other": other}
+
+
+def discrete(values: list[list[float]], probabilities: list[list[float]] | None = None) -> Spec:
+    """Arms of a few values each, equally likely unless probabilities are given."""
+    return {"name": "Discrete", "values": values, "probabilities": probabilities}
+
+
+def sure(*values: float) -> Spec:
+    """Arms that always give the same reward."""
+    return discrete([[value] for value in values])
+
+
+def two_valued(means: list[float], low: float, high: float) -> Spec:
+    """Arms of two values, the higher one with the given probabilities."""
+    return discrete([[low, high]] * len(means), [[round(1.0 - p, 12), p] for p in means])
+
+
+def constrained(low: list[float], high: list[float], first: int, growth: float, horizon: int) -> Spec:
+    """Zimmert and Seldin 2021: levels rise and fall in growing phases, gaps stay."""
+    lengths: list[int] = []
+    while sum(lengths) < horizon:
+        lengths.append(int(first * growth ** len(lengths)))
+    means = [low if phase % 2 == 0 else high for phase in range(len(lengths))]
+    return {"name": "Phases", "means": means, "lengths": lengths, "against": "fixed arm"}
+
+
+def ring(n: int, directed: bool) -> Spec:
+    """Every arm shows the next one."""
+    return {"name": "edges", "n": n, "edges": [[k, (k + 1) % n] for k in range(n)], "directed": directed}
+
+
+def hub(n: int) -> Spec:
+    """Arm 0 shows all others and is shown by none."""
+    return {"name": "edges", "n": n, "edges": [[0, k] for k in range(1, n)], "directed": True}
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(evenly, repeated, turning, uniforms, paretos, ring, hub),
+        *(bernoulli, one_good_arm, discrete, sure, two_valued, constrained),
+    )
+}

@@ -1,0 +1,235 @@
+"""The study `arena-v1`: which policy plays which instance how often, as cells of a sweep.
+
+All policies of an instance face the same rewards and graphs (common random numbers), so their differences are paired.
+A policy plays an instance 200 times, and less often the few on which its runs take long: `replications_for` says how often
+from a table of costs, not from a clock, so that the same cells are asked for on every machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.errors import UserError, one_of, whole_number
+from abex.lab.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
+from abex.lab.results import Cell, Store, key_of
+from abex.lab.sweeps.cells import load_code, new_cell
+from abex.lab.sweeps.executors import Executor
+from abex.lab.sweeps.problems import MissingData, with_checksums
+from abex.lab.sweeps.sweep import SweepStatus, sweep
+from abex.policies.base import Policy, known_policies, parse_policy
+
+NAME = f"arena-v{VERSION}"
+REPLICATIONS = 200
+BLOCK = 50  # replications of a cell
+SLOW, SLOW_REPLICATIONS = 0.5, BLOCK  # where a run takes more seconds of CPU, and how often it is played then
+SLOWEST, LEAST = 3.1, 5  # the same of the slowest
+LONGEST = 8.0  # seconds of a single run; where one would take longer the policy does not play
+BASE = 500.0  # nanoseconds of a step, about
+#: nanoseconds for each arm and step, about, of the policies that look at every arm, measured on the instances of most arms
+PER_ARM = {
+    "ELP": 9.0, "EpsilonGreedy": 2.5, "EpsilonThompson": 6.0,
+    "Exp3DOM": 9.0, "Exp3IX": 6.5, "Exp3IXGraph": 25.0, "Exp3P": 9.0,
+    "Exp3PMultiBoost": 8.0, "Exp3PlusPlus": 11.0, "Exp3PlusPlus2014": 11.0, "Exp3S": 1.2, "Exp3SET": 7.0,
+    "ExploreThenCommit": 2.5, "FollowTheLeader": 2.7, "IMED": 11.0, "INF": 24.0,
+    "Maillard": 30.0, "TSMaxN": 41.0, "TsallisINF": 24.0, "UCBMaxN": 2.5,
+}  # fmt: skip
+#: columns of the data sets of boosting
+FEATURES = {"digits": 64, "isolet": 617, "letter": 16, "mnist": 784, "pendigits": 16, "usps": 256}
+#: the rivals one asks for first; all others follow by name
+FIRST = (
+    "Evidence", "Uniform", "Thompson", "KLUCB", "IMED", "KL-MS", "MOSS-anytime", "KLUCBPlusPlus", "MOSS", "EpsilonThompson",
+    "UCB1", "UCBV", "EpsilonGreedy", "TsallisINF", "TSMaxN", "UCBMaxN", "ABE", "BoltzmannGumbel", "Maillard", "Boltzmann",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy that plays, and the source of the file it comes from, if it is a person's own."""
+
+    policy: Policy[Any]
+    code: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Its name, with a mark if it is told the horizon."""
+        return f"{self.policy} (told the horizon)" if self.policy.needs_horizon else str(self.policy)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a policy lost on an instance: over the whole run and over its second half, in each replication.
+
+    In boosting both are the share of rows that are wrong at the end.
+    """
+
+    regret: NDArray[np.float64]
+    second_half: NDArray[np.float64]
+
+
+def library() -> list[Entry]:
+    """Every policy of the library at its defaults and in its variants, the best known first."""
+    import abex  # noqa: F401 - registers every policy
+
+    found = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
+    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
+
+
+def own_entry(text: str) -> Entry:
+    """A policy from ``module:Policy`` or ``file.py:Policy(parameter=1)``; its source travels with the cells."""
+    module, _, policy = text.partition(":")
+    if not policy:
+        return Entry(parse_policy(text))
+    path = Path(module) if module.endswith(".py") else _file_of(module)
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot read {module!r}: {reason}") from error
+    code = {path.name: source}
+    load_code(code)
+    return Entry(parse_policy(policy), tuple(code.items()))
+
+
+def _file_of(module: str) -> Path:
+    sys.path.insert(0, "")
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise UserError(f"there is no module {module!r} here: {error}") from error
+    finally:
+        sys.path.pop(0)
+    if spec is None or spec.origin is None:
+        raise UserError(f"there is no module {module!r} here: name one, or a file such as mine.py:MyPolicy")
+    return Path(spec.origin)
+
+
+def arms_of(problem: dict[str, Any]) -> int:
+    """The number of arms of a problem, from its text alone; of features those that vary may be fewer."""
+    if "recommendation" in problem:
+        return 4_711
+    if "data" in problem:
+        return FEATURES[problem["data"]]
+    environment = problem["environment"]
+    if "K" in environment:
+        return int(environment["K"])
+    lists = environment.get("values") or environment["means"]
+    return len(lists[0]) if environment["name"] == "Phases" else len(lists)
+
+
+def can_play(policy: Policy[Any], instance: Instance) -> bool:
+    """Whether a policy plays an instance: some need a graph, or one that does not change, or too long."""
+    if not policy.needs_graph:
+        return True
+    if run_seconds(policy, instance) > LONGEST:
+        return False
+    graph = instance.problem.get("graph") or {}
+    name = "fixed" if "recommendation" in instance.problem else graph.get("name", "")
+    if not name:
+        return False
+    if name in ("DropOut", "ErdosRenyiEachStep"):
+        return policy.changing_graphs == "any"
+    return name != "GraphSequence" or policy.changing_graphs != "none"
+
+
+def replications_for(policy: Policy[Any], instance: Instance, most: int = REPLICATIONS) -> int:
+    """How often a policy plays an instance."""
+    if instance.most is not None:
+        return min(most, instance.most)
+    each = run_seconds(policy, instance)
+    return min(most, REPLICATIONS if each <= SLOW else SLOW_REPLICATIONS if each <= SLOWEST else LEAST)
+
+
+def run_seconds(policy: Policy[Any], instance: Instance) -> float:
+    """About how long one run of a policy on an instance takes, by the table of costs."""
+    each = BASE + PER_ARM.get(type(policy).__name__, 0.0) * arms_of(instance.problem)
+    return each * instance.horizon * 1e-9
+
+
+def playable(instances: Iterable[Instance]) -> tuple[list[Instance], list[str]]:
+    """The instances whose data are here, with checksums, and the names of the others."""
+    there, missing = [], []
+    for one in instances:
+        try:
+            there.append(dataclasses.replace(one, problem=with_checksums(one.problem)))
+        except MissingData:
+            missing.append(one.name)
+    return there, missing
+
+
+def cells_of(entry: Entry, instance: Instance, grid: str, most: int = REPLICATIONS) -> list[Cell]:
+    """The cells of a policy on an instance, blocks of replications; a fit of boosting is a cell of its own."""
+    count = replications_for(entry.policy, instance, most)
+    if instance.group == "boosting":
+        return [
+            new_cell(
+                "boosting", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
+                replication=replication, code=dict(entry.code),
+            )
+            for replication in range(count)
+        ]  # fmt: skip
+    halves: Any = [instance.horizon // 2, instance.horizon]
+    return [
+        new_cell(
+            "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=halves, seed=SEEDS[grid],
+            replication=first, replications=min(BLOCK, count - first), code=dict(entry.code),
+        )
+        for first in range(0, count, BLOCK)
+    ]  # fmt: skip
+
+
+def run(
+    entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store,
+    executor: Executor | None = None, tell: Any = lambda status: None, most: int = REPLICATIONS,
+) -> SweepStatus:  # fmt: skip
+    """Compute what the store does not hold; policies in the order given."""
+    whole_number("replications", most, least=1)
+    cells = [
+        cell
+        for entry in entries
+        for one in instances
+        if can_play(entry.policy, one)
+        for cell in cells_of(entry, one, grid, most)
+    ]
+    return sweep(cells, store, executor, tell)
+
+
+def collect(
+    entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store, most: int = REPLICATIONS
+) -> dict[tuple[str, str], Played]:
+    """What the store holds: (policy, instance) -> what it lost in the replications that are there."""
+    found: dict[tuple[str, str], Played] = {}
+    for entry in entries:
+        for one in instances:
+            if not can_play(entry.policy, one):
+                continue
+            cells = cells_of(entry, one, grid, most)
+            payloads = store.read(key_of(cell) for cell in cells)
+            arrays = [payloads[key].arrays for key in map(key_of, cells) if key in payloads]
+            if arrays:
+                found[entry.label, one.name] = losses_of(one, arrays)
+    return found
+
+
+def losses_of(instance: Instance, arrays: list[dict[str, NDArray[Any]]]) -> Played:
+    """What was lost, from the arrays of all cells of a policy on an instance."""
+    if instance.group == "boosting":
+        errors = np.array([one["error"][-1] for one in arrays])
+        return Played(errors, errors)
+    curves = np.concatenate([one["regret"] for one in arrays])
+    return Played(curves[:, -1], curves[:, -1] - curves[:, 0])
+
+
+def instances_of(grid: str, group: str | None = None) -> tuple[Instance, ...]:
+    """The instances of a grid, or of one of its groups."""
+    found = grid_of(grid)
+    return found if group is None else tuple(i for i in found if i.group == one_of("group", group, GROUPS))

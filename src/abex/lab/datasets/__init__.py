@@ -1,0 +1,58 @@
+"""Data sets: ``load(name)`` finds, checks, fetches and parses them; a path reads a person's own file.
+
+>>> from abex.lab.datasets import load
+>>> load("digits")
+Dataset('digits': 1,200 + 597 rows, 64 features (uint8), 10 classes)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abex.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abex.lab.datasets.binary_table import BinaryTable
+    from abex.lab.datasets.completion import RecommendationData, recommendation
+    from abex.lab.datasets.own_ratings import read_ratings
+    from abex.lab.datasets.own_tables import read
+    from abex.lab.datasets.registry import load, names
+    from abex.lab.datasets.socialmf import SocialMF
+    from abex.lab.datasets.synthetic import synthetic_ratings
+    from abex.lab.datasets.types import Dataset, Network, Ratings
+
+_HOME = {
+    "BinaryTable": "binary_table",
+    "Dataset": "types",
+    "Network": "types",
+    "Ratings": "types",
+    "RecommendationData": "completion",
+    "SocialMF": "socialmf",
+    "load": "registry",
+    "names": "registry",
+    "read": "own_tables",
+    "read_ratings": "own_ratings",
+    "recommendation": "completion",
+    "synthetic_ratings": "synthetic",
+}
+
+__all__ = [
+    "BinaryTable",
+    "Dataset",
+    "Network",
+    "Ratings",
+    "RecommendationData",
+    "SocialMF",
+    "load",
+    "names",
+    "read",
+    "read_ratings",
+    "recommendation",
+    "synthetic_ratings",
+]
+
+__getattr__ = lazy_names("abex.lab.datasets", _HOME)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

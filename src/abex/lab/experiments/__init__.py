@@ -1,0 +1,34 @@
+"""Experiments: data that can be run, stored, drawn and judged; every figure of the paper among them."""
+
+from typing import TYPE_CHECKING
+
+from abex.lab.experiments.execution import run_experiment
+from abex.lab.experiments.experiment import (
+    Claim,
+    Experiment,
+    Line,
+    experiment_of,
+    known_experiments,
+    register,
+)
+from abex.lab.experiments.outcomes import Outcome, collect
+from abex.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abex.lab.experiments.toml_file import read_experiment
+
+__all__ = [
+    "Claim",
+    "Experiment",
+    "Line",
+    "Outcome",
+    "collect",
+    "experiment_of",
+    "known_experiments",
+    "read_experiment",
+    "register",
+    "run_experiment",
+]
+
+# it needs pydantic, which not everybody has who wants to know what there is
+__getattr__ = lazy_names("abex.lab.experiments", {"read_experiment": "toml_file"})

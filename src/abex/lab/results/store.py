@@ -1,0 +1,207 @@
+"""The results of sweeps in one SQLite file.
+
+A finished cell is there whole or not at all; a kill loses at most the
+cells in flight. What a cell computes is a function of the cell, so the *logical content* (`Store.dump`) does not depend
+on the order of work, on machines or on interruptions. What depends on them, the CPU time, is kept beside it. Every
+entry of every table has a checksum.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from abex.errors import UserError
+from abex.lab.results.database import COLUMNS, FORMAT, connect, explained, prepare, selection, transaction
+from abex.lab.results.entries import (
+    Cell,
+    Payload,
+    canonical,
+    checksum_of,
+    definition_of,
+    key_of,
+    measured_of,
+    payload_of,
+    plain_object,
+    row_of,
+)
+
+
+class Store(AbstractContextManager["Store"]):
+    """The results in one file.
+
+    Parameters
+    ----------
+    path : path
+        The SQLite file; made with its folder where it is missing. One that may not be written can be read.
+
+    Examples
+    --------
+    >>> import tempfile, numpy
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = Store(folder.name + "/cells.sqlite")
+    >>> store.put([({"policy": "UCB1", "seed": 1}, Payload({"regret": numpy.array([1.0, 2.0])}))])
+    >>> store.get({"seed": 1, "policy": "UCB1"}).arrays["regret"].tolist()
+    [1.0, 2.0]
+    >>> store.close(); folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot make the folder {str(self.path.parent)!r}: {error.strerror}") from error
+        with self._explained("open"):
+            self._base = connect(self.path)
+            try:
+                self._base.execute("PRAGMA journal_mode=DELETE")
+                self._base.execute("PRAGMA synchronous=FULL")
+                self._format = prepare(self._base, self.path)
+            except BaseException:
+                self._base.close()
+                raise
+        tables = COLUMNS[self._format]
+        self._cells = f"SELECT {selection('cells', tables['cells'])} FROM cells"
+        self._definitions = f"SELECT {selection('experiments', tables['experiments'])} FROM experiments"
+
+    def _explained(self, doing: str) -> Any:
+        return explained(self.path, doing)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        if self._format != FORMAT:
+            raise UserError(
+                f"cannot write to the store {str(self.path)!r}: it is of an older format and read-only"
+            )
+        with self._explained("write to"), transaction(self._base):
+            yield self._base
+
+    # -- cells -------------------------------------------------------------------------------------------
+
+    def put(self, results: Iterable[tuple[Cell, Payload]]) -> None:
+        """Store finished cells, all of them or none; they are safe on disk when this returns."""
+        rows = [row_of(cell, payload) for cell, payload in results]
+        if not rows:
+            return
+        with self._writing() as base:
+            base.executemany("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def get(self, cell: Cell) -> Payload | None:
+        """What a cell computed; None if it is missing or damaged."""
+        return self.read([key_of(cell)]).get(key_of(cell))
+
+    def read(self, keys: Iterable[str]) -> dict[str, Payload]:
+        """The payloads of those keys that are there and undamaged."""
+        found: dict[str, Payload] = {}
+        with self._explained("read"):
+            for key in keys:
+                row = self._base.execute(f"{self._cells} WHERE key = ?", (key,)).fetchone()
+                payload = None if row is None else payload_of(*row)
+                if payload is not None:
+                    found[key] = payload
+        return found
+
+    def __contains__(self, cell: Cell) -> bool:
+        return self.get(cell) is not None
+
+    def __len__(self) -> int:
+        with self._explained("read"):
+            return int(self._base.execute("SELECT count(*) FROM cells").fetchone()[0])
+
+    def state(self) -> tuple[int, int]:
+        """Something that changes whenever the store does, also by another process."""
+        with self._explained("read"):
+            return len(self), int(self._base.execute("PRAGMA data_version").fetchone()[0])
+
+    def keys(self) -> set[str]:
+        """The keys of all cells, damaged ones included."""
+        with self._explained("read"):
+            return {key for (key,) in self._base.execute("SELECT key FROM cells")}
+
+    def __iter__(self) -> Iterator[tuple[str, Cell, Payload | None]]:
+        """All cells in the order of their keys; a damaged one has no payload."""
+        with self._explained("read"):
+            for row in self._base.execute(f"{self._cells} ORDER BY key"):
+                yield row[0], plain_object(row[1]) or {}, payload_of(*row)
+
+    def measured(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        """Cells and what was measured about them (CPU seconds), without their results and without damaged ones."""
+        with self._explained("read"):
+            for key, text, _, _, measured, checksum in self._base.execute(
+                self._cells.replace("payload", "NULL")
+            ):
+                times = measured_of(key, measured, checksum)
+                cell = plain_object(text) if isinstance(text, str) and checksum_of(text) == key else None
+                if cell is not None and times is not None:
+                    yield cell, times
+
+    def damaged(self) -> list[tuple[str, Cell]]:
+        """Keys and cells whose stored bytes do not fit their checksum."""
+        return [(key, cell) for key, cell, payload in self if payload is None]
+
+    def remove(self, keys: Iterable[str]) -> int:
+        """Forget cells and give their room back; returns how many there were."""
+        with self._explained("write to"):
+            before = len(self)
+            with self._writing():
+                self._base.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
+            self._base.execute("VACUUM")
+            return before - len(self)
+
+    def dump(self) -> bytes:
+        """The logical content: a line for each cell in the order of keys, without measured times.
+
+        Two stores that hold the same results have the same dump, byte for byte, whatever happened to the runs.
+        """
+        lines = []
+        with self._explained("read"):
+            for row in self._base.execute(f"{self._cells} ORDER BY key"):
+                if payload_of(*row) is None:
+                    raise UserError(f"the store {str(self.path)!r} holds a damaged entry: {str(row[0])[:12]}")
+                key, cell, packed, checksum = row[:4]
+                lines.append(f"{key} {cell} {zlib.decompress(packed).decode()} {checksum}\n")
+        return "".join(lines).encode()
+
+    # -- experiments ---------------------------------------------------------------------------------------
+
+    def remember(self, name: str, definition: dict[str, Any]) -> None:
+        """Keep the definition of an experiment, so that a report can be made from the store alone."""
+        text = canonical(definition)
+        with self._explained("read"):
+            row = self._base.execute(f"{self._definitions} WHERE name = ?", (name,)).fetchone()
+        if row is not None and row[1] == text and definition_of(*row) is not None:
+            return
+        with self._writing() as base:
+            base.execute(
+                "INSERT OR REPLACE INTO experiments VALUES (?, ?, ?)", (name, text, checksum_of(name, text))
+            )
+
+    def experiments(self) -> dict[str, dict[str, Any]]:
+        """Definitions by name, without damaged ones."""
+        with self._explained("read"):
+            rows = self._base.execute(f"{self._definitions} ORDER BY name").fetchall()
+        found = {row[0]: definition_of(*row) for row in rows}
+        return {name: definition for name, definition in found.items() if definition is not None}
+
+    def damaged_experiments(self) -> list[str]:
+        """Names under which something stands that does not fit its checksum."""
+        with self._explained("read"):
+            rows = self._base.execute(f"{self._definitions} ORDER BY name").fetchall()
+        return [str(row[0]) for row in rows if definition_of(*row) is None]
+
+    def forget(self, name: str) -> None:
+        """Drop the definition of an experiment; its cells stay."""
+        with self._writing() as base:
+            base.execute("DELETE FROM experiments WHERE name = ?", (name,))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

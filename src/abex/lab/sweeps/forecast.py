@@ -1,0 +1,82 @@
+"""How long a sweep will take: from cells like it in the store, else from the size of its problem; corrected while it runs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from statistics import median_low
+
+from abex.lab.results import Cell, Store, canonical
+from abex.lab.sweeps.cells import KINDS
+
+UNKNOWN = 0.1  # seconds of a cell about which nothing is known
+
+
+class Forecast:
+    """CPU seconds of cells: guessed, then learnt from those that have been computed.
+
+    Cells that differ by the seed alone are replicates and take equally long: those of which one has been measured are forecast
+    by its time, for the others the guesses are scaled by how wrong the guesses about measured ones were.
+    """
+
+    def __init__(self, cells: Iterable[Cell], store: Store | None = None) -> None:
+        self._measured: dict[str, list[float]] = defaultdict(list)
+        if store is not None:
+            for cell, measured in store.measured():
+                self._measured[replicates_of(cell)].append(float(measured.get("seconds", 0.0)))
+        self._left: dict[str, int] = defaultdict(int)
+        self._guess: dict[str, float] = {}
+        self.done = 0.0  # seconds of the cells learnt
+        self._guessed = self._taken = 0.0
+        for cell in cells:
+            group = replicates_of(cell)
+            self._left[group] += 1
+            if group not in self._guess:
+                self._guess[group] = guess(cell)
+
+    def seconds(self, cell: Cell) -> float:
+        """What the cell will take."""
+        return self._seconds(replicates_of(cell), self._guess.get(replicates_of(cell)) or guess(cell))
+
+    def _seconds(self, group: str, guessed: float) -> float:
+        if group in self._measured:
+            return median_low(self._measured[group])  # the first cell of a process has compiled: not the mean
+        return guessed * (self._taken / self._guessed if self._guessed else 1.0)
+
+    def learn(self, cell: Cell, seconds: float) -> None:
+        """The cell has been computed in so many seconds."""
+        group = replicates_of(cell)
+        self._measured[group].append(seconds)
+        self._left[group] -= 1
+        self.done += seconds
+        self._guessed += self._guess.get(group, UNKNOWN)
+        self._taken += median_low(self._measured[group])
+
+    def drop(self, cell: Cell) -> None:
+        """The cell will not be computed here."""
+        self._left[replicates_of(cell)] -= 1
+
+    @property
+    def left(self) -> float:
+        """Seconds of all cells that have not been learnt yet."""
+        return math.fsum(
+            count * self._seconds(group, self._guess[group])
+            for group, count in self._left.items()
+            if count > 0
+        )
+
+
+def replicates_of(cell: Cell) -> str:
+    """What a cell has in common with its other replications."""
+    return canonical({name: value for name, value in cell.items() if name not in ("seed", "replication")})
+
+
+def guess(cell: Cell) -> float:
+    """Seconds of CPU of a cell of which no replicate has been measured, within a factor of a few.
+
+    >>> guess({"kind": "bandit", "policy": "UCB1()", "horizon": 1000, "problem": {}})
+    0.0005
+    """
+    kind = KINDS.get(str(cell.get("kind")))
+    return UNKNOWN if kind is None else kind.seconds(cell)

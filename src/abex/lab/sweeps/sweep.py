@@ -1,0 +1,182 @@
+"""A sweep: compute the cells that the store does not hold yet, and store each as soon as it is finished.
+
+Several sweeps on one store share the work (`abex.lab.results.claims`): what another one has claimed is left to it, and
+waited for at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from abex.errors import UserError, one_of
+from abex.lab.results import Cell, Claims, Payload, Store, key_of
+from abex.lab.sweeps.cells import Failure, name_of
+from abex.lab.sweeps.executors import CellOutcome, Executor, in_processes, in_threads
+from abex.lab.sweeps.forecast import Forecast
+
+BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
+LONGEST_BATCH = 32
+EXECUTORS = ("threads", "processes")
+LOOK = 0.3  # seconds between two looks at what another run is computing
+
+
+@dataclass
+class SweepStatus:
+    """How far a sweep is: cells by what became of them, CPU seconds spent and left; one record, updated as it runs."""
+
+    total: int
+    stored: int = 0  # were there before
+    computed: int = 0
+    shared: int = 0  # another run has computed them meanwhile
+    waiting: int = 0  # another run is computing them, and nothing else is left
+    seconds: float = 0.0  # of CPU, measured
+    seconds_left: float = 0.0  # of CPU, estimated
+    damaged: list[str] = field(default_factory=list)  # names of entries computed again
+    failed: list[tuple[str, Failure]] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        """Cells not yet there."""
+        return self.total - self.stored - self.computed - self.shared - len(self.failed)
+
+
+def executor_of(kind: str = "threads", workers: int | None = None, cluster: str | None = None) -> Executor:
+    """The executor a person asked for."""
+    from abex.simulation import workers_or_all
+
+    if cluster is not None:
+        from abex.lab.sweeps.cluster import on_cluster
+
+        return on_cluster(cluster)
+    count = workers_or_all(workers)
+    return in_processes(count) if one_of("executor", kind, EXECUTORS) == "processes" else in_threads(count)
+
+
+def sweep(
+    cells: Iterable[Cell],
+    store: Store,
+    executor: Executor | None = None,
+    tell: Callable[[SweepStatus], None] = lambda status: None,
+) -> SweepStatus:
+    """Compute what is missing of ``cells``; returns what was done.
+
+    Cells that fail do not stop the others. A mistake of the person (`UserError` inside a cell) does: it
+    would hit the rest as well. Several sweeps on one store, of this process or others, share the work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from abex import UCB1
+    >>> from abex.lab.sweeps.cells import bandit_cell
+    >>> problem = {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}}
+    >>> cells = [bandit_cell(UCB1(), problem, horizon=100, checkpoints=5, seed=1, replication=r) for r in range(3)]
+    >>> with tempfile.TemporaryDirectory() as folder, Store(folder + "/cells.sqlite") as store:
+    ...     first, second = sweep(cells, store), sweep(cells, store)
+    >>> (first.computed, second.computed, second.stored)
+    (3, 0, 3)
+    """
+    wanted = {key_of(cell): cell for cell in cells}
+    there = store.read(wanted)
+    kept = store.keys()
+    missing = [cell for key, cell in wanted.items() if key not in there]
+    status = SweepStatus(total=len(wanted), stored=len(there))
+    status.damaged = [name_of(wanted[key]) for key in wanted if key in kept and key not in there]
+    forecast = Forecast(missing, store if missing else None)
+    status.seconds_left = forecast.left
+    tell(status)
+    if missing:
+        run = executor_of() if executor is None else executor
+        with Claims(store.path) as claims:
+            _Work(store, claims, run, status, forecast, tell).finish(missing)
+    return status
+
+
+@dataclass
+class _Work:
+    """What `sweep` does with the cells that are missing."""
+
+    store: Store
+    claims: Claims
+    run: Executor
+    status: SweepStatus
+    forecast: Forecast
+    tell: Callable[[SweepStatus], None]
+
+    def finish(self, missing: list[Cell]) -> None:
+        """Compute them, but for those that another run computes; wait for these, or take them over."""
+        while missing:
+            elsewhere: list[Cell] = []
+            offers = self._offered(missing, elsewhere)
+            first = next(offers, None)
+            if first is not None:
+                for outcomes in self.run(chain([first], offers)):
+                    self._keep(outcomes)
+            missing = self._without_stored(elsewhere)
+            if missing and first is None:
+                self.status.waiting = len(missing)
+                self.tell(self.status)
+                time.sleep(LOOK)
+        self.status.waiting = 0
+
+    def _offered(self, missing: list[Cell], elsewhere: list[Cell]) -> Iterator[list[Cell]]:
+        """Batches that are ours to compute; the rest is another run's."""
+        for batch in batched(missing, self.forecast.seconds):
+            ours = self.claims.take(key_of(cell) for cell in batch)
+            elsewhere += [cell for cell in batch if key_of(cell) not in ours]
+            todo = self._without_stored([cell for cell in batch if key_of(cell) in ours])
+            self.claims.release(ours - {key_of(cell) for cell in todo})
+            if todo:
+                yield todo
+
+    def _without_stored(self, cells: list[Cell]) -> list[Cell]:
+        """Those of the cells that are still missing; the others another run has stored since the last look."""
+        there = self.store.read(key_of(cell) for cell in cells)
+        for cell in cells:
+            if key_of(cell) in there:
+                self.status.shared += 1
+                self.forecast.drop(cell)
+        if there:
+            self.status.seconds_left = self.forecast.left
+            self.tell(self.status)
+        return [cell for cell in cells if key_of(cell) not in there]
+
+    def _keep(self, outcomes: list[CellOutcome]) -> None:
+        self.store.put((cell, outcome) for cell, outcome in outcomes if isinstance(outcome, Payload))
+        self.claims.release(key_of(cell) for cell, _ in outcomes)
+        for cell, outcome in outcomes:
+            if isinstance(outcome, Failure):
+                if outcome.mistake:
+                    raise UserError(f"{name_of(cell)}: {outcome.why}")
+                self.status.failed.append((name_of(cell), outcome))
+                self.forecast.drop(cell)
+            else:
+                self.status.computed += 1
+                self.forecast.learn(cell, float(outcome.measured.get("seconds", 0.0)))
+        self.status.seconds, self.status.seconds_left = self.forecast.done, self.forecast.left
+        self.tell(self.status)
+
+
+def raise_on_failure(status: SweepStatus) -> None:
+    """Raise one sentence about the cells that failed, if any did."""
+    if status.failed:
+        name, failure = status.failed[0]
+        raise UserError(
+            f"{len(status.failed)} of {status.total} cells failed, the others are stored; the first was {name}: {failure.why}"
+        )
+
+
+def batched(cells: Sequence[Cell], seconds_of: Callable[[Cell], float]) -> Iterator[list[Cell]]:
+    """Batches of neighbouring cells that last about `BATCH_SECONDS`."""
+    batch: list[Cell] = []
+    seconds = 0.0
+    for cell in cells:
+        batch.append(cell)
+        seconds += seconds_of(cell)
+        if seconds >= BATCH_SECONDS or len(batch) == LONGEST_BATCH:
+            yield batch
+            batch, seconds = [], 0.0
+    if batch:
+        yield batch
