@@ -47,7 +47,7 @@ def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = No
     >>> whole_number("horizon", 0, least=1)
     Traceback (most recent call last):
     ...
-    abex.errors.UserError: horizon must be a whole number >= 1, got 0
+    abex.support.errors.UserError: horizon must be a whole number >= 1, got 0
     """
     try:
         number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 _COMPILED = ("numba", "llvmlite", "scipy")
 _BOOSTING = (*_COMPILED, "sklearn", "joblib")
