@@ -9,7 +9,7 @@ from tests.mutants import __main__ as runner
 from tests.mutants.catalogue import Mutant, catalogue, mutated, out_of_date
 
 ONE = Mutant(
-    room="example", name="ties go to the last arm", path="randomness.py", within="argmax", old="value > top",
+    room="example", name="ties go to the last arm", path="support/randomness.py", within="argmax", old="value > top",
     new="value >= top", tests="tests/test_randomness.py", select="argmax", compiled=False,
 )  # fmt: skip
 
@@ -96,6 +96,6 @@ def test_the_report_puts_survivors_first():
     answers = [(ONE, runner.CAUGHT, "", 1.0), (ONE._replace(name="another"), runner.SURVIVED, "", 2.0)]
     lines = runner.table(answers).splitlines()
     assert "| example | 1 | 2 |" in lines
-    assert lines.index("| SURVIVED | example | another | randomness.py | 2 |") < lines.index(
-        "| caught | example | ties go to the last arm | randomness.py | 1 |"
+    assert lines.index("| SURVIVED | example | another | support/randomness.py | 2 |") < lines.index(
+        "| caught | example | ties go to the last arm | support/randomness.py | 1 |"
     )

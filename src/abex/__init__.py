@@ -39,7 +39,7 @@ __all__ = [
     *policies.__all__,
 ]
 
-__getattr__ = lazy_names("abex", {"simulate": "simulation", "Curves": "curves"})
+__getattr__ = lazy_names("abex", {"simulate": "simulation", "Curves": "simulation.curves"})
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUOTES = "\"'"
 MOST_LISTED = 110  # characters of a message up to the end of its list of choices
 
