@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from abex.evaluation import Log
 from abex.kernels import compiled
 from abex.policies.base import Setting, as_policy
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 
 class Drawn(NamedTuple):

@@ -25,7 +25,7 @@ from abex.boosting.weak_learners import PRODUCT, TREE
 from abex.boosting.weights import first_weights
 from abex.lab.datasets import load
 from abex.policies import Uniform
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 CPP = {

@@ -32,7 +32,7 @@ from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.randomness import stream
+from abex.support.randomness import stream
 from boosting_robust import table
 
 WIDE = ("useful", "noise", "haar")

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
 from abex.lab.datasets import load
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 LEAVES = (10, 20, 40)

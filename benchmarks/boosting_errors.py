@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from abex.boosting import AdaBoostMHClassifier
 from abex.lab.datasets import load
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 #: learner -> (most iterations, data set -> (size of the learner, published error with full search, with random choice))

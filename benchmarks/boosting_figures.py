@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from abex.figures import MARKS, canvases, entitle, plain_log_ticks, save, style_of
+from abex.support.figures import MARKS, canvases, entitle, plain_log_ticks, save, style_of
 
 
 def error_against_time(

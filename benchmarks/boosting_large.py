@@ -20,7 +20,7 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 COLUMNS = 28
 TEST_ROWS = 200_000

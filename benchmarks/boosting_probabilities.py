@@ -26,7 +26,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from abex.boosting import AdaBoostMHClassifier
-from abex.randomness import stream
+from abex.support.randomness import stream
 from boosting_robust import CHOICE_TABLES, table
 
 DATA = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer, "digits": load_digits}

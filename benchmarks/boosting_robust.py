@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from abex.boosting import AdaBoostMHClassifier
 from abex.lab.datasets import load
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 OFFICIAL = ("pendigits", "usps", "letter", "isolet", "mnist")
 SPLIT = ("vowel", "vehicle", "segment", "spambase", "waveform", "adult", "covertype", "shuttle")

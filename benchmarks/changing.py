@@ -179,7 +179,7 @@ def table(replications: int) -> None:
 
 def figure(curves, chosen, problem: str) -> None:
     """Regret over time of a few policies."""
-    from abex.figures import regret_curves
+    from abex.support.figures import regret_curves
 
     shown = ("UCB1", "EXP3.S", "D-UCB", "SW-UCB", "SW-TS", "GLR-klUCB")
     lines = [(name, curves.mean(chosen[name]), *curves.band(chosen[name])) for name in shown]

@@ -47,11 +47,11 @@ def main() -> None:
     from scipy.sparse import csr_array
 
     from abex import Bernoulli, RatingTable, simulate
-    from abex.errors import UserError
     from abex.lab.datasets import SocialMF, load
     from abex.lab.datasets.completion import active, binarise
     from abex.lab.datasets.factorisation import fit, observed_from, refit
     from abex.lab.datasets.socialmf import compiled_descent, new_descent, penalties_of
+    from abex.support.errors import UserError
 
     print(f"{'data set':<20}{'first load':>12}{'second load':>13}{'ratio':>8}")
     for name in SETS:

@@ -22,9 +22,9 @@ import numpy as np
 
 from abex import MOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
 from abex.graphs import cliques, star
-from abex.randomness import stream
 from abex.samplers.evidence import new_tournament
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import stream
 from abex.theory.evidence import regret_most
 from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
 from many_arms import print_law

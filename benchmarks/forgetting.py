@@ -43,8 +43,8 @@ from abex.delays import Fixed, Geometric
 from abex.kernels import Scalars, by_reference, compiled
 from abex.policies.base import Setting
 from abex.policies.statistics import fade
-from abex.randomness import counter_key, stream
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import counter_key, stream
 
 POLICIES = {
     "UCB1": UCB1(scale=0.5), "KLUCB": KLUCB(), "Boltzmann": Boltzmann(eta=1.0), "ABE": ABE(eta=1.0), "Thompson": Thompson(),

@@ -22,8 +22,8 @@ from abex import ABE, ELP, UCB1, Graph, SpecialArm, Thompson
 from abex.graphs import erdos_renyi, planted_partition, power_law_cluster, random_geometric
 from abex.graphs.covers import alpha_sample, greedy_dominating_set, greedy_independent_set
 from abex.graphs.numbers import domination_number, fractional_domination, independence_number
-from abex.randomness import counter_key
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import counter_key
 
 HORIZON, ROUNDS = 20_000, 5
 

@@ -18,7 +18,7 @@ from abex.intervals import Strata, difference_of, mean_of
 from abex.lab.experiments import Experiment, collect
 from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn
 from abex.lab.results import Store
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 
 def resampled(strata: Strata, rng: np.random.Generator) -> np.ndarray:

@@ -84,7 +84,7 @@ def at(revision: str) -> Counts:
 def room_of(file: str) -> str:
     """The room of a file.
 
-    >>> room_of("service/live/page.py"), room_of("curves.py")
+    >>> room_of("service/live/page.py"), room_of("client.py")
     ('service', '(beside the rooms)')
     """
     folder, _, below = file.partition("/")

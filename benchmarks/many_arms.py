@@ -40,10 +40,10 @@ from abex import (
 from abex.graphs import erdos_renyi
 from abex.players.running_policy import compiled_kernels
 from abex.policies.base import Setting
-from abex.randomness import stream
 from abex.samplers import crossover
 from abex.samplers.buckets import TAIL
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import stream
 from graphs import abe_loop
 
 POLICIES = {
@@ -242,7 +242,7 @@ def step_costs(lines: dict[str, list[tuple[int, float, float]]], *, path: str | 
 
     ``lines`` has for each policy rows ``(arms, ours, textbook)``.
     """
-    from abex.figures import canvas, entitle, save, style_of
+    from abex.support.figures import canvas, entitle, save, style_of
 
     figure, axes = canvas()
     for position, (label, rows) in enumerate(lines.items()):

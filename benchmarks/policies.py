@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from abex import Bernoulli, parse_policy
-from abex.randomness import counter_key, stream
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import counter_key, stream
 from hand_written import LOOPS
 
 POLICIES = {

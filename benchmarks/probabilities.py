@@ -18,7 +18,7 @@ from scipy.stats import chisquare
 from abex import Graph, known_policies
 from abex.kernels import compiled, fast
 from abex.policies.base import Setting
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 N_ARMS = 34
 STEPS = (20, 400)

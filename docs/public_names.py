@@ -15,7 +15,7 @@ PUBLIC = {
     "abex.service": "The service",
     "abex.client": "The client of a service",
     "abex.simulation": "Simulation",
-    "abex.curves": "Regret curves",
+    "abex.simulation.curves": "Regret curves",
     "abex.delays": "Delays of rewards",
     "abex.graphs": "Feedback graphs",
     "abex.evaluation": "Evaluation on logs",

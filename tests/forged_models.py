@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from abex.boosting import AdaBoostMHClassifier, load
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

@@ -16,7 +16,7 @@ from abex.lab.results import Payload, Store
 from abex.lab.sweeps.cluster import on_cluster
 from abex.lab.sweeps.executors import in_processes, in_threads
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
-from abex.randomness import stream
+from abex.support.randomness import stream
 from tests.waiting import wait_until
 
 

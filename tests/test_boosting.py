@@ -14,12 +14,12 @@ from sklearn.datasets import load_digits, load_iris, make_multilabel_classificat
 from sklearn.model_selection import train_test_split
 
 from abex.boosting import AdaBoostMHClassifier, load
-from abex.errors import UserError
 from abex.kernels import kernel
 from abex.lab import datasets
 from abex.policies import UCB1
 from abex.policies.base import Policy
 from abex.policies.simple import ArmCount
+from abex.support.errors import UserError
 from tests.needs import real_data
 
 X, Y = load_digits(return_X_y=True)

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from abex.boosting import AdaBoostMHClassifier, load
 from abex.boosting.categories import FOLDS, SMOOTHING, SURE_ROWS, codes_of
 from abex.cli import main
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 RNG = np.random.default_rng(8)
 N = 600

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from abex.errors import UserError
 from abex.lab.datasets import load
 from abex.lab.experiments.experiment import FULL_SEARCH
 from abex.lab.sweeps.boosting_cells import run_boosting, sample_points, smoothed
 from abex.lab.sweeps.cells import run_cell
+from abex.support.errors import UserError
 
 CELL = {
     "kind": "boosting", "protocol": 2, "policy": "Uniform()", "problem": {"data": "digits", "part": "test"},

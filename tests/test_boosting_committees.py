@@ -11,7 +11,7 @@ from abex.boosting import committees as committees_module
 from abex.boosting.booster import new_booster
 from abex.boosting.committees import Committees, committee_begins
 from abex.boosting.examples import Examples
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 X, Y = load_digits(return_X_y=True)
 

@@ -13,7 +13,7 @@ from sklearn.inspection import permutation_importance
 from abex.boosting import AdaBoostMHClassifier
 from abex.boosting.forest import forest_of
 from abex.boosting.shap_values import quadrature
-from abex.errors import UserError
+from abex.support.errors import UserError
 from tests.naive import explanations as naive
 
 RNG = np.random.default_rng(3)

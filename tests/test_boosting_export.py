@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from abex.boosting import AdaBoostMHClassifier
 from abex.cli import main
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 FILES = Path(__file__).parent / "files"
 RNG = np.random.default_rng(4)

@@ -17,7 +17,7 @@ from abex.boosting import AdaBoostMHClassifier, load
 from abex.boosting.model import Model
 from abex.boosting.model_checks import check_model
 from abex.boosting.stored_arrays import array_fields
-from abex.errors import UserError
+from abex.support.errors import UserError
 from tests.waiting import PATIENCE
 
 X = np.random.default_rng(0).normal(size=(60, 4))

@@ -16,7 +16,7 @@ from abex.boosting.vectors import ManyVectors, TwoVectors
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
-from abex.randomness import stream
+from abex.support.randomness import stream
 from tests.naive import boosting as naive
 
 

@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 
 from abex import Bernoulli, simulate
 from abex.boosting import AdaBoostMHClassifier, booster, load
-from abex.errors import UserError
 from abex.policies.base import Policy
 from abex.policies.simple import ArmCount
+from abex.support.errors import UserError
 
 X, Y = load_digits(return_X_y=True)
 

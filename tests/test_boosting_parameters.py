@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_digits, make_multilabel_classification
 
 from abex.boosting import AdaBoostMHClassifier, calibration, estimator, stopping, warm_start
-from abex.errors import UserError
 from abex.policies import UCB1
+from abex.support.errors import UserError
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:400], Y[:400]

@@ -16,8 +16,8 @@ from abex.boosting.booster import new_booster
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import STUMP
 from abex.boosting.weights import first_weights
-from abex.errors import UserError
 from abex.policies import UCB1, Uniform
+from abex.support.errors import UserError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 6))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from abex import Uniform
-from abex.errors import UserError
 from abex.lab.experiments.experiment import Experiment, Line
 from abex.lab.experiments.tasks import TASKS, task_of
 from abex.lab.results import key_of
 from abex.lab.sweeps import bandit_cell, run_cell
 from abex.lab.sweeps.cells import KINDS, length_of
+from abex.support.errors import UserError
 
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
 LINE = Line("A", ("UCB1(scale=2.0)",))

@@ -24,8 +24,8 @@ from abex import (
 )  # fmt: skip
 from abex.environments.piecewise import PROBLEMS, piece_at
 from abex.kernels import fast
-from abex.randomness import counter_key
 from abex.simulation.detection import detection
+from abex.support.randomness import counter_key
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from abex.errors import UserError
 from abex.lab.results import Store
 from abex.lab.sweeps.cluster import on_cluster
 from abex.lab.sweeps.executors import in_threads
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
+from abex.support.errors import UserError
 from tests.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -159,7 +159,7 @@ def test_a_scheduler_lost_while_all_wait_prints_nothing_of_its_own(tmp_path, clu
 
 LOSER = """
 import sys
-from abex.errors import UserError
+from abex.support.errors import UserError
 from abex.lab.results import Store
 from abex.lab.sweeps.cluster import on_cluster
 from abex.lab.sweeps.sweep import sweep

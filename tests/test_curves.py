@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from abex import Curves, UserError
-from abex.curves import interval_of_mean
-from abex.randomness import stream
+from abex.simulation.curves import interval_of_mean
+from abex.support.randomness import stream
 
 
 def some_curves(replications=50):

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abex.errors import UserError
 from abex.lab.datasets import load, names, registry, source_files
 from abex.lab.datasets.paper_sets import Reader
 from abex.lab.datasets.registry import (
@@ -27,6 +26,7 @@ from abex.lab.datasets.registry import (
 )
 from abex.lab.datasets.source_files import SourceFile, place_of, uncompress, unpacked
 from abex.lab.datasets.types import checksum_of, smallest
+from abex.support.errors import UserError
 from tests.naive.lzw import compress
 from tests.needs import DATA, real_data
 

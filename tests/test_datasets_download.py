@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from abex.cli import main
-from abex.errors import UserError
 from abex.lab.datasets import registry, source_files
 from abex.lab.datasets.registry import arrays_for, import_from, obtain
+from abex.support.errors import UserError
 from tests.test_datasets import CONTENT, RIGHT, TABLE, put, tarred, toy
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abex.errors import UserError
 from abex.lab.datasets import load, read, read_ratings
 from abex.lab.datasets.matrix_files import read_rows
+from abex.support.errors import UserError
 
 X = np.random.default_rng(0).integers(0, 9, (40, 3))
 Y = np.arange(40) % 3

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import RatingTable, simulate
-from abex.errors import UserError
 from abex.graphs import complete
 from abex.lab.datasets import (
     BinaryTable,
@@ -21,7 +20,8 @@ from abex.lab.datasets.completion import active, binarise, completed_table, spli
 from abex.lab.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, observed_from, refit, rmse
 from abex.lab.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
 from abex.lab.datasets.types import checksum_of
-from abex.randomness import counter_key
+from abex.support.errors import UserError
+from abex.support.randomness import counter_key
 from tests.naive import ratings as naive
 from tests.needs import DATA, real_data
 

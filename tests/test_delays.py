@@ -33,8 +33,8 @@ from abex import (
 from abex.delays import Fixed, Geometric, PerArm, Uniform, as_delay, delay_at, delay_table
 from abex.graphs import star
 from abex.policies import Exp3DOM, Exp3IX
-from abex.randomness import counter_key, stream
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import counter_key, stream
 from abex.testing.policy_contract import same_states
 
 ENVIRONMENT = Bernoulli([0.2, 0.5, 0.7, 0.4])

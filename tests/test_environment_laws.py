@@ -21,7 +21,7 @@ from abex import (
     UserError,
 )
 from abex.environments import RatingTable
-from abex.randomness import counter_key
+from abex.support.randomness import counter_key
 
 STEPS = 3000
 KEY = counter_key(3, 0, "environment")

@@ -12,13 +12,13 @@ import pytest
 
 from abex import Graph, Player, Uniform, simulate
 from abex.cli import main
-from abex.errors import UserError
 from abex.evaluation import Log, LogReplay, Side, evaluate, replay
 from abex.evaluation.estimators import ESTIMATORS, combine
 from abex.evaluation.target import learned
 from abex.evaluation.uncertainty import guaranteed, influence, likely
 from abex.players.events import Decided, Rewarded
 from abex.policies.base import parse_policy
+from abex.support.errors import UserError
 from tests.needs import DATA, real_data
 
 REAL = DATA / "obd"

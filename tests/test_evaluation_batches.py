@@ -8,7 +8,6 @@ import pytest
 
 from abex import Graph, Player
 from abex.cli import main
-from abex.errors import UserError
 from abex.evaluation import Log, Side, evaluate, replay
 from abex.evaluation.batches import chances_of
 from abex.evaluation.estimators import ESTIMATORS
@@ -16,6 +15,7 @@ from abex.evaluation.uncertainty import guaranteed, likely
 from abex.players.decisions import Batch
 from abex.players.events import Decided, Rewarded
 from abex.players.together import Ask, together
+from abex.support.errors import UserError
 
 TARGET = np.array([0.2, 0.3, 0.5])
 PAYS = np.array([0.25, 0.5, 1.0])

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from abex import Evidence, Player, SpecialArm, UserError
-from abex.divergence import bernoulli_kl, two_moment_divergence
 from abex.graphs import star
 from abex.policies.base import Setting
 from abex.policies.watch import MOST_BLOCKS, WatchClock, push_reward
-from abex.randomness import stream
 from abex.samplers.evidence import leads, new_tournament, surely_above, weight_of
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.divergence import bernoulli_kl, two_moment_divergence
+from abex.support.randomness import stream
 
 UNIT = st.floats(0.0, 1.0)
 

@@ -12,7 +12,6 @@ import pytest
 
 from abex.cli import main
 from abex.cli.results import as_frame
-from abex.errors import UserError
 from abex.lab.experiments import (
     Experiment,
     collect,
@@ -26,6 +25,7 @@ from abex.lab.experiments.verdicts import HOLDS, judge
 from abex.lab.results import Payload, Store, key_of
 from abex.lab.sweeps.bandit_cells import replications_of
 from abex.lab.sweeps.boosting_cells import judged_rows
+from abex.support.errors import UserError
 
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
 FILE = """

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from abex.extras import (
+from abex.support.extras import (
     EXTRA_OF,
     PACKAGES_OF,
     MissingExtraError,
@@ -63,7 +63,7 @@ def test_every_extra_brings_the_packages_that_its_sentences_name():
 
 
 def installed_from(monkeypatch, origin):
-    monkeypatch.setattr("abex.extras.origin_of_abex", lambda: origin)
+    monkeypatch.setattr("abex.support.extras.origin_of_abex", lambda: origin)
     return install_command("simulate")
 
 
@@ -88,7 +88,7 @@ def test_the_command_is_that_of_the_way_in_which_abex_was_installed(monkeypatch,
 
 def test_where_abex_came_from_is_what_pip_noted(monkeypatch):
     noted = {"direct_url.json": '{"url": "file:///clone", "dir_info": {}}'}
-    monkeypatch.setattr("abex.extras.distribution", lambda name: SimpleNamespace(read_text=noted.get))
+    monkeypatch.setattr("abex.support.extras.distribution", lambda name: SimpleNamespace(read_text=noted.get))
     assert origin_of_abex() == {"url": "file:///clone", "dir_info": {}}
     noted.clear()
     assert origin_of_abex() is None
@@ -96,7 +96,7 @@ def test_where_abex_came_from_is_what_pip_noted(monkeypatch):
     def not_installed(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("abex.extras.distribution", not_installed)
+    monkeypatch.setattr("abex.support.extras.distribution", not_installed)
     assert origin_of_abex()["url"] == ROOT.as_uri()
 
 
@@ -139,7 +139,7 @@ def test_every_lower_and_upper_bound_is_written():
 # every policy decides, learns, tells its probabilities and is saved; many arms too
 PLAY = """
 from abex import Graph, Player
-from abex.extras import MissingExtraError
+from abex.support.extras import MissingExtraError
 from abex.policies import known_policies
 import sys, tempfile, pathlib
 graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (1, 4)], 5)
@@ -177,7 +177,7 @@ SENTENCE = r"this needs {}, which is not installed: pip install .*\[{}\]'"
 NEEDS = {
     "numba": "from abex import *\nsimulate(UCB1(), Bernoulli([0.5, 0.6]), horizon=10)",
     "scipy": "from abex.intervals import Estimate\nEstimate(2.0, 0.5, 9.0).interval()",
-    "matplotlib": "from abex.figures import canvas\ncanvas()",
+    "matplotlib": "from abex.support.figures import canvas\ncanvas()",
     "sklearn": "from abex.boosting import AdaBoostMHClassifier",
     "pandas": "from abex import Player\nPlayer(n_arms=2).summary().frame()",
     "pyarrow": "from abex.lab.datasets.table_files import _parquet\n_parquet('x.parquet')",
@@ -196,7 +196,7 @@ NEEDS = {
 @pytest.mark.parametrize("package", NEEDS)
 def test_a_missing_package_is_one_sentence_with_the_command(package):
     code = f"""
-from abex.extras import MissingExtraError
+from abex.support.extras import MissingExtraError
 try:
     exec({NEEDS[package]!r})
 except MissingExtraError as error:

@@ -6,10 +6,10 @@ import pytest
 from abex import Bernoulli, BoltzmannGumbel, Discounted, Player, Thompson
 from abex.kernels import fast
 from abex.policies.base import Setting
-from abex.randomness import stream
 from abex.samplers.fading_beta import FadingBeta, digamma_bound, norm_bounds, trigamma_bound
 from abex.samplers.fading_gumbel import FadingGumbel
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import stream
 from abex.testing.policy_contract import same_states
 
 CASES = [

@@ -27,12 +27,12 @@ from abex import (
     parse_policy,
     simulate,
 )  # fmt: skip
-from abex.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence
 from abex.graphs import star
 from abex.policies.base import Setting
-from abex.randomness import stream
 from abex.samplers.evidence import new_tournament
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence
+from abex.support.randomness import stream
 from abex.testing.policy_contract import same_states
 from tests.naive.forgetting import discounted, windowed, windowed_exactly
 

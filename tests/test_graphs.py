@@ -36,7 +36,7 @@ from abex.graphs.numbers import (
     independence_number,
     regret_lower_bound,
 )
-from abex.randomness import counter_key
+from abex.support.randomness import counter_key
 from tests.needs import DATA, real_data
 
 pairs = st.integers(1, 7).flatmap(
@@ -325,7 +325,7 @@ def test_planted_partition_has_the_expected_edges_inside_and_outside():
 
 
 def test_random_geometric_joins_exactly_the_near():
-    from abex.randomness import stream
+    from abex.support.randomness import stream
 
     graph = random_geometric(60, 0.2, seed=5)
     points = stream(5, "random_geometric").random((60, 2))

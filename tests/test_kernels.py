@@ -27,7 +27,7 @@ from abex.kernels import (
 )
 from abex.kernels.watching import CompilationStopped
 from abex.policies.means import learn_mean, new_means
-from abex.progress import Progress
+from abex.support.progress import Progress
 
 PROGRAM = "from abex import *; print(simulate(UCB1(), Bernoulli([.4, .6]), horizon=200, replications=2).regret.sum())"
 

@@ -32,7 +32,7 @@ def make():
     def thrice(values, at):
         return values[at] * 3.0
 
-    thrice.__module__ = "abex.errors"
+    thrice.__module__ = "abex.support.errors"
     return compiled()(thrice)
 
 
@@ -236,7 +236,7 @@ def test_records_of_other_classes_are_not_mistaken_for_ours():
 
     one = namedtuple("Pair", "left right")
     other = namedtuple("Pair", "right left")
-    one.__module__ = other.__module__ = "abex.errors"
+    one.__module__ = other.__module__ = "abex.support.errors"
     kinds = [(numba.typeof(pair(1.0, 2.0)),) for pair in (one, other)]
     assert str(kinds[0]) == str(kinds[1])  # Numba's names are alike
     assert kinds_described(kinds[0]) != kinds_described(kinds[1])

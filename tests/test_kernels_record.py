@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from abex.errors import UserError
 from abex.kernels import Record, compiled, kernel, laid_out, single_dispatch
+from abex.support.errors import UserError
 
 
 class Inner(Record):

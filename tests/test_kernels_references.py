@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from abex.errors import UserError
 from abex.kernels import by_reference, compiled, kernel, rare_kernel, single_dispatch
 from abex.kernels.cache import make_callable
 from abex.kernels.garbage import collection_paused
 from abex.policies.means import Means
-from abex.randomness import argmax
+from abex.support.errors import UserError
+from abex.support.randomness import argmax
 from tests.test_kernels import run as run_in_process
 from tests.waiting import PATIENCE
 

@@ -15,7 +15,7 @@ import abex
 from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_policies
 from abex.policies.base import Setting
 from abex.policies.forgetting import Forgetting
-from abex.randomness import counter_key, stream
+from abex.support.randomness import counter_key, stream
 from tests.naive.graph_policies import GRAPH_LAWS
 from tests.naive.policies import LAWS, evidence_statistics
 

@@ -26,7 +26,6 @@ from abex import (
 from abex.kernels import compiled
 from abex.players.running_policy import compiled_kernels
 from abex.policies.base import Setting
-from abex.randomness import stream
 from abex.samplers import changed, crossover, draw
 from abex.samplers.bounded_scan import mass_of, new_bounded_scan, sound_scan
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
@@ -35,6 +34,7 @@ from abex.samplers.softmax import SoftmaxScan
 from abex.samplers.sum_tree import even_tree, find_leaf, new_sum_tree, set_leaf, weight_share
 from abex.samplers.tournament import Tournament
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import stream
 from abex.testing import policy_checks
 from tests.naive.many_arms import boltzmann_law, index_from_history
 

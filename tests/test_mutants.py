@@ -9,7 +9,7 @@ from tests.mutants import __main__ as runner
 from tests.mutants.catalogue import Mutant, catalogue, mutated, out_of_date
 
 ONE = Mutant(
-    room="example", name="ties go to the last arm", path="randomness.py", within="argmax", old="value > top",
+    room="example", name="ties go to the last arm", path="support/randomness.py", within="argmax", old="value > top",
     new="value >= top", tests="tests/test_randomness.py", select="argmax", compiled=False,
 )  # fmt: skip
 
@@ -39,9 +39,12 @@ def test_there_are_mutants_of_every_room():
     [
         (
             {"old": "nothing like this"},
-            "'nothing like this' does not stand once in argmax of src/abex/randomness",
+            "'nothing like this' does not stand once in argmax of src/abex/support/randomness",
         ),
-        ({"within": "", "old": "import"}, "does not stand once in the text of src/abex/randomness.py"),
+        (
+            {"within": "", "old": "import"},
+            "does not stand once in the text of src/abex/support/randomness.py",
+        ),
         ({"within": "argmin"}, "does not stand once in argmin"),
         ({"path": "nowhere.py", "within": ""}, "src/abex/nowhere.py"),
         ({"new": "value >"}, "is no Python"),
@@ -77,7 +80,7 @@ def test_tests_run_on_the_copy(tmp_path):
     copy = runner.new_copy(tmp_path, 0)
     tests = tmp_path / "test_argmax.py"
     tests.write_text(
-        "import numpy as np\nfrom abex.randomness import argmax\n\n\n"
+        "import numpy as np\nfrom abex.support.randomness import argmax\n\n\n"
         "def test_argmax():\n    assert argmax(np.array([1.0, 3.0, 2.0]), None) == 1\n"
     )
     assert runner.run_tests(copy, str(tests), "argmax", False)[0] == runner.SURVIVED
@@ -93,6 +96,6 @@ def test_the_report_puts_survivors_first():
     answers = [(ONE, runner.CAUGHT, "", 1.0), (ONE._replace(name="another"), runner.SURVIVED, "", 2.0)]
     lines = runner.table(answers).splitlines()
     assert "| example | 1 | 2 |" in lines
-    assert lines.index("| SURVIVED | example | another | randomness.py | 2 |") < lines.index(
-        "| caught | example | ties go to the last arm | randomness.py | 1 |"
+    assert lines.index("| SURVIVED | example | another | support/randomness.py | 2 |") < lines.index(
+        "| caught | example | ties go to the last arm | support/randomness.py | 1 |"
     )

@@ -13,13 +13,13 @@ import pytest
 import abex.environments
 from abex import Player
 from abex.environments import Bernoulli, Beta, ClippedGaussian, Drifting, SpecialArm, Switching
-from abex.errors import UserError
 from abex.graphs import bandit
 from abex.kernels import Record, Scalars, fields_of
 from abex.kinds import kinds_of
-from abex.parameters import Range, declared
 from abex.policies import ABE, INF, Boltzmann, EpsilonGreedy
 from abex.policies.base import Setting, known_policies
+from abex.support.errors import UserError
+from abex.support.parameters import Range, declared
 
 HORIZON = 1000
 STEPS = 60

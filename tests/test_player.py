@@ -417,7 +417,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("abex.files.os.fsync", full)
+    monkeypatch.setattr("abex.support.files.os.fsync", full)
     player.update(player.select(), 1.0)
     with pytest.raises(UserError, match="No space left on device"):
         player.save(path)

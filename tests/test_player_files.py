@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, Player, Thompson, UserError
-from abex.files import encode_array, write_atomically
 from abex.graphs import star
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.kernels import Record, Scalars
@@ -23,6 +22,7 @@ from abex.policies.base import Setting
 from abex.policies.ucb import inv_sqrt_counts
 from abex.samplers.sound_buckets import sound_buckets
 from abex.schema import read_record, rules_of, write_record
+from abex.support.files import encode_array, write_atomically
 from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
 
 OURS = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import abex
 from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
-from abex.divergence import kl_upper_bound
 from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.exp3 import loss_probabilities
 from abex.policies.forgetting import Forgetting
-from abex.randomness import stream
 from abex.samplers.indices import IndexScan
 from abex.samplers.softmax import pick, softmax, softmax_weights
+from abex.support.divergence import kl_upper_bound
+from abex.support.randomness import stream
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from abex import Bernoulli, Beta, ClippedGaussian, UserError
-from abex.randomness import (
+from abex.support.randomness import (
     GOLDEN,
     STEP,
     argmax,

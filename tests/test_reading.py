@@ -15,11 +15,11 @@ import sklearn.datasets  # noqa: F401
 from abex import Curves, Graph
 from abex.cli import main
 from abex.environments import Table
-from abex.errors import UserError, brief
 from abex.lab.datasets import read, read_ratings
 from abex.lab.experiments import read_experiment
 from abex.lab.sweeps.problems import bandit_problem, with_checksums
-from abex.reading import array_of, most_bytes, named, reading
+from abex.support.errors import UserError, brief
+from abex.support.reading import array_of, most_bytes, named, reading
 
 LITTLE = 10**6
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from abex.cli import COMMANDS
-from abex.extras import EXTRA_OF, PACKAGES_OF
 from abex.lab.arena.study import library
+from abex.support.extras import EXTRA_OF, PACKAGES_OF
 from tests.test_extras import run_without
 from tests.without_extras import INSTALL, extras_named_in, missing_without
 

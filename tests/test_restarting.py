@@ -20,11 +20,11 @@ from abex import (
     UserError,
     parse_policy,
 )
-from abex.divergence import kl_upper_bound
 from abex.graphs import star
 from abex.policies.base import Setting
 from abex.policies.detectors import clear, observe
-from abex.randomness import stream
+from abex.support.divergence import kl_upper_bound
+from abex.support.randomness import stream
 from tests.naive.detectors import cusum, glr, page_hinkley
 
 DETECTORS = [

@@ -18,8 +18,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 import abex.lab.results.claims
 import abex.lab.results.salvaging
 from abex.cli import main
-from abex.errors import UserError
 from abex.lab.results import Claims, Payload, Store, key_of, salvage, salvage_in_place
+from abex.support.errors import UserError
 from tests.waiting import PATIENCE, wait_until
 
 

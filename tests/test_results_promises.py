@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from abex.errors import UserError
 from abex.lab.results import Payload, Store, key_of
 from abex.lab.results.entries import checksum_of
+from abex.support.errors import UserError
 
 CELL, OTHER = {"kind": "test", "replication": 0}, {"kind": "test", "replication": 1}
 

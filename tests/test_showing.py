@@ -11,12 +11,12 @@ import pytest
 
 from abex import UCB1, Bernoulli, Curves, Graph, Player, UserError, simulate
 from abex.evaluation.evaluating import Evaluation, Verdict
-from abex.figures import canvas, style_of
 from abex.graphs import star
 from abex.lab.experiments import Claim
 from abex.lab.experiments.verdicts import ClaimVerdict, Verdicts
-from abex.markup import markdown_of
 from abex.policies import known_policies
+from abex.support.figures import canvas, style_of
+from abex.support.markup import markdown_of
 from tests.waiting import KERNEL_PATIENCE
 
 
@@ -166,7 +166,7 @@ def test_a_boosted_model_tells_what_it_is_made_of():
 
 def test_a_notebook_shows_figures_and_a_bar_and_keeps_no_bar():
     cells = [
-        "import abex.progress\nabex.progress.PATIENCE = abex.progress.SECONDS = 0.0\n"
+        "import abex.support.progress\nabex.support.progress.PATIENCE = abex.support.progress.SECONDS = 0.0\n"
         "from abex import *\ncurves = simulate(UCB1(), Bernoulli([0.9, 0.5]), horizon=20_000, replications=10)",
         "curves",
         "curves.plot()",

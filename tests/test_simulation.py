@@ -15,8 +15,8 @@ from abex import ABE, UCB1, Bernoulli, Curves, EpsilonGreedy, Table, Thompson, U
 from abex.graphs import complete
 from abex.policies.base import Policy
 from abex.policies.means import Means, learn_mean, new_means
-from abex.randomness import counter_key
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
+from abex.support.randomness import counter_key
 from tests.waiting import PATIENCE
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
@@ -170,16 +170,16 @@ def test_ctrl_c_stops_promptly_and_cleanly():
 
 
 def test_progress_appears_only_when_it_takes_long(capsys, monkeypatch):
-    monkeypatch.setattr("abex.progress.PATIENCE", 1e9)
+    monkeypatch.setattr("abex.support.progress.PATIENCE", 1e9)
     simulate(UCB1(), ARMS, **QUICK | {"progress": False})  # what must be compiled would be said
     simulate(UCB1(), ARMS, **QUICK | {"progress": True})
     assert capsys.readouterr().err == ""
 
 
 def test_a_long_run_shows_a_bar_with_the_time_left(capsys, monkeypatch):
-    from abex.progress import Progress
+    from abex.support.progress import Progress
 
-    monkeypatch.setattr("abex.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("abex.support.progress.PATIENCE", 0.0)
     with Progress("work", total=10, show=True) as bar:
         for _ in range(5):
             bar.advance()

@@ -15,13 +15,13 @@ import pytest
 
 import abex.lab.sweeps.executors
 from abex import UCB1, Thompson, Uniform
-from abex.errors import UserError
 from abex.lab.results import Claims, Payload, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
 from abex.lab.sweeps.cells import bandit_cell, run_cell
 from abex.lab.sweeps.executors import in_processes, in_threads
 from abex.lab.sweeps.forecast import Forecast, guess
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
+from abex.support.errors import UserError
 from tests.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 

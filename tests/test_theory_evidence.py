@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from abex import Bernoulli, Evidence, UserError, simulate
-from abex.divergence import bernoulli_kl
 from abex.policies.base import Setting
-from abex.randomness import stream
 from abex.samplers import draw
+from abex.support.divergence import bernoulli_kl
+from abex.support.randomness import stream
 from abex.theory.evidence import (
     draws_most,
     leader_probability_least,

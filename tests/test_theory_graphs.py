@@ -10,7 +10,7 @@ import pytest
 
 from abex import ABE, UserError
 from abex.policies import Setting
-from abex.randomness import stream
+from abex.support.randomness import stream
 from abex.theory import (
     bernoulli_kl,
     bge_bound,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abex.errors import UserError
+from abex.support.errors import UserError
 from abex.theory import (
     Schedule,
     exploration_overhead,
@@ -197,7 +197,7 @@ def test_rounding_up_breaks_lemma_3() -> None:
 
 def test_the_policy_plays_this_schedule() -> None:
     from abex.policies import ABE, Setting
-    from abex.randomness import stream
+    from abex.support.randomness import stream
 
     for rounding in ("floor", "carry", "ceil"):
         for c, alpha in ((0.3, 0.7), (1.0, 0.5)):
@@ -215,7 +215,7 @@ def test_the_policy_plays_this_schedule() -> None:
 
 def test_the_policy_plays_this_schedule_on_a_graph() -> None:
     from abex.policies import ABE, Setting
-    from abex.randomness import stream
+    from abex.support.randomness import stream
 
     star = {0: [1, 2, 3, 4], **{leaf: [0] for leaf in range(1, 5)}}
     for seed in range(6):

@@ -13,7 +13,7 @@ def extras_named_in(text):
 
 def missing_without(extras):
     """The packages that none of these extras brings."""
-    from abex.extras import EXTRA_OF, PACKAGES_OF
+    from abex.support.extras import EXTRA_OF, PACKAGES_OF
 
     return set(EXTRA_OF) - {package for extra in extras for package in PACKAGES_OF[extra]}
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.boosting_errors import PUBLISHED
 from benchmarks.subjects import Absent, Part, exact
 
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 #: data set -> the (c, alpha) of the paper
 PAPER = {

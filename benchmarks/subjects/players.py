@@ -13,7 +13,7 @@ from unittest import mock
 from benchmarks.subjects import Absent, Part
 
 from abex import Player
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 MOMENT = 1_700_000_000.0
 #: who plays, and how many events at least

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from abex import environments, policies
 from abex.environments import *  # noqa: F403
-from abex.errors import UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, FeedbackGraph, Graph, GraphSequence
 from abex.kernels import kernel
-from abex.lazy import lazy_names
 from abex.players import Decision, Player
 from abex.policies import *  # noqa: F403
+from abex.support.errors import UserError
+from abex.support.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from abex.curves import Curves
     from abex.simulation import simulate
+    from abex.simulation.curves import Curves
 
 __version__ = "0.1.0"
 
@@ -39,7 +39,7 @@ __all__ = [
     *policies.__all__,
 ]
 
-__getattr__ = lazy_names("abex", {"simulate": "simulation", "Curves": "curves"})
+__getattr__ = lazy_names("abex", {"simulate": "simulation", "Curves": "simulation.curves"})
 
 
 def __dir__() -> list[str]:

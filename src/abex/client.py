@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from abex.errors import UserError
-from abex.extras import needed
+from abex.support.errors import UserError
+from abex.support.extras import needed
 
 with needed():
     import httpx

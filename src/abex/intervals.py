@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, real_number
-from abex.extras import needed
+from abex.support.errors import UserError, real_number
+from abex.support.extras import needed
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95

@@ -37,9 +37,9 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import shown
-from abex.files import decode_array, encode_array
 from abex.kernels import Record, fields_of
+from abex.support.errors import shown
+from abex.support.files import decode_array, encode_array
 
 Count = Annotated[NDArray[Any], "count"]
 Mean = Annotated[NDArray[Any], "mean"]

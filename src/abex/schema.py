@@ -26,11 +26,11 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import shown
-from abex.files import decode_array, encode_array
 from abex.graphs.feedback import BanditFeedback, ChangingEdges, FixedEdges
 from abex.kernels import Record, Scalars
 from abex.kinds import check_kind, kinds_of, read, restore, saved, written
+from abex.support.errors import shown
+from abex.support.files import decode_array, encode_array
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 HAIR = 1e-9  # by so much rounding may carry a number over its end

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from abex.cli import main
-from abex.errors import UserError
+from abex.support.errors import UserError
 from tests.fuzz.damage import NUMBERS, WORDS, Rng, one
 from tests.fuzz.outcomes import REFUSED, WORKED, folder
 

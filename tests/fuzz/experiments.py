@@ -9,8 +9,8 @@ from datetime import date
 from typing import Any
 from unittest import mock
 
-from abex.errors import UserError
 from abex.lab.experiments import read_experiment
+from abex.support.errors import UserError
 from tests.fuzz.damage import PLAIN, Rng, maybe_damaged, one
 from tests.fuzz.outcomes import File, read_file
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 WORKED, REFUSED = "worked", "refused"
 LONGEST = 200  # characters of a sentence

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abex.extras import needed
-from abex.lazy import lazy_names
+from abex.support.extras import needed
+from abex.support.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abex.boosting.estimator import AdaBoostMHClassifier

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.parameters import BoostingParameters
-from abex.errors import UserError, shown
 from abex.kernels import Struct, kernel
+from abex.support.errors import UserError, shown
 
 
 class Arms(Struct):

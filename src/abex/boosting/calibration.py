@@ -34,8 +34,8 @@ from abex.boosting.model import Model
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import TREE
 from abex.boosting.weights import first_weights
-from abex.extras import needed
-from abex.randomness import stream
+from abex.support.extras import needed
+from abex.support.randomness import stream
 
 GROWTH = 0.8  # measured on pendigits, USPS, letter: how far the trend of the last doubling goes on
 TREND_ROWS = 200  # that many tell half as much about a trend as all there could be

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.examples import Examples
-from abex.errors import UserError, shown
-from abex.randomness import stream
+from abex.support.errors import UserError, shown
+from abex.support.randomness import stream
 
 SMOOTHING = 10.0  # rows of the mean that are added to each category
 SURE_ROWS = 20  # rows of a category that hide the label of each of them

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.weak_learners import CERTAIN
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 SEEN = 0.8  # the share of the examples that a committee of trees sees
 MOST_SEEN = 250_000  # examples: of more, every committee of trees sees others

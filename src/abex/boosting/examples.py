@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, real_number, shown
-from abex.extras import needed
+from abex.support.errors import UserError, real_number, shown
+from abex.support.extras import needed
 
 MOST_FEATURES = 1 << 24
 
@@ -57,7 +57,7 @@ def check_sparse(name: str, X: Any) -> None:
     >>> check_sparse("X", X)
     Traceback (most recent call last):
     ...
-    abex.errors.UserError: X is a damaged sparse matrix: its indices lead outside of its shape (1, 2)
+    abex.support.errors.UserError: X is a damaged sparse matrix: its indices lead outside of its shape (1, 2)
     """
     with needed("boosting"):
         from scipy.sparse import issparse

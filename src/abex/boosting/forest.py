@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from abex.boosting.model import Model
 from abex.boosting.predictor import goes_right
 from abex.boosting.weak_learners import TREE
-from abex.errors import UserError
 from abex.kernels import compiled
+from abex.support.errors import UserError
 
 MOST_TERMS = 12  # of a product that is expanded: 4,096 leaves
 LEAF = -1

@@ -20,8 +20,8 @@ from abex.boosting.examples import check_sparse
 from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, count_errors
 from abex.boosting.stored_arrays import Stored
 from abex.boosting.weak_learners import CERTAIN, KINDS, STUMP, WeakLearners, coefficient_of
-from abex.errors import UserError
-from abex.tables import html_table
+from abex.support.errors import UserError
+from abex.support.tables import html_table
 
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
 ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches

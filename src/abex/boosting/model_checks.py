@@ -17,7 +17,7 @@ from abex.boosting.examples import MOST_FEATURES
 from abex.boosting.model import Model
 from abex.boosting.stored_arrays import Stored, array_fields, checked_arrays
 from abex.boosting.weak_learners import KINDS, PRODUCT, TREE
-from abex.errors import one_of, real_number, true_or_false, whole_number
+from abex.support.errors import one_of, real_number, true_or_false, whole_number
 
 MOST_LEAVES = 4096
 MOST_TERMS = 64

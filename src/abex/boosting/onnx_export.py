@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.scoring_rule import ScoringRule
-from abex.extras import needed
+from abex.support.extras import needed
 
 OPSET = 17
 TREES_OPSET = 3

@@ -23,9 +23,9 @@ from abex.boosting.categories import as_header
 from abex.boosting.estimator import AdaBoostMHClassifier
 from abex.boosting.model_checks import ARRAYS, checked_fit
 from abex.boosting.weak_learners import KINDS
-from abex.errors import UserError, shown
-from abex.extras import needed
-from abex.files import write_atomically
+from abex.support.errors import UserError, shown
+from abex.support.extras import needed
+from abex.support.files import write_atomically
 
 FORMAT = "abex boosting model"
 VERSION = 1

@@ -32,7 +32,7 @@ from abex.boosting.parameters import TREE_ARMS, BoostingParameters
 from abex.boosting.weights import first_weights
 from abex.policies.base import Setting
 from abex.policies.screening import Screening
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 MANY_ARMS = 20  # of fewer, the first number is taken without a trial
 STEP = 4  # times as many arms in the next trial

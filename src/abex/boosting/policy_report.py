@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 
 @dataclass(frozen=True, eq=False)

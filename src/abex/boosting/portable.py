@@ -7,8 +7,8 @@ from typing import Any
 from abex.boosting.forest import forest_of
 from abex.boosting.scoring_rule import ScoringRule, scoring_rule_of
 from abex.boosting.shap_values import ShapValues, shap_values, trees_for_shap
-from abex.errors import UserError
-from abex.extras import needed
+from abex.support.errors import UserError
+from abex.support.extras import needed
 
 with needed("boosting"):
     from sklearn.utils.validation import check_is_fitted

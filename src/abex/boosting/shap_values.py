@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from abex.boosting.forest import Forest, count_rows
 from abex.boosting.model import blocks, dense_rows
-from abex.errors import UserError, one_of
 from abex.kernels import compiled, kernel
+from abex.support.errors import UserError, one_of
 
 MEANINGS = ("tree_path_dependent", "interventional")
 PACKED = 62  # features of a path that are packed into one integer

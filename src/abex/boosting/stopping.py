@@ -17,9 +17,9 @@ from abex.boosting.examples import Examples
 from abex.boosting.model import Model
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import TREE
-from abex.errors import UserError, real_number, shown, whole_number
-from abex.progress import Progress
-from abex.randomness import stream
+from abex.support.errors import UserError, real_number, shown, whole_number
+from abex.support.progress import Progress
+from abex.support.randomness import stream
 
 LOOKS = 100  # a fit looks up so often: callbacks, validation, time, progress
 ALL = slice(None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from abex.boosting.scoring_rule import ScoringRule
-from abex.extras import needed
+from abex.support.extras import needed
 
 
 def treelite_model(rule: ScoringRule) -> Any:

@@ -13,10 +13,10 @@ from abex.boosting.model import Model
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import KINDS, PRODUCT, TREE
 from abex.boosting.weights import first_weights
-from abex.errors import UserError
 from abex.policies.base import Policy
 from abex.policies.screening import Screening
-from abex.randomness import stream
+from abex.support.errors import UserError
+from abex.support.randomness import stream
 
 
 class PolicyProgress(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 import click
 
-from abex.errors import UserError, nearest
-from abex.extras import needed
+from abex.support.errors import UserError, nearest
+from abex.support.extras import needed
 
 #: command -> (module of abex.cli, one line for the overview, the extra that is enough for all of it if it has one).
 #: Each module defines a click command `command`.

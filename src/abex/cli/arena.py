@@ -13,7 +13,7 @@ from abex.cli.experiment_options import open_store, work_options
 from abex.cli.help import WholeNumber, examples
 from abex.cli.progress_reporter import ProgressReporter
 from abex.cli.signals import promptly
-from abex.extras import demand
+from abex.support.extras import demand
 
 
 @click.command(

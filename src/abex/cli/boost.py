@@ -13,9 +13,9 @@ import numpy as np
 from abex.cli.boost_table import as_frame, labels_of, places_of, read_data, read_rows, rows_to_evaluate
 from abex.cli.help import examples
 from abex.cli.output import can_be_written, console, table
-from abex.errors import UserError, whole_number
-from abex.extras import needed
-from abex.figures import canvas, entitle, kind_of, save, style_of
+from abex.support.errors import UserError, whole_number
+from abex.support.extras import needed
+from abex.support.figures import canvas, entitle, kind_of, save, style_of
 
 BASES = ("tree", "product", "stump")
 WARM = 2  # classifiers of a fit before the clock
@@ -146,7 +146,7 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
         import pandas as pd
 
     from abex.boosting import load
-    from abex.files import write_atomically
+    from abex.support.files import write_atomically
 
     can_be_written(out)
     classifier = load(model)
@@ -179,7 +179,7 @@ def export(model: str, kind: str, out: str | None) -> None:
     ONNX and C give scores and calibrated probabilities, Treelite scores. Rows are doubles.
     """
     from abex.boosting import load
-    from abex.files import write_atomically
+    from abex.support.files import write_atomically
 
     out = out or str(Path(model).with_suffix(ENDINGS[kind]))
     can_be_written(out)
@@ -212,7 +212,7 @@ def compare(
     **options: Any,
 ) -> None:  # fmt: skip
     """Test error, CPU seconds and entropy of the choice for several policies on DATA."""
-    from abex.progress import Progress
+    from abex.support.progress import Progress
 
     can_be_written(out)
     whole_number("--seeds", seeds, least=1, most=10**6)

@@ -10,8 +10,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
-from abex.extras import needed
+from abex.support.errors import UserError
+from abex.support.extras import needed
 
 SHOWN = 3  # unknown words in a warning
 WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0*)?")

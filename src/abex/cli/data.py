@@ -8,7 +8,6 @@ import click
 
 from abex.cli.help import examples
 from abex.cli.output import console, table
-from abex.errors import UserError
 from abex.lab.datasets.registry import (
     CatalogueEntry,
     State,
@@ -20,6 +19,7 @@ from abex.lab.datasets.registry import (
     obtain,
 )
 from abex.lab.datasets.source_files import cache
+from abex.support.errors import UserError
 
 COLOURS = {
     "verified": "green",

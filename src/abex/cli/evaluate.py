@@ -14,7 +14,7 @@ import click
 from abex.cli.help import examples, number_option, whole
 from abex.cli.output import can_be_written, check_graph_is_there, console, table
 from abex.cli.signals import promptly
-from abex.errors import UserError, nearest, real_number
+from abex.support.errors import UserError, nearest, real_number
 
 COLUMNS = (
     *("policy", "estimator", "value", "low", "high", "guaranteed_low", "guaranteed_high"),
@@ -162,7 +162,7 @@ def _cells(row: list[Any]) -> list[str]:
 
 
 def _write(rows: list[list[Any]], log: Any, out: str, level: float) -> None:
-    from abex.files import write_atomically
+    from abex.support.files import write_atomically
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -187,7 +187,7 @@ def policy_values(
 
     ``logged`` is the mean reward of the log itself.
     """
-    from abex.figures import canvas, entitle, save, style_of
+    from abex.support.figures import canvas, entitle, save, style_of
 
     figure, axes = canvas(figsize=(7.2, 1.4 + 0.32 * len(rows)))
     policies = list(dict.fromkeys(row[0] for row in rows))

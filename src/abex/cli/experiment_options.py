@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from abex.cli.help import WholeNumber
-from abex.errors import UserError, shown
 from abex.lab.results import Store
 from abex.lab.sweeps.sweep import EXECUTORS
+from abex.support.errors import UserError, shown
 
 DEFAULT = "abex-results"
 STORE = "cells.sqlite"
@@ -59,7 +59,7 @@ def work_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_store(folder: str, *, must_exist: bool = False) -> Store:
     """The store in a results folder."""
-    from abex.reading import named, reading
+    from abex.support.reading import named, reading
 
     path = Path(folder) / STORE
     with reading(f"open the results in {named(folder)}"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from abex.errors import UserError, whole_number
+from abex.support.errors import UserError, whole_number
 
 
 def examples(*lines: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from abex.errors import UserError
-from abex.extras import installed
-from abex.tables import text_table
+from abex.support.errors import UserError
+from abex.support.extras import installed
+from abex.support.tables import text_table
 
 
 def console() -> Any:

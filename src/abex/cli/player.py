@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from abex.cli.help import examples
-from abex.errors import UserError, real_number, shown, whole_number
+from abex.support.errors import UserError, real_number, shown, whole_number
 
 STORE = "sqlite:///players.db"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -187,7 +187,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 @store_option
 def log(name: str, url: str, out: str | None) -> None:
     """Every decision of NAME with its probability and reward: what off-policy evaluation needs."""
-    from abex.files import write_atomically
+    from abex.support.files import write_atomically
 
     kind = ".csv" if out is None else Path(out).suffix.lower()
     if kind not in (".csv", ".parquet"):

@@ -47,7 +47,7 @@ class ProgressReporter:
 
     def _open(self, phase: str, status: SweepStatus) -> None:
         """Say what begins, and show the bar before the first cell is ready: that one may have to be compiled."""
-        from abex.progress import Progress
+        from abex.support.progress import Progress
 
         what = f"{self.name} ({phase})" if phase == "tuning" else self.name
         time_left = f"{duration(status.seconds_left)} of CPU time once compiled"

@@ -12,8 +12,8 @@ from abex.cli.help import examples
 from abex.cli.output import duration
 from abex.cli.run import run_one, say_together, say_verdicts, show_plan
 from abex.cli.signals import promptly
-from abex.errors import UserError
-from abex.extras import demand
+from abex.support.errors import UserError
+from abex.support.extras import demand
 
 
 @click.command(epilog=examples("abex reproduce --quick", "abex reproduce --only facebook --workers 4"))

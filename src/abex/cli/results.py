@@ -10,9 +10,9 @@ import click
 
 from abex.cli.experiment_options import STORE, open_store, store_option
 from abex.cli.help import examples
-from abex.errors import UserError
-from abex.extras import needed
 from abex.lab.results import Store, salvage_in_place
+from abex.support.errors import UserError
+from abex.support.extras import needed
 
 
 @click.group(
@@ -68,7 +68,7 @@ def show(folder: str) -> None:
 @click.pass_obj
 def export(folder: str, path: str) -> None:
     """Write all numbers to PATH (.csv or .parquet): one row for each cell and checkpoint."""
-    from abex.files import table_bytes, write_atomically
+    from abex.support.files import table_bytes, write_atomically
 
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".parquet"):
@@ -119,7 +119,7 @@ def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str
         doomed |= _stale(store) if stale else set()
         kept = store.experiments()
         if experiment is not None:
-            from abex.errors import one_of
+            from abex.support.errors import one_of
 
             if not kept:
                 raise UserError(f"unknown experiment {experiment!r}: the store has none")

@@ -14,14 +14,14 @@ from abex.cli.help import WholeNumber, examples, number_option, whole
 from abex.cli.output import can_be_written, check_graph_is_there, console, table
 from abex.cli.signals import promptly
 from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm, known_environments
-from abex.errors import UserError, real_number, whole_number
-from abex.files import read_text
 from abex.graphs import Graph
 from abex.lab.sweeps.cells import load_code
-from abex.parameters import MOST_ARMS
-from abex.randomness import stream
 from abex.simulation.arguments import LONGEST_HORIZON
-from abex.values import parse_value
+from abex.support.errors import UserError, real_number, whole_number
+from abex.support.files import read_text
+from abex.support.parameters import MOST_ARMS
+from abex.support.randomness import stream
+from abex.support.values import parse_value
 
 DISTRIBUTIONS = {"bernoulli": Bernoulli, "beta": Beta, "gaussian": ClippedGaussian}
 DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")
@@ -216,7 +216,7 @@ def summary_rows(curves: Any, level: float) -> list[tuple[str, ...]]:
 
 def write_table(path: Path, curves: Any, level: float) -> None:
     """Mean and interval at every checkpoint as CSV."""
-    from abex.files import write_atomically
+    from abex.support.files import write_atomically
 
     lines = ["policy,step,regret,low,high,optimal_pull_rate"]
     for name in curves.policies:

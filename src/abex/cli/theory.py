@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from abex.cli.help import WholeNumber, examples, number_option
-from abex.errors import real_number
+from abex.support.errors import real_number
 
 
 @click.group(
@@ -46,7 +46,7 @@ def command(
     """When ABE explores, how much, and what Theorem 1 says about it, in plain words."""
     if context.invoked_subcommand is not None:
         return
-    from abex.figures import kind_of
+    from abex.support.figures import kind_of
     from abex.theory.words import explain
 
     real_number("--eta", eta, above=0.0)
@@ -111,7 +111,7 @@ def schedule_and_bounds(
     """Simulated regret (mean, low, high) and bounds on it over steps, both logarithmic; exploration ``phases`` in grey."""
     import numpy as np
 
-    from abex.figures import canvas, entitle, save, style_of
+    from abex.support.figures import canvas, entitle, save, style_of
 
     figure, axes = canvas()
     for first, last in phases:

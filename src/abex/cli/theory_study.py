@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from abex.environments import Bernoulli
 from abex.policies import ABE, parse_policy
-from abex.progress import Progress
 from abex.simulation import simulate
+from abex.support.progress import Progress
 from abex.theory import recommend
 
 ETAS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)

@@ -12,8 +12,8 @@ import click
 from abex.cli.help import WholeNumber, examples
 from abex.cli.output import console, table
 from abex.cli.signals import promptly
-from abex.errors import UserError
 from abex.policies.base import MOST_ARMS, as_policy, known_policies
+from abex.support.errors import UserError
 
 COMMON = (
     "ABE(eta=1.0)",
@@ -78,7 +78,7 @@ def command(
     and abex. What is there already is not compiled again.
     """
     from abex.kernels import cache_folder
-    from abex.progress import Progress
+    from abex.support.progress import Progress
 
     wanted = policies or (() if boosting else COMMON)
     if "all" in wanted:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.environments.piecewise import AGAINST
 from abex.environments.stochastic import HasMeans
-from abex.errors import UserError, shown
 from abex.kernels import kernel
-from abex.parameters import HUGE, choice, real
-from abex.randomness import uniform_at
-from abex.reading import named, reading
+from abex.support.errors import UserError, shown
+from abex.support.parameters import HUGE, choice, real
+from abex.support.randomness import uniform_at
+from abex.support.reading import named, reading
 
 BLOCK = 65_536  # steps whose means are looked at together
 

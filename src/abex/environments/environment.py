@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import UserError
-from abex.parameters import check_parameters
-from abex.plugins import ENVIRONMENTS, loaded, register
+from abex.support.errors import UserError
+from abex.support.parameters import check_parameters
+from abex.support.plugins import ENVIRONMENTS, loaded, register
 
 
 class Rules(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from abex.environments.environment import Environment, Rules
-from abex.errors import UserError, whole_number
 from abex.kernels import kernel
-from abex.parameters import MOST_ARMS, real, whole
-from abex.randomness import uniform_at
+from abex.support.errors import UserError, whole_number
+from abex.support.parameters import MOST_ARMS, real, whole
+from abex.support.randomness import uniform_at
 
 
 class SpecialWorld(NamedTuple):

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.stochastic import HasMeans, as_means
-from abex.errors import UserError, shown, whole_number
 from abex.kernels import kernel
-from abex.parameters import MOST_STEPS, choice, real, whole
-from abex.randomness import uniform_at, unit, word_at
-from abex.reading import check_size
+from abex.support.errors import UserError, shown, whole_number
+from abex.support.parameters import MOST_STEPS, choice, real, whole
+from abex.support.randomness import uniform_at, unit, word_at
+from abex.support.reading import check_size
 
 AGAINST = ("each step", "fixed arm")
 FINEST = 10_000  # pieces of a smooth path: the means stay for a 10,000th of the horizon

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
-from abex.errors import UserError
 from abex.kernels import kernel
-from abex.randomness import uniform_at
+from abex.support.errors import UserError
+from abex.support.randomness import uniform_at
 
 
 class LikesWorld(NamedTuple):

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
-from abex.errors import UserError, shown
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, real
-from abex.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
+from abex.support.errors import UserError, shown
+from abex.support.parameters import HUGE, TINY, real
+from abex.support.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
 
 MOST_DEVIATION = 1e6  # beyond, the means after clipping, all near 1/2, are rounding
 

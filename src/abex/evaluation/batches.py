@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
+from abex.support.errors import UserError, shown
 
 Floats = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.log import Log
-from abex.randomness import stream
+from abex.support.randomness import stream
 
 Floats = NDArray[np.float64]
 MOST_BLOCKS = 30  # of rows that are compared with the same means

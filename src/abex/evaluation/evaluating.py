@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of, real_number
 from abex.evaluation.estimators import ESTIMATORS, Contributions, ips
 from abex.evaluation.log import Log, as_log
 from abex.evaluation.target import as_target
 from abex.evaluation.uncertainty import guaranteed, likely, within
-from abex.tables import html_table
+from abex.support.errors import UserError, one_of, real_number
+from abex.support.tables import html_table
 
 LEAST_EFFECTIVE = 30.0
 LEAST_TELLING = 5.0

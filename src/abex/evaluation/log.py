@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
 from abex.evaluation.batches import Units, counted, units_of
+from abex.support.errors import UserError, shown
 
 Label = str | int
 Floats = NDArray[np.float64]

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, brief, shown
 from abex.evaluation.batches import counted
 from abex.evaluation.log import Label, Log, Side
-from abex.extras import needed
-from abex.files import table_bytes, write_atomically
 from abex.lab.datasets.table_files import content_of, read_columns
-from abex.reading import named, reading
+from abex.support.errors import UserError, brief, shown
+from abex.support.extras import needed
+from abex.support.files import table_bytes, write_atomically
+from abex.support.reading import named, reading
 
 #: what a log needs -> the names under which others write it
 NAMES = {

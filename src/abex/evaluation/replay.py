@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
-from abex.errors import UserError
 from abex.evaluation.log import Log, as_log
 from abex.intervals import LEVEL, mean_of
 from abex.kernels import kernel
 from abex.policies.base import as_policy
-from abex.randomness import stream, uniform_at
+from abex.support.errors import UserError
+from abex.support.randomness import stream, uniform_at
 
 LEAST_KEPT = 30
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
 from abex.evaluation.batches import chances_of
 from abex.evaluation.log import Label, Log
 from abex.policies import Uniform
 from abex.policies.base import Policy, as_policy
+from abex.support.errors import UserError, shown
 
 if TYPE_CHECKING:
     from abex.players import Player

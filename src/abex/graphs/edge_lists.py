@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, brief, one_of
-from abex.reading import check_size, named, read_bytes
+from abex.support.errors import UserError, brief, one_of
+from abex.support.reading import check_size, named, read_bytes
 
 Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 

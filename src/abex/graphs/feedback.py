@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, single_dispatch
-from abex.randomness import GOLDEN, mix, uniform_at
+from abex.support.randomness import GOLDEN, mix, uniform_at
 
 Floats = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, real_number, whole_number
-from abex.extras import needed
 from abex.graphs.graph import Graph
 from abex.kernels import fast, kernel
-from abex.parameters import MOST_ARMS
-from abex.randomness import below, stream
-from abex.reading import check_size
+from abex.support.errors import UserError, real_number, whole_number
+from abex.support.extras import needed
+from abex.support.parameters import MOST_ARMS
+from abex.support.randomness import below, stream
+from abex.support.reading import check_size
 
 Numbers = NDArray[np.int64]
 MOST_EDGES = 10**9

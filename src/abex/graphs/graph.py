@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, whole_number
-from abex.extras import needed
 from abex.graphs.feedback import FixedEdges, reveal_fixed
-from abex.parameters import MOST_ARMS
-from abex.tables import html_table
+from abex.support.errors import UserError, whole_number
+from abex.support.extras import needed
+from abex.support.parameters import MOST_ARMS
+from abex.support.tables import html_table
 
 NO_KEY = np.uint64(0)
 MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_networkx"

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError, shown
-from abex.files import decode_array, encode_array
 from abex.graphs.graph import FeedbackGraph, Graph
 from abex.graphs.time_varying import DropOut, ErdosRenyiEachStep, GraphSequence
-from abex.reading import check_size
+from abex.support.errors import UserError, shown
+from abex.support.files import decode_array, encode_array
+from abex.support.reading import check_size
 
 
 def write_graph(graph: FeedbackGraph) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from abex.errors import UserError, real_number
-from abex.extras import needed
 from abex.graphs.covers import greedy_clique_cover
 from abex.graphs.graph import Graph
 from abex.graphs.numbers import acyclic_number, domination_number, fractional_domination, independence_number
+from abex.support.errors import UserError, real_number
+from abex.support.extras import needed
 
 LARGE = 20_000  # arms beyond which only linear-time bounds are shown
 

@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.divergence import bernoulli_kl
-from abex.errors import UserError, real_number
-from abex.extras import needed
 from abex.graphs.covers import (
     greedy_acyclic_set,
     greedy_clique_cover,
@@ -25,6 +22,9 @@ from abex.graphs.covers import (
 )
 from abex.graphs.graph import Graph, as_fixed_graph
 from abex.graphs.programs import EFFORT, Cover, simplex_steps, solve_covering
+from abex.support.divergence import bernoulli_kl
+from abex.support.errors import UserError, real_number
+from abex.support.extras import needed
 
 LARGEST_SEARCH = 2_000_000  # edges of a graph of which cliques are listed
 HAIR = 1e-6  # how far a solver's number may be from the whole number that it means

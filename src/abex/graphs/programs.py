@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
-from abex.extras import needed
+from abex.support.errors import UserError
+from abex.support.extras import needed
 
 EFFORT = 20.0  # about seconds of CPU
 UNIT = 2e8  # entries that the steps of a solver look at in a unit of effort

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError, real_number, whole_number
 from abex.graphs.feedback import ChangingEdges, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
 from abex.kernels import fast, kernel
-from abex.parameters import MOST_ARMS
+from abex.support.errors import UserError, real_number, whole_number
+from abex.support.parameters import MOST_ARMS
 
 
 class _ChangingGraph(FeedbackGraph):

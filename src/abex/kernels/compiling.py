@@ -9,13 +9,13 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from abex.extras import installed, needed
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.current import current
 from abex.kernels.garbage import collection_paused
 from abex.kernels.interfaces import bounds_checked, interpreted
 from abex.kernels.sources import NAME
 from abex.kernels.watching import watch
+from abex.support.extras import installed, needed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Parameters = ParamSpec("Parameters")

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from abex.errors import UserError, brief
 from abex.kernels.compiling import is_kernel
 from abex.kernels.current import globals_of
 from abex.kernels.sources import NAME, PACKAGE
+from abex.support.errors import UserError, brief
 
 ARGUMENTS = {  # what is passed to the kernels of policies and environments
     "select": ("state", "t", "rng"),

@@ -28,10 +28,10 @@ from typing import Any, ClassVar, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, nearest
 from abex.kernels.compiling import before_compiling
 from abex.kernels.interfaces import interpreted
 from abex.kernels.scalars import Scalars
+from abex.support.errors import UserError, nearest
 
 NUMBERS = (int, float, bool)
 MOST_DIMENSIONS = 3  # of an array whose shape stands in the record

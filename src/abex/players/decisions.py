@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from abex.errors import UserError
 from abex.players.inclusion import inclusion_probability
 from abex.players.named_arms import Label
 from abex.players.running_policy import Running
+from abex.support.errors import UserError
 
 
 class Source(NamedTuple):

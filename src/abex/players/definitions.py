@@ -7,7 +7,6 @@ import json
 import os
 from typing import Any
 
-from abex.errors import UserError, shown, whole_number
 from abex.players.player import new_replica
 from abex.players.replica import Replica
 from abex.players.saving import (
@@ -26,8 +25,9 @@ from abex.players.saving import (
 )
 from abex.players.terms import Terms
 from abex.policies.base import MOST_ARMS, Policy
-from abex.reading import gunzip
 from abex.schema import read_record, write_record
+from abex.support.errors import UserError, shown, whole_number
+from abex.support.reading import gunzip
 
 FORMAT = "abex-shared-player"
 VERSION = 1

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from abex.errors import UserError
 from abex.players.decisions import Batch
 from abex.players.named_arms import Label
 from abex.players.replica import Pending, Replica
 from abex.players.running_policy import Memory
 from abex.players.terms import Terms
+from abex.support.errors import UserError
 
 
 class Decided(NamedTuple):

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
 from abex.players.running_policy import Running
+from abex.support.errors import UserError
 
 STEP, REACH = 0.04, 4.6  # of the double exponential rule
 MOST_WORK = 2 * 10**9  # elementary steps of the recursion: some seconds

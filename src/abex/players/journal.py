@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from abex.errors import UserError
 from abex.players.journal_rows import Row
+from abex.support.errors import UserError
 
 FORMAT = 1
 PATIENCE = 30.0  # seconds to wait for another process that is writing

@@ -8,11 +8,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from abex.extras import needed
 from abex.players.definitions import Definition
 from abex.players.journal_rows import Row, read_batch
 from abex.players.named_arms import NamedArms
 from abex.players.terms import Terms
+from abex.support.extras import needed
 
 COLUMNS = (
     *("decision", "arm", "probability", "reward", "time", "step", "status", "also", "observed"),

@@ -6,12 +6,12 @@ import json
 import math
 from typing import Any, NamedTuple
 
-from abex.files import encode_array
 from abex.players.decisions import Batch
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
 from abex.players.replica import Replica
 from abex.players.saving import MOST_MOMENT, check_memory, read_probability, read_word
 from abex.schema import agree, read_array
+from abex.support.files import encode_array
 
 KINDS = {
     Decided: "decision",

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, nearest, shown, whole_number
 from abex.players.decision_ids import life_and_number
+from abex.support.errors import UserError, nearest, shown, whole_number
 
 Label = int | str
 LONGEST = 200  # characters of a name

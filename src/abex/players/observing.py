@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from abex.errors import UserError
 from abex.graphs.feedback import probability_seen, reveal
 from abex.players.events import Decided
 from abex.players.replica import Replica
+from abex.support.errors import UserError
 
 
 def observed_with(replica: Replica, decision: Decided) -> dict[int, float] | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from abex.errors import UserError, nearest, real_number, shown, whole_number
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import journal_at
 from abex.players.replica import Replica
 from abex.players.shared import SharedPlayer
 from abex.players.terms import Terms
+from abex.support.errors import UserError, nearest, real_number, shown, whole_number
 
 LONGEST_NAME = 200
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from abex.errors import UserError
 from abex.players.decisions import Decision
 from abex.players.events import Decided, Event
+from abex.support.errors import UserError
 
 
 class OutboxEntry:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown, true_or_false, whole_number
 from abex.graphs.graph import as_graph
 from abex.kernels import can_compile
 from abex.players import forking
@@ -37,7 +36,8 @@ from abex.players.summary import Summary, summarise
 from abex.players.terms import terms
 from abex.policies.base import MOST_ARMS, Policy, Setting, as_policy
 from abex.policies.evidence import Evidence
-from abex.randomness import stream
+from abex.support.errors import UserError, shown, true_or_false, whole_number
+from abex.support.randomness import stream
 
 if TYPE_CHECKING:
     from abex.players.shared import SharedPlayer

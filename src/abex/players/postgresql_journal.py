@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from abex.errors import UserError, shown
-from abex.extras import needed
 from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, PlayerRow, UnavailableError
 from abex.players.journal_rows import COLUMNS, Row
+from abex.support.errors import UserError, shown
+from abex.support.extras import needed
 
 TYPES = ("text", "text", "bigint", "text", "bigint", "double precision", "bigint", "text")
 LISTED = ", ".join(COLUMNS)

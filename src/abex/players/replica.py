@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
 from abex.players.decision_ids import life_and_number
 from abex.players.named_arms import Label, NamedArms
 from abex.players.running_policy import Running
 from abex.players.tallies import Tallies
 from abex.policies.base import Setting
+from abex.support.errors import UserError
 
 MOST_TOLD = 10_000  # keys of observations that are remembered
 MOST_LIVES = 1_000  # lives whose decisions are told from those of other players

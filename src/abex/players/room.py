@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError
 from abex.kernels import Record, Scalars, fields_of
 from abex.policies.base import Setting
+from abex.support.errors import UserError
 
 FEW = 1_000_000  # so many arms fit anywhere
 PER_ARM = 40  # bytes: tallies, names

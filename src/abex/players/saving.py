@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abex.errors import UserError, shown, whole_number
-from abex.files import decode_array, encode_array, read_text, write_atomically
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.players.decision_ids import is_life, life_and_number
 from abex.players.replica import MOST_TOLD, Pending, Replica
@@ -25,6 +23,8 @@ from abex.players.tallies import Tallies
 from abex.players.terms import Terms, terms
 from abex.policies.base import MOST_ARMS, Policy, Setting, installed_policies, parse_policy
 from abex.schema import LEAST_PROBABILITY, agree, check_field, read_array, read_record, write_record
+from abex.support.errors import UserError, shown, whole_number
+from abex.support.files import decode_array, encode_array, read_text, write_atomically
 
 if TYPE_CHECKING:
     from abex.players.player import Player

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from abex.errors import UserError, shown
 from abex.players import tending
 from abex.players.decision_ids import moment_of
 from abex.players.decisions import Decision
@@ -34,7 +33,8 @@ from abex.players.outbox import Outbox, OutboxEntry
 from abex.players.player import Player, UnknownDecisionError
 from abex.players.saving import DAMAGE, reason_of
 from abex.players.seeding import SequenceStream
-from abex.randomness import stream
+from abex.support.errors import UserError, shown
+from abex.support.randomness import stream
 
 PAGE = 5_000  # events that are read at once
 MOST_UNSAVED = 10_000  # decisions that may wait for a journal that cannot be reached

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from abex.errors import UserError, one_of, shown
 from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, PlayerRow, UnavailableError
 from abex.players.journal_rows import COLUMNS, Row
+from abex.support.errors import UserError, one_of, shown
 
 try:
     import fcntl

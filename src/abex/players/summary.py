@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abex.divergence import kl_upper_bound
-from abex.errors import UserError
-from abex.extras import needed
 from abex.players.named_arms import Label
 from abex.players.replica import Replica
 from abex.players.terms import Terms
-from abex.tables import html_table, text_table
+from abex.support.divergence import kl_upper_bound
+from abex.support.errors import UserError
+from abex.support.extras import needed
+from abex.support.tables import html_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd

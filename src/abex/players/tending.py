@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import Any
 
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 SOON = 0.05  # seconds until a decision is written, unless a reward takes it along
 NOW_AND_THEN = 1.0  # seconds between looks at what may have expired

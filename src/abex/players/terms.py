@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from abex.errors import UserError, real_number, shown, true_or_false
+from abex.support.errors import UserError, real_number, shown, true_or_false
 
 LONGEST = timedelta(days=36_500)
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from abex.errors import UserError, shown, whole_number
 from abex.players.decision_ids import life_and_number
 from abex.players.decisions import Batch, Decision
 from abex.players.events import Decided, Rewarded
@@ -21,6 +20,7 @@ from abex.players.player import UnknownDecisionError
 from abex.players.replica import Pending
 from abex.players.saving import LONGEST_WORD
 from abex.players.shared import SharedPlayer
+from abex.support.errors import UserError, shown, whole_number
 
 
 class CrowdedError(UserError):

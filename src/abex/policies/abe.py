@@ -21,10 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
-from abex.parameters import HUGE, choice, real
 from abex.policies.base import Policy, Setting
 from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
 from abex.policies.exploration import (
@@ -42,6 +40,8 @@ from abex.policies.learner import learn_mean
 from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.softmax import new_softmax, softmax
+from abex.support.errors import UserError
+from abex.support.parameters import HUGE, choice, real
 from abex.theory.schedule import (
     MOST_POWER,
     ROUNDINGS,

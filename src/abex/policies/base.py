@@ -32,15 +32,15 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_t
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
 from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
 from abex.kernels import Record, explained
 from abex.kinds import kept_with_decisions, restore, saved, weighed_by
-from abex.markup import markdown_of
-from abex.parameters import MOST_ARMS as MOST_ARMS
-from abex.parameters import check_parameters
-from abex.plugins import POLICIES, loaded, names_in, register
-from abex.values import parse_value
+from abex.support.errors import UserError, shown
+from abex.support.markup import markdown_of
+from abex.support.parameters import MOST_ARMS as MOST_ARMS
+from abex.support.parameters import check_parameters
+from abex.support.plugins import POLICIES, loaded, names_in, register
+from abex.support.values import parse_value
 
 State = TypeVar("State")
 Part = TypeVar("Part")
@@ -270,7 +270,7 @@ def known_policies() -> dict[str, type[Policy[Any]]]:
 
 
 def installed_policies(names: list[str] | None = None) -> dict[str, type[Policy[Any]]]:
-    """`known_policies`, and those of other installed packages (`abex.plugins`): all, or those of these names."""
+    """`known_policies`, and those of other installed packages (`abex.support.plugins`): all, or those of these names."""
     known = known_policies()
     unknown = None if names is None else [name for name in names if name not in known]
     if unknown == []:

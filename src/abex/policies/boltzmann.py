@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import kernel
-from abex.parameters import HUGE, choice, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
@@ -18,6 +17,7 @@ from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
 from abex.schema import Count, MeanOf
+from abex.support.parameters import HUGE, choice, real, truth
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
 MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart

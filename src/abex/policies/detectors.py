@@ -14,10 +14,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import kernel, single_dispatch
-from abex.parameters import HUGE, check_parameters, real, whole
 from abex.policies.base import PerArm, part_of_policies
-from abex.reading import check_size
 from abex.schema import MOST_COUNT, Count, Within, agree
+from abex.support.parameters import HUGE, check_parameters, real, whole
+from abex.support.reading import check_size
 
 LONGEST_WINDOW = 10**8
 

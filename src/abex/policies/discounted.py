@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.parameters import real
 from abex.policies.base import Policy, Setting
 from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import DivergenceRule
@@ -38,6 +37,7 @@ from abex.samplers.indices import (
 )
 from abex.samplers.pace import UNPACED, Pace
 from abex.schema import MOST_COUNT, Count, FixedAtStart, Within
+from abex.support.parameters import real
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller
 SLOWLY, FAST = (

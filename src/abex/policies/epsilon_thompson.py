@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import kernel
-from abex.parameters import real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.statistics import entering, fade, forget, weigh_in
 from abex.policies.thompson import coin, fade_beta, forget_beta, learn_beta, weigh_beta
-from abex.randomness import argmax, share_among_largest
 from abex.samplers.largest_beta import largest_beta_or_point
 from abex.schema import Grown, Scratch
+from abex.support.parameters import real, truth
+from abex.support.randomness import argmax, share_among_largest
 
 
 class ExploringBeta(NamedTuple):

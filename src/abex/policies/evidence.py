@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.parameters import HUGE, real, truth
 from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
@@ -27,6 +26,7 @@ from abex.policies.watch import (
 from abex.samplers import changed, draw
 from abex.samplers.evidence import MeanTournament, leading_arm, new_tournament, play_all
 from abex.schema import MOST_COUNT, Checked, Count, FixedAtStart, MeanOf, Within, agree
+from abex.support.parameters import HUGE, real, truth
 
 KEPT = 4.0  # observations that an arm keeps after a change
 
@@ -118,7 +118,7 @@ class Evidence(Policy[EvidenceState]):
     largest mean (its arm leads), and b the highest reward seen so far, the evidence against k is
     :math:`x_k=N_k\,D(\hat\mu_k,V_k,\hat\mu^*,b)`, where D is the least divergence between a distribution with this
     mean and variance on :math:`(-\infty,b]` and one with mean :math:`\hat\mu^*`
-    (`abex.divergence.two_moment_divergence`). Arm k is drawn with probability :math:`w_k/K`,
+    (`abex.support.divergence.two_moment_divergence`). Arm k is drawn with probability :math:`w_k/K`,
     :math:`w_k=\mathrm{erfc}\sqrt{x_k}\approx e^{-x_k}/\sqrt{\pi x_k}`, the leader with what is left; an arm never
     observed has weight 1.
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, single_dispatch
-from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import smallest
-from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.softmax import normalise, pick, softmax_weights
 from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
 from abex.schema import Probabilities, Scratch, Within
+from abex.support.parameters import HUGE, real
+from abex.support.randomness import below
 
 
 class WeightState(NamedTuple):

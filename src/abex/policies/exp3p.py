@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, real
 from abex.policies.base import Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.exp3 import WeightState, mixed_probabilities, weight_state
+from abex.support.parameters import HUGE, TINY, real
 
 
 @kernel

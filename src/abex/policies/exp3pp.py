@@ -9,12 +9,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import Scalars, kernel
-from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.exp3 import loss_probabilities
 from abex.policies.means import smallest
 from abex.schema import Count, MeanOf, Probabilities, Rebuilt, Scratch, Within
+from abex.support.parameters import HUGE, TINY, real
 
 
 class Untried(Scalars):

@@ -10,10 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import kernel
-from abex.parameters import MOST_STEPS, real, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.schema import Distribution, Probabilities
+from abex.support.parameters import MOST_STEPS, real, whole
 
 
 class SharedState(NamedTuple):

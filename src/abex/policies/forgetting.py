@@ -15,7 +15,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
 from abex.kernels import Record, single_dispatch
 from abex.policies.base import Kernels, Policy, Setting, as_policy
 from abex.policies.statistics import entering, noted
@@ -24,6 +23,7 @@ from abex.samplers.buckets import Buckets
 from abex.samplers.gumbel import GumbelExceedance, GumbelScan
 from abex.samplers.softmax import SoftmaxScan
 from abex.schema import Fractional
+from abex.support.errors import UserError, shown
 
 
 class Forgotten(NamedTuple):

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import Feedback, graph_index, probability_seen
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.known_graph import (
@@ -25,6 +24,7 @@ from abex.policies.known_graph import (
 )
 from abex.samplers.softmax import softmax_weights
 from abex.schema import Distribution, Probabilities, Within
+from abex.support.parameters import HUGE, TINY, real
 
 LEAST_PROBABILITY_SEEN = (
     1e-12  # an arm is seen at least as often as it is pulled, which underflows only where it does not matter

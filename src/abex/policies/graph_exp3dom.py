@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import Feedback, graph_index, probability_seen
 from abex.kernels import kernel
-from abex.parameters import real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.samplers.softmax import softmax_weights
 from abex.schema import FixedAtStart, Probabilities, UpToArms, Within
+from abex.support.parameters import real
 
 
 class DominatingState(NamedTuple):

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import Feedback, observers
 from abex.kernels import kernel, single_dispatch
-from abex.parameters import HUGE, real, truth
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.means import learn_mean
 from abex.policies.thompson import MOST_PRIOR, learn_beta
 from abex.policies.ucb import inv_sqrt_counts
-from abex.randomness import argmax, below
 from abex.samplers import changed, distribution, draw
 from abex.samplers.beta import new_beta
 from abex.samplers.largest_beta import largest_beta
 from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
+from abex.support.parameters import HUGE, real, truth
+from abex.support.randomness import argmax, below
 
 
 @single_dispatch

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from abex.kernels import kernel
-from abex.parameters import HUGE, real
 from abex.policies.base import Policy, Setting
 from abex.policies.leader import LeaderMeans, leader, leader_means, learn_leader
-from abex.randomness import below, share_among_largest
+from abex.support.parameters import HUGE, real
+from abex.support.randomness import below, share_among_largest
 
 
 @dataclass(frozen=True)

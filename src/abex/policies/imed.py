@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from abex.divergence import bernoulli_kl
 from abex.kernels import kernel
 from abex.policies.base import Policy, Setting
 from abex.policies.means import Means, learn_mean, new_means
-from abex.randomness import argmax, share_among_largest
+from abex.support.divergence import bernoulli_kl
+from abex.support.randomness import argmax, share_among_largest
 
 
 @kernel

@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from abex.divergence import bernoulli_kl, kl_upper_bound
 from abex.kernels import kernel
-from abex.parameters import HUGE, real
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.samplers.indices import (
@@ -20,6 +18,8 @@ from abex.samplers.indices import (
     level_of_reaching,
     never_differ,
 )
+from abex.support.divergence import bernoulli_kl, kl_upper_bound
+from abex.support.parameters import HUGE, real
 
 
 class DivergenceRule(NamedTuple):

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from abex.divergence import kl_upper_bound
 from abex.kernels import kernel
-from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.klucb import alike, contending_bound
 from abex.samplers.indices import NEVER, contending_index, index_of, level_at, level_of_reaching, never_differ
+from abex.support.divergence import kl_upper_bound
+from abex.support.parameters import MOST_STEPS, whole
 
 
 class SharedDivergenceRule(NamedTuple):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
 from abex.graphs.covers import (
     greedy_acyclic_set,
     greedy_clique_cover,
@@ -22,6 +21,7 @@ from abex.graphs.feedback import Feedback
 from abex.graphs.graph import Graph
 from abex.graphs.programs import Cover
 from abex.policies.base import Policy, Setting
+from abex.support.errors import UserError
 
 KEPT = 64  # graphs whose solutions are remembered
 TRIED = 3  # graphs drawn to estimate a quantity of random graphs

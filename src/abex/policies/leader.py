@@ -12,8 +12,8 @@ import numpy as np
 from abex.kernels import Scalars, kernel
 from abex.policies.base import PerArm
 from abex.policies.means import learn_mean
-from abex.randomness import argmax
 from abex.schema import HAIR, ArmNumbers, Count, MeanOf, Within
+from abex.support.randomness import argmax
 
 
 class Leader(Scalars):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from abex.divergence import bernoulli_kl
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import Policy, Setting
 from abex.policies.means import Means, largest, learn_mean, new_means
 from abex.samplers.softmax import normalise, pick
+from abex.support.divergence import bernoulli_kl
+from abex.support.parameters import HUGE, TINY, choice, real
 
 DIVERGENCES = ("gaussian", "bernoulli")
 LEAST_LOG = 745.0  # exp(-745) is the smallest positive number

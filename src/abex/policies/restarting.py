@@ -10,9 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
 from abex.kernels import Scalars, kernel
-from abex.parameters import choice, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.detectors import CUSUM, GLR, Detector, clear, observe
 from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule, scanned, take_in, with_parts
@@ -23,6 +21,8 @@ from abex.samplers.buckets import Buckets
 from abex.samplers.gumbel import GumbelExceedance
 from abex.samplers.indices import IndexScan, index_of, level_at
 from abex.schema import ArmNumbers, Count, FixedAtStart
+from abex.support.errors import UserError, shown
+from abex.support.parameters import choice, real
 
 MOST_ALARMS = 1000  # that are remembered with their step
 RESTARTS = ("all", "arm")

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.parameters import HUGE, real
 from abex.policies.base import PerArm, Policy, Setting
-from abex.randomness import below
 from abex.samplers import changed, draw
 from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
 from abex.schema import MOST_COUNT, Count, MeanOf, Within
+from abex.support.parameters import HUGE, real
+from abex.support.randomness import below
 
 TINY_EXCESS = 1e-6
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import Scalars, kernel
-from abex.parameters import MOST_STEPS, whole
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.means import learn_mean
-from abex.randomness import argmax, below, share_among_largest
 from abex.schema import ArmNumbers, Count, FixedAtStart, MeanOf, Scratch, UpToArms, agree
+from abex.support.parameters import MOST_STEPS, whole
+from abex.support.randomness import argmax, below, share_among_largest
 
 
 class ArmCount(NamedTuple):

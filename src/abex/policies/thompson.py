@@ -9,7 +9,6 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Total
-from abex.parameters import real, truth
 from abex.policies.base import Setting
 from abex.policies.learner import Learner
 from abex.policies.statistics import (
@@ -24,6 +23,7 @@ from abex.policies.statistics import (
 )
 from abex.samplers import changed
 from abex.samplers.beta import new_beta
+from abex.support.parameters import real, truth
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 

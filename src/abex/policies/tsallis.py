@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import kernel
-from abex.parameters import HUGE, TINY, choice, real
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.means import smallest
 from abex.samplers.softmax import normalise
 from abex.schema import Probabilities, Within, agree
+from abex.support.parameters import HUGE, TINY, choice, real
 
 ESTIMATORS = ("RV", "IW")
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.kinds import Total
-from abex.parameters import HUGE, real
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
@@ -27,6 +26,7 @@ from abex.samplers.indices import (
     never_differ,
     stretched,
 )
+from abex.support.parameters import HUGE, real
 
 
 class UcbRule(NamedTuple):

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from abex.divergence import bernoulli_kl
 from abex.kernels import Scalars, kernel, rare_kernel
 from abex.schema import ArmNumbers, Count, Within
+from abex.support.divergence import bernoulli_kl
 
 MOST_BLOCKS = 128  # two of each size up to 2^53, and some room
 FREELY = 32  # rewards up to which each one is a moment to look

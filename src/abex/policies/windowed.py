@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.parameters import whole
 from abex.policies.base import Policy, Setting
 from abex.policies.boltzmann import Boltzmann
 from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
 from abex.policies.klucb import KLUCB
 from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
 from abex.policies.ucb import UCB1
-from abex.reading import check_size
 from abex.samplers.buckets import Buckets
 from abex.samplers.gumbel import GumbelExceedance
 from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree
+from abex.support.parameters import whole
+from abex.support.reading import check_size
 
 WIDEST = 10**9  # steps of a window
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel, single_dispatch
-from abex.randomness import argmax
 from abex.samplers import crossover
 from abex.samplers.buckets import Buckets, new_buckets
 from abex.samplers.gumbel import APART, NOWHERE, average_exceeding
@@ -29,6 +28,7 @@ from abex.samplers.largest_beta import largest_beta, stirling_series
 from abex.samplers.sound_buckets import sound_buckets
 from abex.samplers.trials import drop_bounds, make_fit, refile, try_arm
 from abex.schema import ArmNumbers, Checked, Count, Rebuilt, Scratch, Within, positions
+from abex.support.randomness import argmax
 
 MOST_HOT = 64
 LOG_HALF = math.log(0.5)

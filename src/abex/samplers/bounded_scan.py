@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel
-from abex.randomness import below
 from abex.samplers import trials
 from abex.samplers.interface import changed, draw
 from abex.samplers.trials import FALLEN, REACH, UNITS, WINDOW, draw_by_trials
 from abex.schema import Checked, Rebuilt
+from abex.support.randomness import below
 
 MARGIN = 1.0 / 16.0  # nats by which a score may move either way before its bound is made anew
 STALE = -1.0  # an end of the window that no rate is below

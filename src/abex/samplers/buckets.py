@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel
-from abex.randomness import below
 from abex.samplers.interface import changed, draw, unseen_first
 from abex.samplers.trials import (
     FALLEN,
@@ -47,6 +46,7 @@ from abex.samplers.trials import (
     unseen_arm,
 )
 from abex.schema import Checked
+from abex.support.randomness import below
 
 BUCKETS = 256
 TAIL = BUCKETS  # arms below the last bucket: counted, not listed

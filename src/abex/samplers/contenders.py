@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.randomness import below
 from abex.samplers.indices import contending_index, level_at
 from abex.samplers.interface import changed, distribution, draw, unseen_first
 from abex.samplers.tournament import TournamentClock, list_as_observed, share_among_fresh, tied
 from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
+from abex.support.randomness import below
 
 
 class Contenders(NamedTuple):

@@ -25,12 +25,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.divergence import two_moment_divergence
 from abex.kernels import fast, kernel, rare_kernel, single_dispatch
-from abex.randomness import below
 from abex.samplers.interface import changed, draw
 from abex.samplers.pace import Pace, move_pace, set_pace
 from abex.schema import Checked, Rebuilt
+from abex.support.divergence import two_moment_divergence
+from abex.support.randomness import below
 
 UPPER_END = 1.0  # of rewards
 MOST_LOG = 700.0  # weights below exp(-700) are 0

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel, single_dispatch
-from abex.randomness import argmax, share_among_largest
 from abex.samplers import crossover
 from abex.samplers.bounded_scan import BoundedScan, new_bounded_scan, sound_scan
 from abex.samplers.buckets import Buckets, new_buckets
@@ -33,6 +32,7 @@ from abex.samplers.largest_gumbel import largest_gumbel, largest_line
 from abex.samplers.sound_buckets import sound_buckets
 from abex.samplers.trials import drop_bounds, make_fit, refile, try_arm, unseen_arm
 from abex.schema import ArmNumbers, Checked, Rebuilt, Scratch, Within, agree
+from abex.support.randomness import argmax, share_among_largest
 
 NOWHERE = 1e300
 APART = -1e4  # the logarithm filed for an arm that is drawn anyway: no trial finds it

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel, single_dispatch
-from abex.randomness import argmax, share_among_largest
 from abex.samplers.interface import changed, distribution, draw
 from abex.schema import Scratch
+from abex.support.randomness import argmax, share_among_largest
 
 NEVER = 1e300
 SAFETY = 1e-12  # by so much rounding, and Newton's method, may err

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel
-from abex.randomness import below
 from abex.samplers.indices import (
     NEVER,
     SAFETY,
@@ -38,6 +37,7 @@ from abex.samplers.indices import (
 )
 from abex.samplers.interface import changed, distribution, draw, unseen_first
 from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
+from abex.support.randomness import below
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
 

@@ -16,13 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Route
 
-from abex.errors import shown
 from abex.service.endpoints import Answer, Context, Endpoint, RefusedError, answer, refusal
 from abex.service.express import HANDLED, Express
 from abex.service.live_page import live_page, live_page_file
 from abex.service.openapi import description
 from abex.service.routes import PLAYER, ROUTES
 from abex.service.settings import Settings
+from abex.support.errors import shown
 
 SWITCH = 0.0005  # seconds after which a thread lets another one run: the loop and the desks take turns
 EXPRESS = [f"{PLAYER}/{last}" for last in HANDLED]

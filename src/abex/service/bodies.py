@@ -15,7 +15,7 @@ from pydantic import (
     ValidationError,
 )
 
-from abex.errors import UserError, brief
+from abex.support.errors import UserError, brief
 
 Word = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 Paid = StrictBool | StrictFloat | StrictInt
@@ -142,7 +142,7 @@ def parsed(kind: type[B], content: bytes | bytearray) -> B:
     >>> parsed(AskBody, b'{"unit": 7}')
     Traceback (most recent call last):
     ...
-    abex.errors.UserError: unit: input should be a valid string
+    abex.support.errors.UserError: unit: input should be a valid string
     """
     try:
         return kind.model_validate_json(content or b"{}")

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from abex.errors import UserError
 from abex.players.shared import SharedPlayer
 from abex.players.together import Ask, Observe, Request, Tell, together
+from abex.support.errors import UserError
 
 Work = Request | Callable[[SharedPlayer], Any]
 

@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from abex.errors import UserError, shown
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import Journal, PlayerRow, journal_at
 from abex.players.opening import LONGEST_NAME
 from abex.players.shared import SharedPlayer
 from abex.service.desk import Bell, Desk
 from abex.service.settings import Settings
+from abex.support.errors import UserError, shown
 
 T = TypeVar("T")
 

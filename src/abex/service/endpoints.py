@@ -13,7 +13,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from abex.errors import UserError, shown
 from abex.players.journal import UnavailableError
 from abex.players.player import UnknownDecisionError
 from abex.players.together import CrowdedError
@@ -21,6 +20,7 @@ from abex.service.directory import ConflictError, Directory, FullError, UnknownP
 from abex.service.measuring import Meter
 from abex.service.rates import Rates
 from abex.service.settings import Settings
+from abex.support.errors import UserError, shown
 
 logger = logging.getLogger("abex.serve")
 #: what a mistake is called in HTTP; the first that fits

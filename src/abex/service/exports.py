@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from abex.errors import UserError, one_of
 from abex.evaluation import Log, evaluate
 from abex.evaluation.log_files import log_bytes
-from abex.files import table_bytes
 from abex.players.definitions import Definition
 from abex.players.journal import Journal
 from abex.players.journal_log import decision_log
 from abex.service.overview import number
+from abex.support.errors import UserError, one_of
+from abex.support.files import table_bytes
 
 #: format -> its media type
 FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "dsjson": "application/x-ndjson"}

@@ -9,7 +9,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from abex.errors import UserError, shown, whole_number
 from abex.graphs.graph import Graph
 from abex.players.decision_ids import moment_of
 from abex.players.player import UnknownDecisionError, new_replica
@@ -31,6 +30,7 @@ from abex.service.desk import Desk
 from abex.service.directory import described
 from abex.service.endpoints import Answer, Context, answer, body_of
 from abex.service.overview import probabilities_of, summary_of
+from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
 MOST_LISTED = 10_000  # arms in one answer

@@ -11,8 +11,8 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
-from abex.errors import UserError, one_of, shown
-from abex.files import read_text
+from abex.support.errors import UserError, one_of, shown
+from abex.support.files import read_text
 
 #: role -> what it may do
 ROLES = {

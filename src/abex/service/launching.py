@@ -12,13 +12,13 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from abex.errors import UserError
 from abex.players.journal import journal_at
 from abex.service.application import create_app
 from abex.service.express import ExpressProtocol
 from abex.service.json_logs import LOGGING
 from abex.service.measuring import FOLDER
 from abex.service.settings import Settings
+from abex.support.errors import UserError
 
 GRACE = 20  # seconds for requests that are under way when the service is told to stop
 BACKLOG = 2048

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from abex.errors import shown
 from abex.evaluation.estimators import ESTIMATORS
-from abex.figures import COLOURS
 from abex.policies.base import known_policies
 from abex.service.endpoints import Context, RefusedError
+from abex.support.errors import shown
+from abex.support.figures import COLOURS
 from abex.web import drawing_script, resource
 
 HERE, SHARED = "abex.service", "abex.web"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError
 from abex.players.shared import SharedPlayer
 from abex.players.summary import interval_of
+from abex.support.errors import UserError
 
 
 def number(value: float | None) -> float | None:

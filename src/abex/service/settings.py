@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from abex.errors import UserError, real_number, whole_number
 from abex.service.keys import Keyring
+from abex.support.errors import UserError, real_number, whole_number
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 NOBODY = Keyring()

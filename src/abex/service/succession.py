@@ -12,7 +12,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from abex.errors import UserError, shown
 from abex.players.replica import MOST_TOLD
 from abex.players.shared import SharedPlayer
 from abex.players.together import Observe
@@ -21,6 +20,7 @@ from abex.service.directory import ConflictError
 from abex.service.endpoints import Answer, Context, answer, body_of
 from abex.service.exports import log_frame
 from abex.service.handlers import desk_of
+from abex.support.errors import UserError, shown
 
 MOST_LEARNED = (
     MOST_TOLD // 2

@@ -12,7 +12,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from abex.errors import UserError, one_of
 from abex.players.journal import Journal
 from abex.players.shared import SharedPlayer
 from abex.service.bodies import EvaluateBody, parsed
@@ -22,6 +21,7 @@ from abex.service.endpoints import Context, RefusedError, answer, body_of
 from abex.service.exports import FORMATS, log_file, log_frame, what_if
 from abex.service.handlers import desk_of, limit_of
 from abex.service.overview import summary_of
+from abex.support.errors import UserError, one_of
 
 PAUSE = 0.25  # seconds between two events of a stream, at least
 HEARTBEAT = 15.0  # seconds after which a stream that has nothing to say says so

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from abex.delays import Delay, PerArm, as_delay, delay_table
 from abex.environments.environment import Environment, as_environment
-from abex.errors import UserError, shown, whole_number
 from abex.graphs.graph import as_graph
-from abex.parameters import MOST_ARMS
 from abex.policies.base import Policy, as_policy
+from abex.support.errors import UserError, shown, whole_number
+from abex.support.parameters import MOST_ARMS
 
 MOST_WORKERS = 10_000
 LONGEST_HORIZON = 10**11  # at 10 ns a step that is a quarter of an hour

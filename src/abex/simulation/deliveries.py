@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.delays import Delay, DelayTable, Fixed, delay_at, delay_table
-from abex.errors import UserError
 from abex.kernels import kernel
 from abex.policies.base import Policy
-from abex.reading import check_size
+from abex.support.errors import UserError
+from abex.support.reading import check_size
 
 
 class Deliveries(NamedTuple):

@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 
 from abex.environments.environment import Environment, Rules
-from abex.errors import UserError
 from abex.kernels import Record, compiled, current, foreign
 from abex.policies.base import NO_SUCH_ARM, Kernels, Policy, arms_exist
 from abex.simulation.deliveries import AT_ONCE, Deliveries
+from abex.support.errors import UserError
 
 
 class Tally(Record):

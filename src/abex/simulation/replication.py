@@ -14,10 +14,10 @@ from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
 from abex.kernels import check_record, compile_as, foreign
 from abex.policies.base import Policy, Setting
-from abex.randomness import counter_key, stream
 from abex.simulation.deliveries import LATE, as_late, memory_of, new_calendar
 from abex.simulation.detection import detection_report
 from abex.simulation.loop import Course, Tally, compiled_loop, loop, plays_well, short
+from abex.support.randomness import counter_key, stream
 
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
 CHUNK_SECONDS = 0.05

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from abex.curves import Curves
 from abex.environments.environment import Environment
-from abex.errors import whole_number
 from abex.policies.base import Policy
-from abex.progress import Progress
-from abex.reading import check_size
 from abex.simulation import arguments
+from abex.simulation.curves import Curves
 from abex.simulation.loop import short
 from abex.simulation.replication import Replication, play_replication
-from abex.threads import as_completed
+from abex.support.errors import whole_number
+from abex.support.progress import Progress
+from abex.support.reading import check_size
+from abex.support.threads import as_completed
 
 
 def simulate(

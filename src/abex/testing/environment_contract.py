@@ -9,8 +9,8 @@ import numpy as np
 
 from abex.environments.environment import Environment
 from abex.policies import Uniform
-from abex.randomness import counter_key
 from abex.simulation import as_checkpoints, play_replication
+from abex.support.randomness import counter_key
 
 STEPS = 2_000
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from abex.environments import Bernoulli, Beta
-from abex.errors import UserError
-from abex.extras import needed
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, complete, erdos_renyi, star
 from abex.kernels import Record, fields_of
 from abex.players.player import Player
 from abex.policies import Uniform, parse_policy
 from abex.policies.base import Policy, Setting
-from abex.randomness import stream
 from abex.simulation import as_checkpoints, play_replication, simulate
+from abex.support.errors import UserError
+from abex.support.extras import needed
+from abex.support.randomness import stream
 
 HORIZON = 2_000
 SMALL = Bernoulli([0.2, 0.5, 0.7])
@@ -100,7 +100,7 @@ def check_is_one_implementation(policy: Policy[Any]) -> None:
 
 def check_player_equals_simulator(policy: Policy[Any]) -> None:
     """Step by step, a Player on the same streams makes the simulator's decisions."""
-    from abex.randomness import counter_key
+    from abex.support.randomness import counter_key
 
     horizon = 200
     player = Player(policy, 3, graph=graph_for(policy, 3), horizon=horizon, seed=5)

@@ -1,6 +1,6 @@
 """The paper's schedule, lemmas and theorems as functions, what is wrong with them, and a tuner with a reason."""
 
-from abex.divergence import bernoulli_kl
+from abex.support.divergence import bernoulli_kl
 from abex.theory.bounds import (
     Bound,
     corollary_1,

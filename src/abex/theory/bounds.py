@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, real_number
+from abex.support.errors import UserError, real_number
 from abex.theory.lemma4 import leak_integral, log2_burn_in
 from abex.theory.lemmas import lemma_3
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from abex.divergence import bernoulli_kl
-from abex.errors import UserError, real_number, whole_number
+from abex.support.divergence import bernoulli_kl
+from abex.support.errors import UserError, real_number, whole_number
 
 
 def leader_probability_least(n_arms: int) -> float:

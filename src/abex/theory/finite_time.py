@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from abex.errors import UserError, real_number, whole_number
+from abex.support.errors import UserError, real_number, whole_number
 from abex.theory.bounds import check_gaps
 from abex.theory.lemma4 import leak_integral
 from abex.theory.schedule import Schedule

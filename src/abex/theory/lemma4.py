@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import real_number
+from abex.support.errors import real_number
 from abex.theory.lemmas import bounded_exp
 
 

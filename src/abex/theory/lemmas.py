@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from abex.errors import real_number, whole_number
+from abex.support.errors import real_number, whole_number
 
 
 def _log2_ratio(t: int, n_arms: int, factor: float) -> float:

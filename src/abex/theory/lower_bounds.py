@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.divergence import bernoulli_kl
-from abex.errors import UserError
+from abex.support.divergence import bernoulli_kl
+from abex.support.errors import UserError
 
 
 def lai_robbins(means: Iterable[float]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from abex.errors import real_number, whole_number
+from abex.support.errors import real_number, whole_number
 from abex.theory.bounds import check_gaps
 
 EULER = 0.5772156649015329

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from abex.errors import UserError, one_of, real_number, whole_number
 from abex.kernels import kernel
-from abex.parameters import HUGE
+from abex.support.errors import UserError, one_of, real_number, whole_number
+from abex.support.parameters import HUGE
 
 LAST_DOUBLING = 40  # K * 2^40 slots outlast every horizon we can play; a larger shift would overflow
 ROUNDINGS = ("floor", "carry", "ceil")  # their positions are the kernels' codes

@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from abex.errors import real_number, whole_number
-from abex.extras import needed
+from abex.support.errors import real_number, whole_number
+from abex.support.extras import needed
 from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule

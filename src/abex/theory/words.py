@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from abex.errors import real_number, whole_number
+from abex.support.errors import real_number, whole_number
 from abex.theory.bounds import (
     Bound,
     log10_first_informative_step,

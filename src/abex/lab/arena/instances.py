@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from abex.errors import one_of
+from abex.support.errors import one_of
 
 VERSION = 1
 GRIDS = ("train", "test")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from abex.extras import needed
 from abex.lab.arena.guide import GuideAnswer, answers
 from abex.lab.arena.instances import GROUPS, Instance
 from abex.lab.arena.scores import Results, Score, score_all, table
 from abex.lab.arena.study import REPLICATIONS, Entry
+from abex.support.extras import needed
 
 OURS = "Evidence"
 TOGETHER = ("all groups", "stochastic and graphs")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
 from abex.lab.arena.instances import Instance
 from abex.lab.arena.study import Played
-from abex.randomness import stream
+from abex.support.errors import UserError
+from abex.support.randomness import stream
 
 UNIFORM = "Uniform"
 FLOOR = 0.001  # of uniform choice's regret

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of, whole_number
 from abex.lab.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.cells import load_code, new_cell
@@ -26,6 +25,7 @@ from abex.lab.sweeps.executors import Executor
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 from abex.policies.base import Policy, known_policies, parse_policy
+from abex.support.errors import UserError, one_of, whole_number
 
 NAME = f"arena-v{VERSION}"
 REPLICATIONS = 200

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
 from abex.lab.datasets.types import checksum_of
+from abex.support.errors import UserError
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of, whole_number
 from abex.kernels import prune, source_stamp
 from abex.lab.datasets import source_files
 from abex.lab.datasets.binary_table import BinaryTable
@@ -17,8 +16,9 @@ from abex.lab.datasets.factorisation import Factors, fit, refit
 from abex.lab.datasets.registry import keep_arrays, kept_arrays, load
 from abex.lab.datasets.socialmf import SocialMF
 from abex.lab.datasets.types import Edges, Ratings, checksum_of, trust_edges
-from abex.progress import Progress
-from abex.randomness import stream
+from abex.support.errors import UserError, one_of, whole_number
+from abex.support.progress import Progress
+from abex.support.randomness import stream
 
 BLOCK = 256  # users completed at a time, a multiple of 8: the table is never there as floats
 PARTS = ("tuning", "test", "all")

@@ -18,8 +18,8 @@ from abex.lab.datasets.socialmf import (
     penalties_of,
 )
 from abex.lab.datasets.types import Ratings
-from abex.progress import Progress
-from abex.randomness import stream
+from abex.support.progress import Progress
+from abex.support.randomness import stream
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 EPOCHS_BETWEEN_CHECKS = 5

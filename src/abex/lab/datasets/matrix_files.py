@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
-from abex.extras import needed
 from abex.lab.datasets.table_files import content_of, kind_of, position_of
-from abex.reading import MOST_COLUMNS, array_of, arrays_of, check_size, named, read_bytes, reading
+from abex.support.errors import UserError, shown
+from abex.support.extras import needed
+from abex.support.reading import MOST_COLUMNS, array_of, arrays_of, check_size, named, read_bytes, reading
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 Block = tuple[NDArray[Any], NDArray[Any] | None]

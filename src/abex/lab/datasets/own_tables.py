@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, brief, nearest, real_number, shown
-from abex.extras import needed
 from abex.lab.datasets.matrix_files import read_matrix
 from abex.lab.datasets.table_files import (
     Columns,
@@ -24,8 +22,10 @@ from abex.lab.datasets.table_files import (
     words_of,
 )
 from abex.lab.datasets.types import Dataset, smallest
-from abex.randomness import stream
-from abex.reading import check_size
+from abex.support.errors import UserError, brief, nearest, real_number, shown
+from abex.support.extras import needed
+from abex.support.randomness import stream
+from abex.support.reading import check_size
 
 MOST_CLASSES = 1000
 LARGEST_CLASS = 2**53  # as a number: floats tell smaller ones apart

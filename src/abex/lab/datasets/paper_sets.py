@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.extras import needed
 from abex.lab.datasets.types import Dataset, Network, Ratings, smallest
-from abex.randomness import GOLDEN, STEP, mix
+from abex.support.extras import needed
+from abex.support.randomness import GOLDEN, STEP, mix
 
 if TYPE_CHECKING:
     from abex.lab.datasets.registry import CatalogueEntry

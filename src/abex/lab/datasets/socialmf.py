@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import real_number, whole_number
 from abex.kernels import compiled, kernel
+from abex.support.errors import real_number, whole_number
 
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-8  # Kingma and Ba 2015
 

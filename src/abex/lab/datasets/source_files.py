@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from abex.errors import UserError
-from abex.extras import needed
 from abex.kernels import user_cache
-from abex.progress import Progress
-from abex.reading import gunzip, named, read_bytes, reading, up_to
+from abex.support.errors import UserError
+from abex.support.extras import needed
+from abex.support.progress import Progress
+from abex.support.reading import gunzip, named, read_bytes, reading, up_to
 
 PACKINGS = ("", ".gz", ".Z")  # how a single file may be packed
 MOST_BYTES = 2**30  # nothing of ours unpacks to more; a bomb does

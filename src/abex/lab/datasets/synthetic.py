@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from abex.errors import UserError, real_number, whole_number
 from abex.lab.datasets.types import Ratings
-from abex.randomness import stream
-from abex.reading import check_size
+from abex.support.errors import UserError, real_number, whole_number
+from abex.support.randomness import stream
+from abex.support.reading import check_size
 
 
 def synthetic_ratings(

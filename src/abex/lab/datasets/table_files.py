@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, shown
-from abex.extras import needed
-from abex.reading import MOST_COLUMNS, check_size, named, read_bytes, reading
+from abex.support.errors import UserError, shown
+from abex.support.extras import needed
+from abex.support.reading import MOST_COLUMNS, check_size, named, read_bytes, reading
 
 Columns = dict[str, NDArray[Any]]
 Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of
+from abex.support.errors import UserError, one_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

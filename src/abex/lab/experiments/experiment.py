@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from abex.errors import UserError, one_of, whole_number
 from abex.lab.experiments.tasks import Task, task_of
 from abex.lab.results import Cell
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import load_code, new_cell
 from abex.policies.base import Setting, parse_policy
+from abex.support.errors import UserError, one_of, whole_number
 
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
 RULES = ("better", "as good", "best", "explores", "flat", "sooner")

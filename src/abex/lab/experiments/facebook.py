@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from abex.extras import needed
 from abex.lab.experiments.boosting import GRID
 from abex.lab.experiments.experiment import Claim, Experiment, Line, Stratum, line, register, same_policies
 from abex.lab.sweeps.problems import graph_of, with_checksums
+from abex.support.extras import needed
 
 VERSION = 2
 HORIZON = 50_000

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from abex.figures import canvas, canvases, entitle, label_ends, plain_log_ticks, save, style_of
 from abex.lab.experiments.outcomes import NEAR, Drawn, Outcome, goals, paired_curve, ratio_curve
 from abex.lab.experiments.verdicts import searched
-from abex.progress import Progress
+from abex.support.figures import canvas, canvases, entitle, label_ends, plain_log_ticks, save, style_of
+from abex.support.progress import Progress
 
 FORMATS = ("png", "svg", "pdf")
 COLUMN = (5.6, 3.7)  # inches: printed in a column its letters are those of a footnote

@@ -6,17 +6,17 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from abex.errors import UserError, brief, nearest, shown
-from abex.extras import needed
-from abex.files import read_text
 from abex.lab.experiments.experiment import STRATUM, Claim, Experiment, Line, policy_text, same_policies
 from abex.lab.experiments.tasks import TASKS, Task, task_of
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import load_code
 from abex.lab.sweeps.problems import with_checksums
 from abex.policies.base import parse_policy
-from abex.reading import named, reading
 from abex.simulation import LONGEST_HORIZON
+from abex.support.errors import UserError, brief, nearest, shown
+from abex.support.extras import needed
+from abex.support.files import read_text
+from abex.support.reading import named, reading
 
 with needed():
     from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError

@@ -38,7 +38,7 @@ import numpy as np
 from abex.intervals import LEVEL, Estimate, holm
 from abex.lab.experiments.experiment import Claim
 from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
-from abex.tables import html_table
+from abex.support.tables import html_table
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
 PLURAL = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told"}

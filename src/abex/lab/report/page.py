@@ -15,8 +15,6 @@ from urllib.parse import quote
 
 import numpy as np
 
-from abex.figures import COLOURS
-from abex.files import write_atomically
 from abex.intervals import mean_of
 from abex.lab.experiments.experiment import Experiment
 from abex.lab.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve
@@ -33,6 +31,8 @@ from abex.lab.experiments.verdicts import (
     searched,
 )
 from abex.lab.results import Store
+from abex.support.figures import COLOURS
+from abex.support.files import write_atomically
 from abex.web import drawing_script, resource
 
 PLACE = re.compile(r"<!--([a-z]+)-->|/\*([a-z]+)\*/")

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from abex.errors import UserError
 from abex.lab.results.entries import checksum_of, plain_object
+from abex.support.errors import UserError
 
 FORMAT = 2  # 1 had no checksums of measured times and of experiments
 PATIENCE = 120.0  # seconds to wait for another process that is writing

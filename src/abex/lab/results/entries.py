@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
-from abex.files import decode_array, encode_array
+from abex.support.errors import UserError
+from abex.support.files import decode_array, encode_array
 
 Cell = dict[str, Any]  # plain JSON: what is computed; see `abex.lab.sweeps.cells`
 

@@ -15,10 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from abex.errors import UserError
 from abex.lab.results.database import COLUMNS, FORMAT, columns_of, connect, explained, format_of, selection
 from abex.lab.results.entries import Payload, definition_of, payload_of, plain_object
 from abex.lab.results.store import Store
+from abex.support.errors import UserError
 
 PATIENCE = 5.0  # seconds to wait for a process that is writing
 TOGETHER = 200  # cells that are committed at once

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from abex.errors import UserError
 from abex.lab.results.database import COLUMNS, FORMAT, connect, explained, prepare, selection, transaction
 from abex.lab.results.entries import (
     Cell,
@@ -29,6 +28,7 @@ from abex.lab.results.entries import (
     plain_object,
     row_of,
 )
+from abex.support.errors import UserError
 
 
 class Store(AbstractContextManager["Store"]):

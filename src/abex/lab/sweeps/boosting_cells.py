@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, one_of
 from abex.lab.results import Cell, Payload
 from abex.lab.sweeps.cell_kind import CellKind, Interrupted, Stopped
 from abex.lab.sweeps.problems import BOOSTING
+from abex.support.errors import UserError, one_of
 
 SAMPLES = 500  # the error is looked at so often, evenly over the iterations, and in twenty places before each checkpoint
 SHARE = 0.2  # of the iterations up to t over which it is averaged, and of the rows for validation
@@ -40,8 +40,8 @@ def run_boosting(cell: Cell, stopped: Stopped) -> Payload:
     step) and ``row_errors`` (how often each test row was wrong).
     """
     from abex.boosting import AdaBoostMHClassifier
-    from abex.randomness import seed_sequence
     from abex.simulation import as_checkpoints
+    from abex.support.randomness import seed_sequence
 
     X, y, X_test, y_test = _split(cell["problem"], cell["seed"], cell["replication"])
     policy = None if cell["policy"] == FULL_SEARCH else cell["policy"]
@@ -166,7 +166,7 @@ def warm_up(policy: str | None, data: str, learner: dict[str, Any], X: Any, y: A
 
 def _split(problem: dict[str, Any], seed: int, replication: int) -> tuple[Any, Any, Any, Any]:
     """Rows to learn from and rows to be judged by."""
-    from abex.randomness import stream
+    from abex.support.randomness import stream
 
     data = _loaded(problem["data"])
     if problem.get("checksum") not in (None, data.checksum):

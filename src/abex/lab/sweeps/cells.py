@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from abex.errors import UserError, nearest
 from abex.kernels import source_stamp
 from abex.lab.results import Cell, Payload, key_of
 from abex.lab.sweeps.bandit_cells import BANDIT_CELLS, replications_of
 from abex.lab.sweeps.boosting_cells import BOOSTING_CELLS
 from abex.lab.sweeps.cell_kind import CellKind, Interrupted, Stopped
-from abex.plugins import packages_of
+from abex.support.errors import UserError, nearest
+from abex.support.plugins import packages_of
 
 KINDS: dict[str, CellKind] = {kind.name: kind for kind in (BANDIT_CELLS, BOOSTING_CELLS)}
 

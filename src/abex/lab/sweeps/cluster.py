@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from abex.errors import UserError, shown
-from abex.extras import needed
 from abex.kernels import source_stamp
 from abex.lab.results import Cell
 from abex.lab.sweeps.cells import Failure, run_batch
 from abex.lab.sweeps.executors import CellOutcome, Executor, outcomes_of
+from abex.support.errors import UserError, shown
+from abex.support.extras import needed
 
 CONNECT_SECONDS = 10
 PATIENCE = 5.0  # seconds without a worker until a person is told

@@ -17,12 +17,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from typing import Any
 
-from abex.errors import UserError
-from abex.extras import needed
 from abex.kernels import source_stamp
 from abex.lab.results import Cell, Payload
 from abex.lab.sweeps.cells import Failure, run_batch
-from abex.threads import as_completed
+from abex.support.errors import UserError
+from abex.support.extras import needed
+from abex.support.threads import as_completed
 
 CellOutcome = tuple[Cell, "Payload | Failure"]
 Executor = Callable[[Iterable[list[Cell]]], Iterator[list[CellOutcome]]]

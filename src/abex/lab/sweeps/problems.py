@@ -22,9 +22,9 @@ from functools import lru_cache
 from typing import Any
 
 from abex.environments.environment import known_environments
-from abex.errors import UserError, brief, nearest, one_of, shown
 from abex.lab.results import canonical
-from abex.reading import check_size
+from abex.support.errors import UserError, brief, nearest, one_of, shown
+from abex.support.reading import check_size
 
 Spec = dict[str, Any]
 BANDIT: dict[str, type] = {
@@ -68,7 +68,7 @@ def check_problem(problem: Spec, known: dict[str, type]) -> None:
     >>> check_problem({"data": [1]}, BOOSTING)
     Traceback (most recent call last):
     ...
-    abex.errors.UserError: data must be a text, got [1]
+    abex.support.errors.UserError: data must be a text, got [1]
     """
     for word, value in problem.items():
         if word not in known:

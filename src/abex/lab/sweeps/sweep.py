@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from abex.errors import UserError, one_of
 from abex.lab.results import Cell, Claims, Payload, Store, key_of
 from abex.lab.sweeps.cells import Failure, name_of
 from abex.lab.sweeps.executors import CellOutcome, Executor, in_processes, in_threads
 from abex.lab.sweeps.forecast import Forecast
+from abex.support.errors import UserError, one_of
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
 LONGEST_BATCH = 32

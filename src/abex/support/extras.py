@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from abex.errors import UserError
+from abex.support.errors import UserError
 
 _COMPILED = ("numba", "llvmlite", "scipy")
 _BOOSTING = (*_COMPILED, "sklearn", "joblib")
@@ -89,7 +89,7 @@ def origin_of_abex() -> dict[str, Any] | None:
     try:
         noted = distribution("abex").read_text("direct_url.json")
     except PackageNotFoundError:  # its sources are on the path
-        return {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
+        return {"url": Path(__file__).parents[3].as_uri(), "dir_info": {"editable": True}}
     return None if noted is None else dict(json.loads(noted))
 
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, brief, shown, whole_number
+from abex.support.errors import UserError, brief, shown, whole_number
 
 LIMIT = "ABEX_MAX_BYTES"
 SHARE = 8  # of the memory: a table is held several times while it is laid out
@@ -79,7 +79,7 @@ def reading(task: str, advice: str = "") -> Iterator[None]:
     ...     raise StopIteration
     Traceback (most recent call last):
     ...
-    abex.errors.UserError: cannot read stars.csv as a table: StopIteration
+    abex.support.errors.UserError: cannot read stars.csv as a table: StopIteration
     """
     try:
         with warnings.catch_warnings():

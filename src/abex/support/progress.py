@@ -15,8 +15,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-from abex.extras import installed
 from abex.kernels import on_compiling
+from abex.support.extras import installed
 
 PATIENCE = 1.0  # seconds before a bar appears
 SECONDS = 0.2  # between two drawings in a notebook

@@ -10,7 +10,7 @@ from typing import Any
 def lazy_names(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose names live in the modules that ``homes`` says.
 
-    >>> lazy_names("abex", {"UserError": "errors"})("UserError").__name__
+    >>> lazy_names("abex", {"UserError": "support.errors"})("UserError").__name__
     'UserError'
     """
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUOTES = "\"'"
 MOST_LISTED = 110  # characters of a message up to the end of its list of choices
 
@@ -47,7 +47,7 @@ def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = No
     >>> whole_number("horizon", 0, least=1)
     Traceback (most recent call last):
     ...
-    abex.errors.UserError: horizon must be a whole number >= 1, got 0
+    abex.support.errors.UserError: horizon must be a whole number >= 1, got 0
     """
     try:
         number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError
-from abex.extras import needed
+from abex.support.errors import UserError
+from abex.support.extras import needed
 
 PLAIN_KINDS = "fiub"  # floats, integers, unsigned, booleans: nothing that could hold an object
 

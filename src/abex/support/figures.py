@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError
-from abex.extras import needed
-from abex.files import write_atomically
+from abex.support.errors import UserError
+from abex.support.extras import needed
+from abex.support.files import write_atomically
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in print, and dash patterns beyond them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D1F")

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.errors import UserError, nearest, real_number, shown
-from abex.extras import installed, needed
-from abex.files import write_atomically
 from abex.intervals import mean_of
-from abex.reading import arrays_of
-from abex.tables import html_table
+from abex.support.errors import UserError, nearest, real_number, shown
+from abex.support.extras import installed, needed
+from abex.support.files import write_atomically
+from abex.support.reading import arrays_of
+from abex.support.tables import html_table
 
 FORMAT = "abex-curves"
 HEADINGS = ("policy", "regret", "95 % interval", "optimal pulls")
@@ -154,7 +154,7 @@ class Curves:
         matplotlib figure
             Which a notebook shows; or ``ax`` where that is given.
         """
-        from abex.figures import regret_curves
+        from abex.support.figures import regret_curves
 
         called = self._labels(labels)
         lines = [
@@ -222,7 +222,7 @@ class Curves:
         table = html_table(HEADINGS, self.table(), self._about())
         if not installed("matplotlib"):
             return table
-        from abex.figures import image_tag
+        from abex.support.figures import image_tag
 
         return f"{image_tag(self.plot(), f'Regret of {self._about()}')}{table}"
 

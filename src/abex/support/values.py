@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from abex.errors import UserError, brief, nearest, shown
+from abex.support.errors import UserError, brief, nearest, shown
 
 LONGEST_TEXT = 100_000  # characters
 DEEPEST = 8  # values within values

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from abex.errors import one_of, real_number, true_or_false, whole_number
+from abex.support.errors import one_of, real_number, true_or_false, whole_number
 
 TINY, HUGE = 1e-100, 1e100  # squares and ratios of numbers between them are numbers
 MOST_STEPS = 2**62  # beyond every horizon, within 64 bits

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from abex.errors import UserError, whole_number
 from abex.kernels import kernel
+from abex.support.errors import UserError, whole_number
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the increment of splitmix64
 STEP = np.uint64(0xD1342543DE82EF95)  # another odd multiplier, for the arm's coordinate
