@@ -1,6 +1,9 @@
 """Every policy keeps every promise."""
 
+import hashlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -8,15 +11,51 @@ import abex.policies
 from abex.policies import known_policies
 from abex.policies.base import Policy
 from abex.testing import check_documentation, policy_checks
+from abex.testing.policy_contract import SMALL, check_is_the_same_in_another_process, replicate
 
 OURS = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
 EXAMPLES = [example for cls in OURS.values() for example in cls.examples()]
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
-@pytest.mark.parametrize("check", [*policy_checks(), check_documentation], ids=lambda check: check.__name__)
+FIRST = [
+    next(iter(cls.examples())) for cls in OURS.values()
+]  # an example a class: its kernels are those of the others
+ONCE_A_CLASS = {
+    "check_treats_arms_alike", "check_learns", "check_more_feedback_does_not_hurt", "check_survives_a_million_steps",
+    "check_documentation",
+}  # fmt: skip
+CHECKS = [check for check in policy_checks() if check is not check_is_the_same_in_another_process]
+PAIRS = [
+    (check, policy)
+    for check in [*CHECKS, check_documentation]
+    for policy in (FIRST if check.__name__ in ONCE_A_CLASS else EXAMPLES)
+]
+
+
+@pytest.mark.parametrize(("check", "policy"), PAIRS, ids=lambda one: getattr(one, "__name__", str(one)))
 def test_policy(check, policy):
     check(policy)
+
+
+def test_every_policy_is_the_same_in_another_process():
+    """One process for all: `check_is_the_same_in_another_process` starts one for each."""
+    policies = [policy for policy in EXAMPLES if not policy.needs_graph]
+    code = (
+        "import sys; from abex.policies import parse_policy; from tests.contracts.test_policy import digest\n"
+        "for line in sys.stdin: print(digest(parse_policy(line.strip())))"
+    )
+    lines = "\n".join(map(repr, policies))
+    other = subprocess.run(
+        [sys.executable, "-c", code], input=lines, capture_output=True, text=True, check=False
+    )
+    assert other.returncode == 0, other.stderr
+    found = dict(zip(map(repr, policies), other.stdout.split(), strict=True))
+    assert found == {repr(policy): digest(policy) for policy in policies}
+
+
+def digest(policy):
+    """Of what a run loses, to the last bit."""
+    return hashlib.sha256(replicate(policy, SMALL, 100, interpreted=True).regret.tobytes()).hexdigest()
 
 
 def concrete(cls):
