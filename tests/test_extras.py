@@ -114,11 +114,25 @@ def test_the_sentence_comes_back_from_another_process():
 
 
 def test_the_core_is_numpy_and_two_small_packages():
-    assert [re.match(r"\w+", one)[0] for one in PROJECT["dependencies"]] == ["numpy", "click", "platformdirs"]
+    assert [re.match(r"\w+", one)[0] for one in PROJECT["dependencies"]] == [
+        "numpy",
+        "click",
+        "msgspec",
+        "platformdirs",
+    ]
 
 
 def test_everything_that_is_imported_is_declared():
-    known = {*EXTRA_OF, "numpy", "click", "platformdirs", "abex", *sys.stdlib_module_names, "__future__"}
+    known = {
+        *EXTRA_OF,
+        "numpy",
+        "click",
+        "msgspec",
+        "platformdirs",
+        "abex",
+        *sys.stdlib_module_names,
+        "__future__",
+    }
     undeclared = set()
     for path in (ROOT / "src").rglob("*.py"):
         tries = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Try)]
@@ -186,7 +200,6 @@ NEEDS = {
     "pydantic": "from abex.lab.experiments import read_experiment",
     "joblib": "from abex.lab.sweeps.executors import in_processes\nlist(in_processes(1)([]))",
     "distributed": "from abex.lab.sweeps.cluster import _connect\n_connect('tcp://nowhere:1')",
-    "sqlalchemy": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "psycopg": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "starlette": "from abex.service import create_app",
     "httpx": "from abex.client import Client",

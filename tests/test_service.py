@@ -461,7 +461,7 @@ def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
             clock.now += 1.0
             player.update(player.decide(), float(step % 2))
         found = Chronicle(player._definition)
-        found.read_on(player._journal, player._id)
+        player.store.do(lambda journal: found.read_on(journal, player.id))
     told = found.told()
     assert told["bucket_milliseconds"] == 4_000
     assert told["buckets"][-1]["rewards"] == sum(one["decisions"] for one in told["buckets"]) == 250
