@@ -42,6 +42,7 @@ SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
     "page": {"lab/report", "lab/arena"},
     "parameters": {"support", "boosting"},
+    "schedule": {"policies", "theory"},
 }
 
 # Classes of one name in two modules: a policy and a delay are both called by their distribution.

@@ -152,10 +152,6 @@ class Policy(ABC, Generic[State]):
                 )
         return Kernels(self.select, self.update)
 
-    def simplest(self, setting: Setting) -> Policy[Any]:
-        """The simplest policy that is this one up to the horizon of ``setting``: the same arms from the same random numbers."""
-        return self
-
     def report(self, state: State) -> dict[str, float]:
         """Numbers about a played state that a person wants to see beside the regret."""
         return {}
