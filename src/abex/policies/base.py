@@ -36,11 +36,10 @@ from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
 from abex.kernels import Record, explained
 from abex.kinds import kept_with_decisions, restore, saved, weighed_by
 from abex.support.errors import UserError, shown
-from abex.support.markup import markdown_of
 from abex.support.parameters import MOST_ARMS as MOST_ARMS
-from abex.support.parameters import check_parameters
+from abex.support.parameters import check_parameters, parse_value
 from abex.support.plugins import POLICIES, loaded, names_in, register
-from abex.support.values import parse_value
+from abex.support.tables import markdown_of
 
 State = TypeVar("State")
 Part = TypeVar("Part")
