@@ -130,14 +130,10 @@ class ABE(Policy[AbeState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.order == "index":
-            if self.cover != "alpha-sample":
-                raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
-            object.__setattr__(self, "names_matter", True)
+        if self.order == "index" and self.cover != "alpha-sample":
+            raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
         if self.cover != "alpha-sample":  # of this policy, not of the class
             object.__setattr__(self, "needs_graph", True)
-            object.__setattr__(self, "changing_graphs", "none")
-            object.__setattr__(self, "names_matter", True)
 
     def start(self, setting: Setting) -> AbeState:
         """Nothing observed, the first iteration open."""

@@ -92,10 +92,6 @@ class Policy(ABC, Generic[State]):
     """A rule that chooses which arm to pull next; see the module's text for what it promises."""
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
-    changing_graphs: ClassVar[str] = (
-        "any"  # which it plays: "any", "repeating" (a list that repeats) or "none"
-    )
-    names_matter: ClassVar[bool] = False  # among equal plans the numbers of the arms decide
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     forgettable: ClassVar[bool] = False  # plays inside `Discounted`, `Windowed` and `Restarting`
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
@@ -284,6 +280,16 @@ def as_policy(policy: Any) -> Policy[Any]:
             f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
         )
     return policy
+
+
+def plays_on(policy: Policy[Any], graph: FeedbackGraph) -> bool:
+    """Whether a policy starts on a graph: one that plans on it refuses graphs that change."""
+    try:
+        with np.errstate(over="ignore"):  # keys of draws wrap
+            policy.start(Setting(graph.n_arms, 1_000, graph))
+    except UserError:
+        return False
+    return True
 
 
 def parse_policy(text: str) -> Policy[Any]:

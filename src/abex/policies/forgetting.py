@@ -160,7 +160,7 @@ class Forgetting(Policy[Any]):
                 f"{name} needs a policy whose statistics can be forgotten, such as UCB1 or Thompson, "
                 f"got {shown(str(self.policy))}"
             )
-        for flag in ("needs_graph", "changing_graphs", "names_matter", "resizable"):
+        for flag in ("needs_graph", "resizable"):
             object.__setattr__(self, flag, getattr(self.policy, flag))
 
     @property
