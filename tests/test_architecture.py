@@ -42,10 +42,11 @@ SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
     "page": {"lab/report", "lab/arena"},
     "parameters": {"support", "boosting"},
+    "schedule": {"policies", "theory"},
 }
 
 # Classes of one name in two modules: a policy and a delay are both called by their distribution.
-SHARED_CLASSES = {"Uniform": {"delays", "policies/simple"}}
+SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/simple"}}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {

@@ -176,7 +176,7 @@ def test_every_policy_without_a_linear_program_plays_with_numpy_alone():
 SENTENCE = r"this needs {}, which is not installed: pip install .*\[{}\]'"
 NEEDS = {
     "numba": "from abex import *\nsimulate(UCB1(), Bernoulli([0.5, 0.6]), horizon=10)",
-    "scipy": "from abex.intervals import Estimate\nEstimate(2.0, 0.5, 9.0).interval()",
+    "scipy": "from abex.support.intervals import Estimate\nEstimate(2.0, 0.5, 9.0).interval()",
     "matplotlib": "from abex.support.figures import canvas\ncanvas()",
     "sklearn": "from abex.boosting import AdaBoostMHClassifier",
     "pandas": "from abex import Player\nPlayer(n_arms=2).summary().frame()",

@@ -12,7 +12,7 @@ from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
-from abex.policies.statistics import Known, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
@@ -149,9 +149,6 @@ class GumbelState(NamedTuple):
     sampler: Any  # of the largest perturbed mean
     scale: float
     shared_noise: bool
-
-
-keep_pace.register(GumbelState)(pace_sampler)  # the noise grows
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from abex.kernels import kernel
 from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.statistics import Known, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.policies.watch import (
     MOST_BLOCKS,
     WatchClock,
@@ -105,9 +105,6 @@ def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
     fade_counts(state, factor)
     for k in range(state.squares.size):
         state.squares[k] *= factor
-
-
-keep_pace.register(EvidenceState)(pace_sampler)  # evidence grows weaker
 
 
 @dataclass(frozen=True)

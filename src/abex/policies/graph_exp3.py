@@ -123,8 +123,6 @@ class ELP(_GraphWeights):
 
     beta: float | None = real(None, above=0.0, most=0.5, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
-    changing_graphs = "repeating"
-    names_matter = True  # the program may have several solutions
     horizon_sets = ("beta",)
 
     def start(self, setting: Setting) -> CoverState:

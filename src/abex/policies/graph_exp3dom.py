@@ -106,8 +106,6 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     needs_graph = True
     resizable = False
     remembers = ("probabilities", "size")
-    changing_graphs = "repeating"
-    names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
     horizon_sets = ("gamma",)
 

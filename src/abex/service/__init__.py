@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 from abex.support.extras import needed
-from abex.support.lazy import lazy_names
+from abex.support.plugins import lazy_names
 
 _lookup = lazy_names("abex.service", {"create_app": "application", "Settings": "settings"})
 
