@@ -14,7 +14,7 @@ from abex.kernels import kernel
 from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.statistics import Known, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.policies.watch import (
     MOST_BLOCKS,
     WatchClock,
@@ -23,8 +23,8 @@ from abex.policies.watch import (
     push_reward,
     watch_arm,
 )
-from abex.samplers import changed, draw
-from abex.samplers.evidence import MeanTournament, leading_arm, new_tournament, play_all
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.evidence import leading_arm, play_all
 from abex.schema import MOST_COUNT, Checked, Count, FixedAtStart, MeanOf, Within, agree
 from abex.support.parameters import HUGE, real, truth
 
@@ -107,9 +107,6 @@ def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
         state.squares[k] *= factor
 
 
-keep_pace.register(EvidenceState)(pace_sampler)  # evidence grows weaker
-
-
 @dataclass(frozen=True)
 class Evidence(Policy[EvidenceState]):
     r"""Boltzmann exploration by evidence: an arm is drawn in proportion to how little speaks against it being the best.
@@ -190,9 +187,9 @@ class Evidence(Policy[EvidenceState]):
         )
         return self.with_sampler(state)
 
-    def new_sampler(self, state: EvidenceState) -> MeanTournament:
+    def new_sampler(self, state: EvidenceState) -> Any:
         """Who leads."""
-        return new_tournament(state)
+        return sampler_for("evidence", state)
 
     def with_arms(self, state: EvidenceState, setting: Setting, keep: NDArray[np.int64]) -> EvidenceState:
         """What is watched goes on being watched; if it goes, the most observed arm left is, its rewards one block."""

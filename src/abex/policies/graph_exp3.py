@@ -22,7 +22,7 @@ from abex.policies.known_graph import (
     known_graph,
     typical_graphs,
 )
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import softmax_weights
 from abex.schema import Distribution, Probabilities, Within
 from abex.support.parameters import HUGE, TINY, real
 
@@ -123,8 +123,6 @@ class ELP(_GraphWeights):
 
     beta: float | None = real(None, above=0.0, most=0.5, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
-    changing_graphs = "repeating"
-    names_matter = True  # the program may have several solutions
     horizon_sets = ("beta",)
 
     def start(self, setting: Setting) -> CoverState:
