@@ -51,11 +51,14 @@ class Process:
         return new
 
     def key(self) -> Any:
-        follower = self.follower
-        return (
-            self.left, self.lives, self.acknowledged, self.state, follower.seq, tuple(follower.own), follower.unsure,
-            follower.astray, follower._head, tuple(own.event.id for own in follower._under_way),
-        )  # fmt: skip
+        one = self.follower
+        on_the_way = (
+            tuple(one.own),
+            tuple(sorted(one._unwanted)),
+            tuple(own.event.id for own in one._under_way),
+        )
+        told = one.seq, one.unsure, one.astray, one._head
+        return self.left, self.lives, self.acknowledged, self.state, on_the_way, told
 
 
 @dataclass
@@ -70,6 +73,7 @@ class World:
     crashes: int
     compactions: int
     late: int  # appends that fail and are carried out later
+    withdrawn: int = 0  # events that nobody waits for any more
     history: tuple[str, ...] = ()  # all events ever written, in their order
     pruned: int = 0
     snapshots: tuple[tuple[int, tuple[str, ...]], ...] = ()
@@ -77,10 +81,9 @@ class World:
     resent: set[str] = field(default_factory=set)  # that may stand in the journal twice
 
     def key(self) -> Any:
-        return (
-            self.faults, self.crashes, self.compactions, self.late, self.history, self.pruned, self.snapshots, self.sent,
-            tuple(process.key() for process in self.processes),
-        )  # fmt: skip
+        limits = self.faults, self.crashes, self.compactions, self.late, self.withdrawn
+        journal = self.history, self.pruned, self.snapshots, self.sent
+        return limits, journal, tuple(process.key() for process in self.processes)
 
     def copy(self) -> World:
         twin = copy.copy(self)
@@ -91,7 +94,7 @@ class World:
             same.follower = copy.copy(process.follower)
             same.follower._apply = same.apply
             own = {name: Own(same, name) for name in process.follower.own}
-            same.follower.own = own
+            same.follower.own, same.follower._unwanted = own, set(process.follower._unwanted)
             same.follower._under_way = [own.get(one.event.id, one) for one in process.follower._under_way]
             twin.processes.append(same)
         return twin
@@ -149,6 +152,10 @@ class World:
         process.state = state
         process.follower.restored(seq)
 
+    def withdraw(self, process: Process) -> None:
+        process.follower.withdraw([next(iter(process.follower.own.values()))])
+        self.withdrawn -= 1
+
     def compact(self, process: Process) -> None:
         self.snapshots = (*self.snapshots, (process.follower.seq, process.state))[-2:]
         self.pruned = max(self.pruned, process.follower.seq)
@@ -184,6 +191,8 @@ class World:
                 then("look", number)
             for count in range(1, len(self.history) - follower.seq + 1):
                 then("read", number, count)
+            if self.withdrawn and follower.own:
+                then("withdraw", number)
             if self.compactions and follower.seq > self.pruned:
                 then("compact", number)
             if self.crashes and (follower.own or follower.unsure):
@@ -251,6 +260,7 @@ CASES = {
     "events are deleted while many are written": {"processes": 2, "events": 2, "compactions": 1},
     "what was sent arrives late": {"processes": 2, "events": 1, "faults": 1, "late": 1},
     "everything": {"processes": 2, "events": 1, "faults": 1, "crashes": 1, "compactions": 1},
+    "events are withdrawn": {"processes": 2, "events": 1, "faults": 2, "withdrawn": 2},
     "three processes": {"processes": 3, "events": 1, "faults": 1},
 }
 

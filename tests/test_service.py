@@ -224,10 +224,10 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
     commits, asked = [], []
     append, submit = SqliteJournal.append, Desk.submit
 
-    def slow(self, player, collect):
+    def slow(self, batch):
         commits.append(len(asked))
         wait_until(lambda: len(asked) % 20 == 0)
-        return append(self, player, collect)
+        return append(self, batch)
 
     def counted(self, work):
         future = submit(self, work)
@@ -549,22 +549,15 @@ def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
 def test_a_store_that_is_away_is_503_and_then_works_again(shop, monkeypatch):
     decision = ask(shop)
     away = threading.Event()
-    writing = SqliteJournal._writing
+    append = SqliteJournal._append
 
-    def broken(self):
+    def broken(self, batch):
         if away.is_set():
             raise OSError(5, "the disk is away")
-        return writing(self)
+        return append(self, batch)
 
     away.set()
-    monkeypatch.setattr(SqliteJournal, "_writing", broken)
-
-    def explained(self, player, collect):
-        with self.explained("write to"):
-            return append(self, player, collect)
-
-    append = SqliteJournal.append
-    monkeypatch.setattr(SqliteJournal, "append", explained)
+    monkeypatch.setattr(SqliteJournal, "_append", broken)
     for answer in (shop.post(DECIDE, json={"key": "again"}), tell(shop, decision["id"])):
         assert answer.status_code == 503
         assert "the disk is away" in answer.json()["error"]

@@ -57,6 +57,7 @@ class Follower:
         self.unsure = False  # own events may stand in the journal where this follower has not read yet
         self.astray = False  # the journal has lost events that are in the state
         self._under_way: list[Any] = []
+        self._unwanted: set[str] = set()
         self._head: int | None = None  # how far the journal reaches, asked after the last append
 
     # -- own events -----------------------------------------------------------------------------------
@@ -66,15 +67,16 @@ class Follower:
         self.own.update((own.event.id, own) for own in events)
 
     def withdraw(self, events: Iterable[Own]) -> None:
-        """Take back what nobody waits for any more, if it cannot have been written."""
-        if not self.unsure and not self._under_way:
-            for own in events:
-                self.own.pop(own.event.id, None)
+        """Nobody waits for these any more: they are not written, unless they are found to have been."""
+        self._unwanted.update(own.event.id for own in events)
 
     def to_append(self) -> Sequence[Any]:
         """What is to be appended now: nothing while the fate of the last append is unknown."""
         if self.unsure or self._under_way:
             return ()
+        for name in self._unwanted:
+            self.own.pop(name, None)
+        self._unwanted.clear()
         self._under_way = list(self.own.values())
         return self._under_way
 

@@ -45,12 +45,15 @@ LOOKS = (  # that fail where the tables are not ours
 class UnavailableError(UserError):
     """The journal cannot be reached or written just now; it works again when the store is back.
 
-    ``kept`` tells whether what was to be written is kept by this process, which writes it when the store is back.
+    ``kept`` tells whether what was to be written is kept by this process, which writes it when the store is back; ``why`` is the
+    reason alone.
     """
 
-    def __init__(self, sentence: object = "", kept: bool = False) -> None:
-        super().__init__(sentence)
-        self.kept = kept
+    def __init__(self, why: object = "", kept: bool = False) -> None:
+        super().__init__(
+            f"{why}; what was reported is kept, and written when the store is back" if kept else why
+        )
+        self.why, self.kept = str(why), kept
 
 
 class PlayerRow(NamedTuple):

@@ -193,6 +193,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             self.is_listed = False
             self._settle()
             events = [own.event for own in self._follower.to_append()]
+            self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
             slow = self._replica.spent > SLOW and not self._warm
         if slow:
             self._warm = self.store.aside(self._warm_up)
@@ -276,11 +277,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._wait(ticket)
 
     def withdraw(self, proposals: Iterable[Proposal]) -> None:
-        """Decisions that nobody got need not be written."""
+        """Whoever waited for these was told that they are not written."""
         with self._lock:
-            before = len(self._follower.own)
-            self._follower.withdraw(proposals)
-            self._deciding -= before - len(self._follower.own)
+            self._follower.withdraw([one for one in proposals if not one.done])
 
     def _awaited(self, proposals: Iterable[Proposal]) -> Ticket:
         ticket = Ticket()

@@ -280,8 +280,7 @@ class Store(AbstractContextManager["Store"]):
         if not answered:
             self.unblock()
         why = ticket.error or self._silence(self.deadline)
-        kept = "; what was reported is kept, and written when the store is back" if ticket.kept else ""
-        raise UnavailableError(f"{why}{kept}", kept=ticket.kept) from ticket.error
+        raise UnavailableError(why, kept=ticket.kept) from ticket.error
 
     def _silence(self, seconds: float) -> str:
         why = "" if self._trouble is None else f" ({self._trouble})"

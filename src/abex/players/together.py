@@ -94,8 +94,8 @@ def together(player: SharedPlayer, requests: Sequence[Request], most_open: int |
     except UnavailableError as error:
         for one in work:
             if one.error is None and not all(entry.done for entry in one.entries):
-                one.error = error
-        player.withdraw([entry for one in work if isinstance(one.request, Ask) for entry in one.entries])
+                one.error = UnavailableError(error.why)
+                player.withdraw(one.entries)
     with player._lock:
         return [_answer(player, one) for one in work]
 
