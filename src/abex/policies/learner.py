@@ -97,7 +97,7 @@ class Learner(Policy[State]):
         raise NotImplementedError
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "learn" in vars(cls):
+        if "learn" in vars(cls) and "update" not in vars(cls):
             cls.update = staticmethod(learned(cls.learn, cls.counted))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
