@@ -39,11 +39,11 @@ from abex import (
     Thompson,
     Windowed,
 )
-from abex.delays import Fixed, Geometric
 from abex.kernels import Scalars, by_reference, compiled
 from abex.policies.base import Setting
 from abex.policies.statistics import fade
 from abex.simulation import as_checkpoints, play_replication
+from abex.simulation.delays import Fixed, Geometric
 from abex.support.randomness import counter_key, stream
 
 POLICIES = {

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from abex.intervals import Strata, difference_of, mean_of
 from abex.lab.experiments import Experiment, collect
 from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn
 from abex.lab.results import Store
+from abex.support.intervals import Strata, difference_of, mean_of
 from abex.support.randomness import stream
 
 

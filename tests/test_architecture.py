@@ -40,12 +40,13 @@ FIRST_PLACES = {
 # Modules of one name in several packages, because they tell of one thing.
 SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
-    "page": {"lab/report", "lab/arena"},
+    "page": {"lab/report", "lab/arena", "service"},
     "parameters": {"support", "boosting"},
+    "schedule": {"policies", "theory"},
 }
 
 # Classes of one name in two modules: a policy and a delay are both called by their distribution.
-SHARED_CLASSES = {"Uniform": {"delays", "policies/baselines"}}
+SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/baselines"}}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import abex.delays as delays
 from abex import (
     ABE,
     CUSUM,
@@ -30,10 +29,10 @@ from abex import (
     Windowed,
     simulate,
 )  # fmt: skip
-from abex.delays import Fixed, Geometric, PerArm, Uniform, as_delay, delay_at, delay_table
 from abex.graphs import star
 from abex.policies import Exp3DOM, Exp3IX
-from abex.simulation import as_checkpoints, play_replication
+from abex.simulation import as_checkpoints, delays, play_replication
+from abex.simulation.delays import Fixed, Geometric, PerArm, Uniform, as_delay, delay_at, delay_table
 from abex.support.randomness import counter_key, stream
 from abex.testing.policy_contract import same_states
 

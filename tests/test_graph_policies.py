@@ -13,6 +13,8 @@ from abex import (
     UCB1,
     Bernoulli,
     DropOut,
+    ErdosRenyiEachStep,
+    Exp3DOM,
     Exp3IXGraph,
     Exp3SET,
     Graph,
@@ -30,7 +32,7 @@ from abex import (
 from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluster, star
 from abex.graphs.covers import alpha_sample, greedy_dominating_set
 from abex.graphs.numbers import fractional_domination
-from abex.policies.base import Setting
+from abex.policies.base import Setting, plays_on
 from abex.testing.policy_contract import leaves
 from tests.needs import DATA, real_data
 
@@ -209,6 +211,31 @@ def test_the_facebook_experiment_agrees_with_an_independent_implementation(polic
     )
     mine = curves.regret[0, :, -1]
     assert abs(mine.mean() - regret) < 4 * math.hypot(error, mine.std(ddof=1) / math.sqrt(12))
+
+
+@pytest.mark.parametrize(
+    ("policy", "played"),
+    [
+        (ABE(cover="dominating"), ""),
+        (ABE(cover="lp"), ""),
+        (ELP(), "turns"),
+        (Exp3DOM(), "turns"),
+        (ABE(), "turns dropping drawn"),
+        (UCBMaxN(), "turns dropping drawn"),
+        (TSMaxN(), "turns dropping drawn"),
+        (Exp3SET(), "turns dropping drawn"),
+        (Exp3IXGraph(), "turns dropping drawn"),
+        (UCB1(), "turns dropping drawn"),
+    ],
+    ids=str,
+)
+def test_who_plans_on_a_graph_refuses_one_that_changes(policy, played):
+    changing = {
+        "turns": GraphSequence([star(4), complete(4)]),
+        "dropping": DropOut(complete(4), keep=0.5),
+        "drawn": ErdosRenyiEachStep(4, q=0.5),
+    }
+    assert [name for name, graph in changing.items() if plays_on(policy, graph)] == played.split()
 
 
 def test_no_state_is_larger_than_linear():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from abex.intervals import Estimate, Strata, difference_of, holm, mean_of, quantile_of, two_way
 from abex.simulation.curves import interval_of_mean
 from abex.support.errors import UserError
+from abex.support.intervals import Estimate, Strata, difference_of, holm, mean_of, quantile_of, two_way
 from tests.naive.intervals import pigeonhole_error
 
 HONEST = 0.93  # of nominal 95 %

@@ -13,7 +13,7 @@ from scipy.special import chdtrc
 
 import abex
 from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_policies
-from abex.policies.base import Setting
+from abex.policies.base import Setting, plays_on
 from abex.policies.forgetting import Forgetting
 from abex.support.randomness import counter_key, stream
 from tests.naive.graph_policies import GRAPH_LAWS
@@ -106,10 +106,9 @@ class Shows:
 
 def graphs_for(policy):
     names = ["hubs", "arrows"]
-    if policy.changing_graphs != "none":
-        names.append("turns")
-    if policy.changing_graphs == "any":
-        names += ["dropped", "random", "paired"]
+    names += [
+        name for name in ("turns", "dropped", "random", "paired") if plays_on(policy, Shows(name).graph)
+    ]
     if not isinstance(policy, abex.Exp3DOM):  # a ring has many dominating sets
         names.append("ring")
     return names
@@ -323,7 +322,11 @@ def test_the_law_follows_the_parameter(name, parameter):
     rest, one, other = PARAMETERS[name][parameter]
     pair = [cls(**rest, **{parameter: value}) for value in (one, other)]
     needs = any(policy.needs_graph for policy in pair) or parameter == "aim"
-    shows = Shows("hubs" if any(p.changing_graphs == "none" for p in pair) else "turns") if needs else None
+    shows = (
+        Shows("hubs" if not all(plays_on(p, Shows("turns").graph) for p in pair) else "turns")
+        if needs
+        else None
+    )
     n_arms = K if shows else 4
     for policy, counterpart in (pair, pair[::-1]):
         apart = follows(policy, 110, shows, n_arms, counterpart)

@@ -18,7 +18,7 @@ from abex.kinds import learned
 from abex.kinds import saved as saved_record
 from abex.players.saving import player_text, read_player
 from abex.policies import known_policies
-from abex.policies.base import Setting
+from abex.policies.base import Setting, plays_on
 from abex.policies.ucb import inv_sqrt_counts
 from abex.samplers.sound_buckets import sound_buckets
 from abex.schema import read_record, rules_of, write_record
@@ -67,11 +67,8 @@ def test_a_loaded_player_goes_on_exactly(policy):
     for n_arms in (1, 3, 8, 30, 120) if many else (1, 3, 14):
         kinds = ["none"]
         if policy.needs_graph:
-            kinds = {
-                "none": ["random"],
-                "repeating": ["directed", "turns"],
-                "any": ["random", "dropping", "drawn", "turns"][n_arms % 2 :: 2],
-            }[policy.changing_graphs]
+            kinds = ["random", "dropping", "drawn", "turns"][n_arms % 2 :: 2]
+            kinds = [kind for kind in kinds if plays_on(policy, graph_of(kind, n_arms))]
         elif isinstance(policy, ABE):
             kinds = ["none", "dropping"]
         for kind in kinds:

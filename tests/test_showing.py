@@ -16,7 +16,7 @@ from abex.lab.experiments import Claim
 from abex.lab.experiments.verdicts import ClaimVerdict, Verdicts
 from abex.policies import known_policies
 from abex.support.figures import canvas, style_of
-from abex.support.markup import markdown_of
+from abex.support.tables import markdown_of
 from tests.waiting import KERNEL_PATIENCE
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from abex.intervals import Strata, mean_of
 from abex.lab.experiments import Claim, Experiment, Line
 from abex.lab.experiments.outcomes import (
     Drawn,
@@ -19,6 +18,7 @@ from abex.lab.experiments.outcomes import (
     targets_of,
 )
 from abex.lab.experiments.verdicts import FAILS, HOLDS, OPEN, SAME, judge, judge_all
+from abex.support.intervals import Strata, mean_of
 
 
 def experiment_of(drawn: Sequence[Drawn], claim: Claim) -> Experiment:

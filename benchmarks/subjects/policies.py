@@ -10,13 +10,13 @@ from typing import Any
 from benchmarks.subjects import Part, exact
 
 from abex import Player, simulate
-from abex.delays import as_delay
 from abex.graphs import erdos_renyi
 from abex.lab.arena import Instance, grid_of
 from abex.lab.arena.study import can_play
 from abex.lab.sweeps.problems import bandit_problem
 from abex.policies import parse_policy
 from abex.simulation import as_checkpoints, play_replication
+from abex.simulation.delays import as_delay
 from abex.support.errors import UserError
 
 #: at their defaults and with the settings that make them something else

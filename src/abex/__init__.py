@@ -14,7 +14,7 @@ from abex.kernels import kernel
 from abex.players import Decision, Player
 from abex.policies import *  # noqa: F403
 from abex.support.errors import UserError
-from abex.support.lazy import lazy_names
+from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
     from abex.simulation import simulate

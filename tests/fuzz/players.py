@@ -26,7 +26,7 @@ from abex import Player, UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
 from abex.players.saving import BODY, checksum, player_text, read_player
 from abex.policies import known_policies, parse_policy
-from abex.policies.base import PerArm, Policy, Setting
+from abex.policies.base import PerArm, Policy, Setting, plays_on
 from abex.schema import ArmNumbers
 
 ARMS = (1, 3, 9, 30, 100)
@@ -123,8 +123,10 @@ def bases() -> list[tuple[str, int, str, bool]]:
             kinds = ["none"]
             if policy.needs_graph or cls.__name__ == "ABE":
                 kinds = ["random", "directed"] if policy.needs_graph else ["none", "dropping", "turns"]
-                if policy.needs_graph and policy.changing_graphs != "none":
-                    kinds += ["turns"] + ["dropping", "drawn"] * (policy.changing_graphs == "any")
+                if policy.needs_graph:
+                    kinds += [
+                        one for one in ("turns", "dropping", "drawn") if plays_on(policy, graph_of(one, 3))
+                    ]
             sizes = ARMS[:3] if policy.needs_graph else ARMS
             found += [(repr(policy), n, kind, False) for n in sizes for kind in kinds]
     return found + [(policy, n, "none", True) for policy, n in COMPILED] * 4

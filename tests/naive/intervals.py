@@ -1,4 +1,4 @@
-"""Resampling written out: the slow companion of `abex.intervals.two_way`."""
+"""Resampling written out: the slow companion of `abex.support.intervals.two_way`."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abex.support.extras import needed
-from abex.support.lazy import lazy_names
+from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
     from abex.boosting.estimator import AdaBoostMHClassifier

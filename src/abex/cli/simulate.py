@@ -19,9 +19,8 @@ from abex.lab.sweeps.cells import load_code
 from abex.simulation.arguments import LONGEST_HORIZON
 from abex.support.errors import UserError, real_number, whole_number
 from abex.support.files import read_text
-from abex.support.parameters import MOST_ARMS
+from abex.support.parameters import MOST_ARMS, parse_value
 from abex.support.randomness import stream
-from abex.support.values import parse_value
 
 DISTRIBUTIONS = {"bernoulli": Bernoulli, "beta": Beta, "gaussian": ClippedGaussian}
 DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.evaluation.log import Log, as_log
-from abex.intervals import LEVEL, mean_of
 from abex.kernels import kernel
 from abex.policies.base import as_policy
 from abex.support.errors import UserError
+from abex.support.intervals import LEVEL, mean_of
 from abex.support.randomness import stream, uniform_at
 
 LEAST_KEPT = 30

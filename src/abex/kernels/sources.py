@@ -42,7 +42,7 @@ def stamp_of(modules: Iterable[str]) -> str | None:
 
     None when a source cannot be read: nobody could tell whether it has changed.
 
-    >>> stamp_of(["abex.support.errors"]) == stamp_of(["abex.support.errors"] * 2) != stamp_of(["abex.support.values"])
+    >>> stamp_of(["abex.support.errors"]) == stamp_of(["abex.support.errors"] * 2) != stamp_of(["abex.support.parameters"])
     True
     >>> stamp_of(["abex.nowhere"]) is None
     True

@@ -24,7 +24,7 @@ import numpy as np
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
 from abex.policies.base import Policy, Setting
-from abex.policies.boltzmann import MOST_INITIAL, Boltzmann, initial_mean, root_rate
+from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
 from abex.policies.exploration import (
     COVERS,
     ORDERS,
@@ -37,20 +37,12 @@ from abex.policies.exploration import (
     spread,
 )
 from abex.policies.learner import learn_mean
+from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
 from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.softmax import new_softmax, softmax
 from abex.support.errors import UserError
 from abex.support.parameters import HUGE, choice, real
-from abex.theory.schedule import (
-    MOST_POWER,
-    ROUNDINGS,
-    Schedule,
-    arms_due,
-    boltzmann_slots,
-    exploration_rate,
-    is_paid,
-)
 
 MOST_ITERATIONS = 10_000  # nobody plays the 2^40 K slots of that many
 
@@ -129,7 +121,7 @@ class ABE(Policy[AbeState]):
 
     eta: float = real(0.4, above=0.0)
     c: float = real(0.1, least=0.0, most=HUGE)
-    alpha: float = real(0.7, least=0.0, most=MOST_POWER)
+    alpha: float = real(0.7, least=0.0, most=MAX_ALPHA)
     rounding: str = choice("floor", ROUNDINGS)
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     cover: str = choice("alpha-sample", COVERS)
@@ -138,14 +130,10 @@ class ABE(Policy[AbeState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.order == "index":
-            if self.cover != "alpha-sample":
-                raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
-            object.__setattr__(self, "names_matter", True)
+        if self.order == "index" and self.cover != "alpha-sample":
+            raise UserError(f"order='index' goes with cover='alpha-sample', not with {self.cover!r}")
         if self.cover != "alpha-sample":  # of this policy, not of the class
             object.__setattr__(self, "needs_graph", True)
-            object.__setattr__(self, "changing_graphs", "none")
-            object.__setattr__(self, "names_matter", True)
 
     def start(self, setting: Setting) -> AbeState:
         """Nothing observed, the first iteration open."""
@@ -174,7 +162,7 @@ class ABE(Policy[AbeState]):
     @kernel
     def select(state: AbeState, t: int, rng: Any) -> int:
         """The next arm of the sweep, or a draw from the Boltzmann distribution."""
-        if is_paid(state.due):
+        if explores(state.due):
             return next_pull(state.xi, rng)
         return draw(state.sampler, state.means, root_rate(state.eta, t), rng)
 
@@ -189,18 +177,10 @@ class ABE(Policy[AbeState]):
     @kernel
     def probabilities(state: AbeState, t: int, out: Any) -> None:
         """The Boltzmann distribution, or the distribution of the next exploration pull."""
-        if is_paid(state.due):
+        if explores(state.due):
             spread(state.xi, out)
         else:
             softmax(state.means, root_rate(state.eta, t), out)
-
-    def simplest(self, setting: Setting) -> Policy[Any]:
-        """Boltzmann exploration of the same rate if no step up to the horizon is an exploration slot, else itself."""
-        if setting.horizon is None:
-            return self
-        schedule = Schedule(setting.n_arms, self.c, self.alpha, self.rounding)
-        silent = schedule.exploration_slots(setting.horizon) == 0
-        return Boltzmann(self.eta, "sqrt", self.initial) if silent else self
 
     def report(self, state: AbeState) -> dict[str, float]:
         """Exploration slots used, outer iteration, and pulls of a sweep (of what is found of it so far)."""
@@ -244,12 +224,12 @@ def open_iteration(state: AbeState) -> None:
 @kernel
 def advance(state: AbeState, arm: int, seen: int) -> None:
     """A pull of the sweep pays for what it shows; the last Boltzmann slot opens the next iteration."""
-    explores = is_paid(state.due)
-    if explores:
+    exploring = explores(state.due)
+    if exploring:
         show(state.xi, seen)
     if seen != arm:
         return
-    if explores:
+    if exploring:
         state.explored += 1
         state.due -= end_pull(state.xi, arm)
         return

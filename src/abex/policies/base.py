@@ -36,11 +36,10 @@ from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
 from abex.kernels import Record, explained
 from abex.kinds import kept_with_decisions, restore, saved, weighed_by
 from abex.support.errors import UserError, shown
-from abex.support.markup import markdown_of
 from abex.support.parameters import MOST_ARMS as MOST_ARMS
-from abex.support.parameters import check_parameters
+from abex.support.parameters import check_parameters, parse_value
 from abex.support.plugins import POLICIES, loaded, names_in, register
-from abex.support.values import parse_value
+from abex.support.tables import markdown_of
 
 State = TypeVar("State")
 Part = TypeVar("Part")
@@ -93,10 +92,6 @@ class Policy(ABC, Generic[State]):
     """A rule that chooses which arm to pull next; see the module's text for what it promises."""
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
-    changing_graphs: ClassVar[str] = (
-        "any"  # which it plays: "any", "repeating" (a list that repeats) or "none"
-    )
-    names_matter: ClassVar[bool] = False  # among equal plans the numbers of the arms decide
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     forgettable: ClassVar[bool] = False  # plays inside `Discounted`, `Windowed` and `Restarting`
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
@@ -151,10 +146,6 @@ class Policy(ABC, Generic[State]):
                     f"{type(self).__name__}.{kernel.__name__} must be a static method: a kernel gets the state, not the policy"
                 )
         return Kernels(self.select, self.update)
-
-    def simplest(self, setting: Setting) -> Policy[Any]:
-        """The simplest policy that is this one up to the horizon of ``setting``: the same arms from the same random numbers."""
-        return self
 
     def report(self, state: State) -> dict[str, float]:
         """Numbers about a played state that a person wants to see beside the regret."""
@@ -289,6 +280,16 @@ def as_policy(policy: Any) -> Policy[Any]:
             f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
         )
     return policy
+
+
+def plays_on(policy: Policy[Any], graph: FeedbackGraph) -> bool:
+    """Whether a policy starts on a graph: one that plans on it refuses graphs that change."""
+    try:
+        with np.errstate(over="ignore"):  # keys of draws wrap
+            policy.start(Setting(graph.n_arms, 1_000, graph))
+    except UserError:
+        return False
+    return True
 
 
 def parse_policy(text: str) -> Policy[Any]:

@@ -12,7 +12,7 @@ from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean
 from abex.policies.base import Policy, Setting
 from abex.policies.learner import Learner, learn_mean
-from abex.policies.statistics import Known, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
 from abex.samplers.softmax import new_softmax, softmax
@@ -163,9 +163,6 @@ class GumbelState(Record):
     scale: float
     shared_noise: bool
     sampler: Any = None  # of the largest perturbed mean
-
-
-keep_pace.register(GumbelState)(pace_sampler)  # the noise grows
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,12 @@ from abex.kernels import Scalars, kernel
 from abex.policies.base import Policy, Setting
 from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import DivergenceRule
-from abex.policies.statistics import Blank, blank_of, fade, keep_pace, weigh_in
+from abex.policies.statistics import Blank, blank_of, fade, weigh_in
 from abex.policies.thompson import Thompson
 from abex.policies.ucb import UCB1, UcbRule
 from abex.samplers import crossover
 from abex.samplers.beta import BetaExceedance
-from abex.samplers.evidence import MeanTournament, new_fading_tournament
-from abex.samplers.fading_beta import new_fading_beta
-from abex.samplers.fading_gumbel import new_fading_gumbel
+from abex.samplers.evidence import FadingTournament, MeanTournament
 from abex.samplers.gumbel import GumbelExceedance
 from abex.samplers.indices import (
     IndexScan,
@@ -35,15 +33,11 @@ from abex.samplers.indices import (
     never_differ,
     stretched,
 )
-from abex.samplers.pace import UNPACED, Pace
 from abex.schema import MOST_COUNT, Count, FixedAtStart, Within
 from abex.support.parameters import real
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller
-SLOWLY, FAST = (
-    0.005,
-    0.5,
-)  # arms over steps of memory: little, or much, fades between two observations of an arm
+FAST = 0.5  # arms over steps of memory: much fades between two observations of an arm
 
 
 class FadingClock(Scalars):
@@ -90,7 +84,6 @@ def age_fading(memory: Fading, inner: Any, t: int) -> None:
     if clock.factor > memory.limit:
         fade(inner, memory.blank, 1.0 / clock.factor)
         clock.factor, clock.root = 1.0, 1.0
-    keep_pace(inner, t, clock.factor, clock.root)
 
 
 @lived.register(Fading)
@@ -193,9 +186,8 @@ class Discounted(Forgetting):
     Notes
     -----
     A reward that comes late weighs as much as its decision's step does by then. Cost: that of the policy inside in the
-    beginning of its run, a million arms included: counts are kept relative to each other, and samplers renew a few bounds a step
-    (`abex.samplers.pace`). IMED, Maillard, Thompson with a prior below 1, and BoltzmannGumbel with a few arms and a short memory
-    look at every arm at every step.
+    beginning of its run, a million arms included: counts are kept relative to each other. IMED, Maillard, Thompson and
+    BoltzmannGumbel look at every arm at every step.
 
     Examples
     --------
@@ -215,19 +207,17 @@ class Discounted(Forgetting):
         """A clock that has not begun."""
         clock = FadingClock(step=0, factor=1.0, root=1.0, total=0.0)
         growth = 1.0 / self.gamma
-        relative = hasattr(inner, "rule") or _is_softmax(inner) or self.keeps_pace(inner)
+        relative = hasattr(inner, "rule") or _is_softmax(inner) or _leads(inner)
         limit = SELDOM if relative else 1.0
         return Fading(clock, float(self.gamma), growth, math.sqrt(growth), limit, blank_of(inner))
 
     def adapted(self, inner: Any, memory: Fading) -> Any:
-        """Indices at a level that makes up for large counts; samplers whose bounds hold while counts fade."""
+        """Indices at a level, and evidence, that make up for large counts; a scan where what is filed does not hold."""
         if hasattr(inner, "rule"):
             return with_parts(self.scanned_index(inner), rule=FadingRule(plain_rule(inner), memory.clock))
-        if not self.keeps_pace(inner):
-            return scanned(inner, (GumbelExceedance,))
-        clock = memory.clock
-        pace = Pace(step=clock.step, factor=clock.factor, root=clock.root, renewed=UNPACED, cursor=0)
-        return with_parts(inner, sampler=FADING[type(inner.sampler)](inner, memory.blank, self.gamma, pace))
+        if _leads(inner):
+            return with_parts(inner, sampler=FadingTournament(inner.sampler.winners, memory.clock))
+        return scanned(inner, (BetaExceedance, GumbelExceedance))
 
     def scanned_index(self, inner: Any) -> Any:
         """Where counts fade, matches are soon played again: KL-UCB, and UCB1 with a short memory, are scanned for more arms."""
@@ -236,14 +226,6 @@ class Discounted(Forgetting):
         fast = isinstance(rule, UcbRule) and n_arms * (1.0 - self.gamma) > FAST
         few = few or (fast and n_arms <= crossover.UCB_FADING)
         return with_parts(inner, sampler=IndexScan(np.zeros(n_arms))) if few else inner
-
-    def keeps_pace(self, inner: Any) -> bool:
-        """Whether its sampler has one that keeps pace; a few perturbed means that fade fast are found sooner by drawing all."""
-        sampler = getattr(inner, "sampler", None)
-        if isinstance(sampler, GumbelExceedance):
-            n_arms = sampler.logs.size
-            return n_arms > crossover.GUMBEL_FADING or n_arms * (1.0 - self.gamma) < SLOWLY
-        return type(sampler) in FADING
 
     def memory_with_arms(self, memory: Fading, fresh: Fading, keep: NDArray[np.int64]) -> Fading:
         """The clock goes on."""
@@ -258,11 +240,9 @@ class Discounted(Forgetting):
         yield cls(Thompson(), gamma=0.99)
 
 
-FADING: dict[type, Any] = {  # what takes the place of a sampler when counts fade
-    BetaExceedance: new_fading_beta,
-    GumbelExceedance: new_fading_gumbel,
-    MeanTournament: new_fading_tournament,
-}
+def _leads(state: Any) -> bool:
+    """Whether an arm is drawn by evidence, which grows with the counts."""
+    return isinstance(getattr(state, "sampler", None), MeanTournament | FadingTournament)
 
 
 def _is_softmax(state: Any) -> bool:

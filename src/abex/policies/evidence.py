@@ -25,7 +25,7 @@ from abex.policies.change_test import (
 )
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learner, learn_mean
-from abex.policies.statistics import Known, fade, fade_counts, keep_pace, pace_sampler, weigh_in, weigh_mean
+from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed, draw
 from abex.samplers.evidence import leading_arm, new_tournament, play_all
 from abex.support.parameters import HUGE, real, truth
@@ -105,9 +105,6 @@ def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
     fade_counts(state, factor)
     for k in range(state.squares.size):
         state.squares[k] *= factor
-
-
-keep_pace.register(EvidenceState)(pace_sampler)  # evidence grows weaker
 
 
 @dataclass(frozen=True)

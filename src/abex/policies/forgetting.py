@@ -20,6 +20,7 @@ from abex.policies.base import Kernels, Policy, Setting, as_policy
 from abex.policies.statistics import entering, noted
 from abex.samplers.beta import BetaExceedance, BetaScan
 from abex.samplers.buckets import Buckets
+from abex.samplers.evidence import FadingTournament
 from abex.samplers.gumbel import GumbelExceedance, GumbelScan
 from abex.samplers.softmax import SoftmaxScan
 from abex.schema import Fractional
@@ -45,13 +46,16 @@ class Forgotten(NamedTuple):
         sampler: Any = getattr(inner, "sampler", None)
         if hasattr(sampler, "restored"):
             inner = inner._replace(sampler=sampler.restored(inner, made))
-        return Forgotten(inner, memory)
+        return Forgotten(linked(inner, memory), memory)
 
 
 def linked(inner: Any, memory: Any) -> Any:
     """The inner state whose rule, if it looks at the memory's clock, looks at this one's."""
     if hasattr(memory, "relinked"):
         return memory.relinked(inner)
+    sampler = getattr(inner, "sampler", None)
+    if isinstance(sampler, FadingTournament):
+        return with_parts(inner, sampler=sampler._replace(clock=memory.clock))
     rule = getattr(inner, "rule", None)
     if rule is not None and hasattr(rule, "clock"):
         return with_parts(inner, rule=rule._replace(clock=memory.clock))
@@ -156,7 +160,7 @@ class Forgetting(Policy[Any]):
                 f"{name} needs a policy whose statistics can be forgotten, such as UCB1 or Thompson, "
                 f"got {shown(str(self.policy))}"
             )
-        for flag in ("needs_graph", "changing_graphs", "names_matter", "resizable"):
+        for flag in ("needs_graph", "resizable"):
             object.__setattr__(self, flag, getattr(self.policy, flag))
 
     @property

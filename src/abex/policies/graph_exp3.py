@@ -92,8 +92,6 @@ class ELP(DrawnPolicy[CoverState]):
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
     needs_graph = True
     resizable = False
-    changing_graphs = "repeating"
-    names_matter = True  # the program may have several solutions
     horizon_sets = ("beta",)
 
     def start(self, setting: Setting) -> CoverState:

@@ -99,8 +99,6 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     needs_graph = True
     resizable = False
-    changing_graphs = "repeating"
-    names_matter = True  # there may be several dominating sets
     also_known_as = ("EXP3-DOM",)
     horizon_sets = ("gamma",)
 

@@ -194,8 +194,6 @@ class Restarting(Forgetting):
         super().__post_init__()
         if not isinstance(self.detector, Detector):
             raise UserError(f"detector must be a value such as GLR() or CUSUM(), got {shown(self.detector)}")
-        if self.exploration > 0.0:  # each arm in the order of its number
-            object.__setattr__(self, "names_matter", True)
 
     def memory(self, setting: Setting, inner: Any) -> Watched:
         """No alarm yet."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel, single_dispatch
 from abex.samplers import changed
-from abex.samplers.pace import set_pace
 
 UNITS = 2**31  # of a sum, in 1, and in each of them once more
 LEAST_WEIGHT = 1e-280  # of what was observed ages ago: still more than nothing
@@ -71,17 +70,6 @@ def fade(state: Any, blank: Known, factor: float) -> None:
 def forget(state: Any, blank: Known, arm: int) -> None:
     """Nothing is known of an arm any more (kernel)."""
     weigh_in(state, blank, arm, 0.0, -state.observations[arm])
-
-
-@single_dispatch
-def keep_pace(state: Any, step: int, factor: float, root: float) -> None:
-    """All counts are ``factor``, the square of ``root``, times too large at this step: samplers are told (kernel)."""
-
-
-@kernel
-def pace_sampler(state: Any, step: int, factor: float, root: float) -> None:
-    """`keep_pace` of states whose sampler is to know."""
-    set_pace(state.sampler, step, factor, root)
 
 
 @single_dispatch

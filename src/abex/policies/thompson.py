@@ -17,8 +17,6 @@ from abex.policies.statistics import (
     entering,
     fade,
     forget,
-    keep_pace,
-    pace_sampler,
     weigh_in,
 )
 from abex.samplers import changed
@@ -110,9 +108,6 @@ def forget_posterior(state: BetaState, blank: Known, arm: int) -> None:
     """Back to the prior, and tell the sampler."""
     forget_beta(state, blank, arm)
     changed(state.sampler, state, arm)
-
-
-keep_pace.register(BetaState)(pace_sampler)  # posteriors widen
 
 
 @dataclass(frozen=True)

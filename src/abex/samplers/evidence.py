@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import fast, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw
-from abex.samplers.pace import Pace, move_pace, set_pace
-from abex.schema import Checked, Rebuilt
+from abex.schema import FixedAtStart, Rebuilt
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 
@@ -62,19 +61,11 @@ class FadingTournament(NamedTuple):
     """The same for counts that fade at every step."""
 
     winners: Annotated[NDArray[np.int32], Rebuilt()]  # (2P,), as above
-    pace: Annotated[Pace, Checked()]  # by how much counts are too large
+    clock: Annotated[Any, FixedAtStart()]  # its factor says by how much counts are too large
 
     def restored(self, state: Any, fresh: Any) -> FadingTournament:
         """The winners follow from the statistics."""
-        return FadingTournament(new_tournament(state).winners, self.pace)
-
-
-def new_fading_tournament(state: Any, blank: Any, gamma: float, pace: Pace) -> FadingTournament:
-    """The tournament of the means of a state."""
-    return FadingTournament(new_tournament(state).winners, pace)
-
-
-set_pace.register(FadingTournament)(move_pace)  # there is less evidence now
+        return FadingTournament(new_tournament(state).winners, self.clock)
 
 
 @single_dispatch
@@ -87,7 +78,7 @@ def count_of(sampler: Any, state: Any, arm: int) -> float:
 @kernel
 def faded_count(sampler: FadingTournament, state: Any, arm: int) -> float:
     """What is left of them."""
-    return state.observations[arm] / sampler.pace.factor  # type: ignore[no-any-return]
+    return state.observations[arm] / sampler.clock.factor  # type: ignore[no-any-return]
 
 
 @kernel

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.delays import Delay, PerArm, as_delay, delay_table
 from abex.environments.environment import Environment, as_environment
 from abex.graphs.graph import as_graph
 from abex.policies.base import Policy, as_policy
+from abex.simulation.delays import Delay, PerArm, as_delay, delay_table
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.parameters import MOST_ARMS
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.intervals import mean_of
 from abex.support.errors import UserError, nearest, real_number, shown
 from abex.support.extras import installed, needed
 from abex.support.files import write_atomically
+from abex.support.intervals import mean_of
 from abex.support.reading import arrays_of
 from abex.support.tables import html_table
 

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.delays import Delay, DelayTable, Fixed, delay_at, delay_table
 from abex.kernels import kernel
 from abex.policies.base import Policy
+from abex.simulation.delays import Delay, DelayTable, Fixed, delay_at, delay_table
 from abex.support.errors import UserError
 from abex.support.reading import check_size
 

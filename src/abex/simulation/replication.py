@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.delays import Delay, Fixed
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
 from abex.kernels import check_record, compile_as, foreign
 from abex.policies.base import Policy, Setting
+from abex.simulation.delays import Delay, Fixed
 from abex.simulation.deliveries import LATE, as_late, memory_of, new_calendar
 from abex.simulation.detection import detection_report
 from abex.simulation.loop import Course, Tally, compiled_loop, loop, plays_well, short
@@ -49,7 +49,7 @@ def play_replication(
 ) -> Replication:
     """Play one replication to the last checkpoint, in pieces between which it can be stopped.
 
-    Rewards come with this delay (`abex.delays`) and in batches of so many decisions.
+    Rewards come with this delay (`abex.simulation.delays`) and in batches of so many decisions.
     """
     horizon = int(checkpoints[-1])
     drawn = counter_key(seed, replication, "graph")

@@ -45,7 +45,7 @@ def simulate(
     graph : Graph, optional
         What a pull reveals beside its own reward; None is bandit feedback.
     delay : Delay, str, int or list, optional
-        How late rewards come (`abex.delays`): ``Geometric(200)``, ``Fixed(50)``, its text, or a list with one for each
+        How late rewards come (`abex.simulation.delays`): ``Geometric(200)``, ``Fixed(50)``, its text, or a list with one for each
         arm. The delay of an arm at a step is the same for all policies. A policy that weighs a reward by the probability of
         its decision uses that of the decision, not the present one.
     batch : int

@@ -1,6 +1,6 @@
-"""Policies and environments of other packages, found by name.
+"""Names that are imported when they are first asked for: our own, and policies and environments of other packages.
 
-A package offers them by entry points in its ``pyproject.toml``::
+A package offers those by entry points in its ``pyproject.toml``::
 
     [project.entry-points."abex.policies"]
     MyPolicy = "my_package:MyPolicy"
@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +26,21 @@ if TYPE_CHECKING:
 
 POLICIES, ENVIRONMENTS = "abex.policies", "abex.environments"
 NAMES = re.compile(r"[A-Za-z][\w.+-]*(?=\s*\()|^\s*[A-Za-z][\w.+-]*\s*$")
+
+
+def lazy_names(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names live in the modules that ``homes`` says.
+
+    >>> lazy_names("abex", {"UserError": "support.errors"})("UserError").__name__
+    'UserError'
+    """
+
+    def lookup(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return lookup
 
 
 def register(registry: dict[str, Any], cls: type) -> None:

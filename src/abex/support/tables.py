@@ -1,9 +1,14 @@
-"""Tables of words for a terminal and for a notebook."""
+"""Text for a terminal and for a notebook: tables, and docstrings as Markdown with formulas."""
 
 from __future__ import annotations
 
 import html
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
+
+SECTION = re.compile(r"^\w[\w ]*\n-{3,}$", re.MULTILINE)
+BLOCK = re.compile(r"^\.\. math::[ ]*(.*\n(?:[ ]{3,}.*\n|\n)*)", re.MULTILINE)
 
 
 def text_table(headings: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
@@ -37,3 +42,18 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], captio
         "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def markdown_of(docstring: str) -> str:
+    r"""The text before the first section (Parameters, Notes, ...) as Markdown.
+
+    >>> print(markdown_of("Index :math:`\\hat\\mu_k` of ``N``; see `UCB1`.\n\nParameters\n----------\nx : int"))
+    Index $\hat\mu_k$ of `N`; see `UCB1`.
+    """
+    text = textwrap.dedent(docstring)
+    found = SECTION.search(text)
+    text = (text[: found.start()] if found else text).strip() + "\n"
+    text = BLOCK.sub(lambda block: f"$${' '.join(block[1].split())}$$\n", text)
+    text = re.sub(r":math:`([^`]*)`", lambda formula: f"${' '.join(formula[1].split())}$", text)
+    text = re.sub(r":[a-z]+:`([^`]*)`", r"`\1`", text)
+    return re.sub(r"``([^`]*)``", r"`\1`", text).strip()

@@ -48,10 +48,12 @@ def environment_checks() -> list[Check]:
     return _checks(environment_contract)
 
 
-def _run(checks: list[Check], subject: Any, only: Iterable[str] | None) -> None:
+def _run(checks: list[Check], subject: Any, only: Iterable[str] | None, skip: Iterable[str]) -> None:
     """Run them all, then say which failed, each with what went wrong."""
     named = {check.__name__: check for check in checks}
-    wanted = list(named) if only is None else [one_of("check", name, named) for name in only]
+    left_out = {one_of("check", name, named) for name in skip}
+    chosen = named if only is None else [one_of("check", name, named) for name in only]
+    wanted = [name for name in chosen if name not in left_out]
     broken: dict[str, Exception] = {}
     for name in wanted:
         try:
@@ -72,14 +74,14 @@ def _what_went_wrong(check: Check, error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def check_policy(policy: Any, only: Iterable[str] | None = None) -> None:
-    """Run all checks of what ``policy`` does, or those named in ``only``, and report every one that fails.
+def check_policy(policy: Any, only: Iterable[str] | None = None, skip: Iterable[str] = ()) -> None:
+    """Run all checks of what ``policy`` does, or those named in ``only``, but for those in ``skip``; report every one that fails.
 
     What its docstring tells is another matter: `check_documentation`.
     """
-    _run(policy_checks(), as_policy(policy), only)
+    _run(policy_checks(), as_policy(policy), only, skip)
 
 
-def check_environment(environment: Any, only: Iterable[str] | None = None) -> None:
-    """Run all checks on ``environment``, or those named in ``only``, and report every one that fails."""
-    _run(environment_checks(), as_environment(environment), only)
+def check_environment(environment: Any, only: Iterable[str] | None = None, skip: Iterable[str] = ()) -> None:
+    """Run all checks on ``environment``, or those named in ``only``, but for those in ``skip``; report every one that fails."""
+    _run(environment_checks(), as_environment(environment), only, skip)

@@ -1,11 +1,9 @@
-"""ABE's schedule: when it explores, when it samples from the Boltzmann distribution. One formula, one place.
+"""Exact questions about the schedule of ABE: which steps are exploration slots, which are Boltzmann slots.
 
-Outer iteration (*epoch*) i = 1, 2, ... first explores, then takes K 2^i Boltzmann slots. Exploration is
-paid from a credit counted in arms: an epoch adds its due, every exploration pull takes away the arms that
-it covers for the first time in the current sweep, and the phase lasts while at least one arm is paid for.
-Under bandit feedback a pull covers one arm; in Algorithm 2 the pulls of a sweep xi together cover K.
-
-The kernels play (the policy uses them); `Schedule` answers questions about them in exact integers.
+Outer iteration (*epoch*) i = 1, 2, ... first explores, then takes K 2^i Boltzmann slots. Exploration is paid from a credit
+counted in arms: an epoch adds its due, every exploration pull takes away the arms that it is the first of its sweep to show, and
+the phase lasts while one arm is due. With bandit feedback a pull shows one arm; in Algorithm 2 the pulls of a sweep xi together
+show K. The formulas are the kernels of `abex.policies.schedule`, which ABE plays by.
 """
 
 from __future__ import annotations
@@ -16,51 +14,21 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from abex.kernels import kernel
+from abex.policies.schedule import (
+    LAST_DOUBLING,
+    MAX_ALPHA,
+    ROUNDINGS,
+    TOLERANCE,
+    arms_due,
+    boltzmann_slots,
+    exploration_rate,
+    explores,
+    whole_sweeps,
+)
 from abex.support.errors import UserError, one_of, real_number, whole_number
 from abex.support.parameters import HUGE
 
-LAST_DOUBLING = 40  # K * 2^40 slots outlast every horizon we can play; a larger shift would overflow
-ROUNDINGS = ("floor", "carry", "ceil")  # their positions are the kernels' codes
-MOST_POWER = 100.0  # of alpha
-MOST_DUE = 2.0**53  # arms to cover: more outlast every horizon, and whole floats end here
-HAIR = 1e-9  # 0.29 * 100 is a hair below 29 in floating point, and counts as 29
 EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms only
-
-
-@kernel
-def exploration_rate(c: float, alpha: float, epoch: int) -> float:
-    r"""Sweeps due in outer iteration ``epoch`` before rounding, :math:`c\,i^\alpha`."""
-    return float(c * float(epoch) ** alpha)
-
-
-@kernel
-def whole_sweeps(rate: float) -> int:
-    r"""The paper's rounding :math:`\lfloor c\,i^\alpha\rfloor`; a hair below a whole number counts as it."""
-    return math.floor(rate + HAIR)
-
-
-@kernel
-def arms_due(rounding: int, rate: float, n_arms: int, left: float) -> float:
-    """Arms that an epoch has to cover: whole sweeps, or with ``carry`` its exact due and what was ``left``."""
-    rate = min(rate, MOST_DUE / n_arms)
-    if rounding == 0:
-        return float(n_arms * whole_sweeps(rate))
-    if rounding == 1:
-        return left + n_arms * rate
-    return float(n_arms * -whole_sweeps(-rate))
-
-
-@kernel
-def is_paid(credit: float) -> bool:
-    """Whether the credit pays for one more exploration pull."""
-    return credit > 1.0 - HAIR
-
-
-@kernel
-def boltzmann_slots(n_arms: int, epoch: int) -> int:
-    r"""Length of the Boltzmann phase, :math:`K\,2^i`."""
-    return n_arms << min(epoch, LAST_DOUBLING)
 
 
 class Epoch(NamedTuple):
@@ -134,7 +102,7 @@ class Schedule:
     def __post_init__(self) -> None:
         whole_number("n_arms", self.n_arms, least=1)
         real_number("c", self.c, least=0.0, most=HUGE)
-        real_number("alpha", self.alpha, least=0.0, most=MOST_POWER)
+        real_number("alpha", self.alpha, least=0.0, most=MAX_ALPHA)
         one_of("rounding", self.rounding, ROUNDINGS)
         if self.covers is not None and (min(self.covers, default=0) < 1 or sum(self.covers) != self.n_arms):
             raise UserError(f"covers must be positive and add up to {self.n_arms} arms, got {self.covers!r}")
@@ -167,7 +135,7 @@ class Schedule:
         sweeps = max(0, whole_sweeps(credit / self.n_arms))
         credit -= sweeps * self.n_arms
         slots = sweeps * self.sweep
-        while is_paid(credit):
+        while explores(credit):
             credit -= self.covers[(position + slots) % self.sweep]
             slots += 1
         return slots, credit
@@ -223,12 +191,14 @@ class Schedule:
         if self.rounding == "carry":
             due = accumulate(exploration_rate(self.c, self.alpha, i) for i in range(1, EXACT_EPOCHS))
             for number, sweeps in enumerate(due, start=1):
-                if is_paid(sweeps * self.n_arms):
+                if explores(sweeps * self.n_arms):
                     return number
             # far out the sum is its integral: c i^(alpha + 1) / (alpha + 1) = 1 / K
             return math.ceil(math.pow((self.alpha + 1.0) / (self.c * self.n_arms), 1.0 / (self.alpha + 1.0)))
         code = ROUNDINGS.index(self.rounding)
-        least = HAIR if self.rounding == "ceil" else 1.0 - HAIR  # the rate from which a sweep is due
+        least = (
+            TOLERANCE if self.rounding == "ceil" else 1.0 - TOLERANCE
+        )  # the rate from which a sweep is due
         if self.c >= least:
             return 1
         if self.alpha == 0.0:

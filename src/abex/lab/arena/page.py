@@ -9,12 +9,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from abex.intervals import mean_of
 from abex.lab.arena.instances import Instance
 from abex.lab.arena.score_tables import instance_table, parts_of, played_text, tables_of
 from abex.lab.arena.scores import Results, score_all
 from abex.lab.arena.study import Entry
 from abex.support.errors import UserError
+from abex.support.intervals import mean_of
 
 STYLE = """
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 96em; padding: 0 1em; color: #222; background: #fff; }

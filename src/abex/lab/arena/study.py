@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, star
 from abex.lab.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.cells import load_code, new_cell
 from abex.lab.sweeps.executors import Executor
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
-from abex.policies.base import Policy, known_policies, parse_policy
+from abex.policies.base import Policy, known_policies, parse_policy, plays_on
 from abex.support.errors import UserError, one_of, whole_number
 
 NAME = f"arena-v{VERSION}"
@@ -42,6 +43,12 @@ PER_ARM = {
     "ExploreThenCommit": 2.5, "FollowTheLeader": 2.7, "IMED": 11.0, "INF": 24.0,
     "Maillard": 30.0, "TSMaxN": 41.0, "TsallisINF": 24.0, "UCBMaxN": 2.5,
 }  # fmt: skip
+#: a small graph of each class of graphs that change
+CHANGING = {
+    "GraphSequence": GraphSequence([star(3), complete(3)]),
+    "DropOut": DropOut(complete(3), keep=0.5),
+    "ErdosRenyiEachStep": ErdosRenyiEachStep(3, q=0.5),
+}
 #: columns of the data sets of boosting
 FEATURES = {"digits": 64, "isolet": 617, "letter": 16, "mnist": 784, "pendigits": 16, "usps": 256}
 #: the rivals one asks for first; all others follow by name
@@ -127,7 +134,7 @@ def arms_of(problem: dict[str, Any]) -> int:
 
 
 def can_play(policy: Policy[Any], instance: Instance) -> bool:
-    """Whether a policy plays an instance: some need a graph, or one that does not change, or too long."""
+    """Whether a policy plays an instance: some need a graph, refuse one that changes, or take too long."""
     if not policy.needs_graph:
         return True
     if run_seconds(policy, instance) > LONGEST:
@@ -136,9 +143,7 @@ def can_play(policy: Policy[Any], instance: Instance) -> bool:
     name = "fixed" if "recommendation" in instance.problem else graph.get("name", "")
     if not name:
         return False
-    if name in ("DropOut", "ErdosRenyiEachStep"):
-        return policy.changing_graphs == "any"
-    return name != "GraphSequence" or policy.changing_graphs != "none"
+    return name not in CHANGING or plays_on(policy, CHANGING[name])
 
 
 def replications_for(policy: Policy[Any], instance: Instance, most: int = REPLICATIONS) -> int:

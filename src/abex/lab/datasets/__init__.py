@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abex.support.lazy import lazy_names
+from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
     from abex.lab.datasets.binary_table import BinaryTable

@@ -12,7 +12,7 @@ from abex.lab.experiments.experiment import (
     register,
 )
 from abex.lab.experiments.outcomes import Outcome, collect
-from abex.support.lazy import lazy_names
+from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
     from abex.lab.experiments.toml_file import read_experiment

@@ -12,8 +12,11 @@ from abex.lab.experiments.tasks import Task, task_of
 from abex.lab.results import Cell
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import load_code, new_cell
-from abex.policies.base import Setting, parse_policy
+from abex.policies.abe import ABE
+from abex.policies.base import Policy, parse_policy
+from abex.policies.boltzmann import Boltzmann
 from abex.support.errors import UserError, one_of, whole_number
+from abex.theory import Schedule
 
 GROUPS = ("paper", "authors", "baseline", "own")  # in the paper; its authors' code; what it left out; ours
 RULES = ("better", "as good", "best", "explores", "flat", "sooner")
@@ -227,10 +230,22 @@ def same_policies(
     load_code(code or {})
     found = {}
     for text in (text for one in lines for text in one.candidates if text != FULL_SEARCH):
-        simplest = repr(parse_policy(text).simplest(Setting(n_arms, length)))
+        simplest = repr(simplest_policy(parse_policy(text), n_arms, length))
         if simplest != text:
             found[text] = simplest
     return found
+
+
+def simplest_policy(policy: Policy[Any], n_arms: int, horizon: int) -> Policy[Any]:
+    """The simplest policy that pulls the same arms on the same random numbers up to ``horizon``.
+
+    ABE without an exploration slot up to there is Boltzmann exploration of the same rate.
+    """
+    if not isinstance(policy, ABE):
+        return policy
+    schedule = Schedule(n_arms, policy.c, policy.alpha, policy.rounding)
+    silent = schedule.exploration_slots(horizon) == 0
+    return Boltzmann(policy.eta, "sqrt", policy.initial) if silent else policy
 
 
 def line(label: str, *policies: Any, group: str = "own", **more: Any) -> Line:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.intervals import LEVEL, Estimate, Strata, difference_of, mean_of, quantile_of, two_way
 from abex.lab.experiments.execution import chosen, plateau
 from abex.lab.experiments.experiment import STRATUM, Experiment, Line
 from abex.lab.results import Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
+from abex.support.intervals import LEVEL, Estimate, Strata, difference_of, mean_of, quantile_of, two_way
 
 Floats = NDArray[np.float64]
 LEAST_RUNS = 5  # fewer get no interval: they cannot tell how far they spread

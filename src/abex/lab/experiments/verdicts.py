@@ -1,7 +1,7 @@
 """Does a claim hold? Decided from the results by a rule that is stated with the answer, never by hand.
 
 Every rule looks at differences d = loss of the first line - loss of another line at the end of the run, or at the step
-that the claim names, with Student's interval (`abex.intervals`): over runs, paired and in their strata; in boosting over
+that the claim names, with Student's interval (`abex.support.intervals`): over runs, paired and in their strata; in boosting over
 runs and test rows. A margin says up to where a difference does not matter. The intervals of a claim hold together with
 95 % confidence (Bonferroni: each of m has level 1 - 0.05/m), so that a claim against many lines is not refuted by luck:
 
@@ -35,9 +35,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from abex.intervals import LEVEL, Estimate, holm
 from abex.lab.experiments.experiment import Claim
 from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
+from abex.support.intervals import LEVEL, Estimate, holm
 from abex.support.tables import html_table
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import numpy as np
 
-from abex.intervals import mean_of
 from abex.lab.experiments.experiment import Experiment
 from abex.lab.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve
 from abex.lab.experiments.panels import xs
@@ -33,6 +32,7 @@ from abex.lab.experiments.verdicts import (
 from abex.lab.results import Store
 from abex.support.figures import COLOURS
 from abex.support.files import write_atomically
+from abex.support.intervals import mean_of
 from abex.web import drawing_script, resource
 
 PLACE = re.compile(r"<!--([a-z]+)-->|/\*([a-z]+)\*/")

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.support.errors import UserError, shown
-from abex.support.parameters import check_parameters, real, whole
+from abex.support.parameters import check_parameters, parse_value, real, whole
 from abex.support.randomness import next_word, unit, word_at
-from abex.support.values import parse_value
 
 LONGEST_DELAY = 10**12  # beyond every horizon
 SMALLEST_UNIFORM = 2.0**-53  # of 1 - u for a uniform number u of 53 bits
