@@ -13,9 +13,8 @@ from abex.kinds import Count, Mean
 from abex.policies.base import Policy, Setting
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.statistics import Known, weigh_in, weigh_mean
-from abex.samplers import changed, draw
-from abex.samplers.gumbel import new_gumbel
-from abex.samplers.softmax import new_softmax, softmax
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import softmax
 from abex.support.parameters import HUGE, choice, real, truth
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
@@ -123,7 +122,7 @@ class Boltzmann(Policy[BoltzmannState]):
 
     def prepare(self, state: BoltzmannState) -> BoltzmannState:
         """Draw from the softmax of the means."""
-        state.sampler = new_softmax(state.observations, state.initial)
+        state.sampler = sampler_for("softmax", state)
         return state
 
     learn = staticmethod(learn_softmax)
@@ -183,7 +182,7 @@ class BoltzmannGumbel(Learner[GumbelState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.gumbel`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     References
     ----------
@@ -218,8 +217,7 @@ class BoltzmannGumbel(Learner[GumbelState]):
 
     def prepare(self, state: GumbelState) -> GumbelState:
         """Find the largest perturbed mean."""
-        independent = not self.shared_noise and self.scale > 0.0
-        state.sampler = new_gumbel(state.observations, self.scale, independent)
+        state.sampler = sampler_for("Gumbel", state)
         return state
 
     learn = staticmethod(learn_mean)

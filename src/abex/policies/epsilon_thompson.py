@@ -22,10 +22,9 @@ from abex.policies.thompson import (
     forget_beta,
     learn_posterior,
     prior,
-    sampler_of,
     weigh_beta,
 )
-from abex.samplers import distribution, draw
+from abex.samplers import distribution, draw, sampler_for
 from abex.samplers.largest_beta import largest_beta_or_point
 from abex.support.parameters import real, truth
 from abex.support.randomness import argmax, below, share_among_largest
@@ -191,7 +190,7 @@ class TSU(Learner[MixedBeta]):
 
     def prepare(self, state: MixedBeta) -> MixedBeta:
         """Find the largest draw."""
-        state.sampler = sampler_of(state)
+        state.sampler = sampler_for("Beta", state)
         return state
 
     @staticmethod

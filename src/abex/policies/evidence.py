@@ -26,8 +26,8 @@ from abex.policies.change_test import (
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
-from abex.samplers import changed, draw
-from abex.samplers.evidence import leading_arm, new_tournament, play_all
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.evidence import leading_arm, play_all
 from abex.support.parameters import HUGE, real, truth
 
 KEPT = 4.0  # observations that an arm keeps after a change
@@ -195,7 +195,7 @@ class Evidence(Learner[EvidenceState]):
             "the range of rewards must be within 0 to 1",
         )
         check_blocks(state.test, state.observations if state.forgets else None)
-        state.sampler = new_tournament(state)
+        state.sampler = sampler_for("evidence", state)
         return state
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> EvidenceState:

@@ -14,7 +14,6 @@ from abex.graphs.feedback import graph_index, probability_seen
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Number, Score, agree
 from abex.policies.base import Policy, Setting
-from abex.policies.exp3 import loss_probabilities
 from abex.policies.known_graph import (
     clique_cover_estimate,
     exploration_distribution,
@@ -24,7 +23,7 @@ from abex.policies.known_graph import (
     typical_graphs,
 )
 from abex.policies.learner import DrawnPolicy
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.support.parameters import HUGE, TINY, real
 
 LEAST_PROBABILITY_SEEN = (

@@ -17,7 +17,7 @@ from abex.policies.base import Policy, Setting
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.policies.learner import DrawnPolicy
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import softmax_weights
 from abex.support.parameters import real
 
 

@@ -13,7 +13,7 @@ from abex.kernels import kernel
 from abex.policies.base import Policy, Setting
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.means import Means, largest
-from abex.samplers.softmax import normalise, pick
+from abex.samplers.scan import normalise, pick
 from abex.support.divergence import bernoulli_kl
 from abex.support.parameters import HUGE, TINY, choice, real
 

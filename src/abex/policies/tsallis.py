@@ -15,7 +15,7 @@ from abex.kinds import Chance, Score, agree
 from abex.policies.base import Policy, Setting
 from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
-from abex.samplers.softmax import normalise
+from abex.samplers.scan import normalise
 from abex.support.parameters import HUGE, TINY, choice, real
 
 ESTIMATORS = ("RV", "IW")
