@@ -40,7 +40,7 @@ FIRST_PLACES = {
 # Modules of one name in several packages, because they tell of one thing.
 SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
-    "page": {"lab/report", "lab/arena"},
+    "page": {"lab/report", "lab/arena", "service"},
     "parameters": {"support", "boosting"},
     "schedule": {"policies", "theory"},
 }
