@@ -80,7 +80,7 @@ def erdos_renyi(n: int, q: float, seed: int = 0, *, directed: bool = False) -> G
 
 
 def planted_partition(groups: int, size: int, q_in: float, q_out: float, seed: int = 0) -> Graph:
-    """A planted partition: edges have probability ``q_in`` within each of ``groups`` groups of ``size`` arms, ``q_out`` between."""
+    """A planted partition: edges have probability ``q_in`` within each of ``groups`` groups of ``size`` arms, ``q_out`` else."""
     groups, size = whole_number("groups", groups, least=1), whole_number("size", size, least=1)
     q_in, q_out = real_number("q_in", q_in, least=0, most=1), real_number("q_out", q_out, least=0, most=1)
     rng = stream(seed, "planted_partition")
