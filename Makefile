@@ -19,10 +19,10 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
-OLDEST_TESTS = kernels kernels_cache kernels_interfaces kernels_linking kernels_records kernels_shortcuts kernels_elements curves graph_quantities intervals player_terms datasets_own showing
+OLDEST_TESTS = tests/test_kernels.py tests/test_kernels_cache.py tests/test_kernels_interfaces.py tests/test_kernels_record.py tests/test_kernels_records.py tests/test_kernels_references.py tests/test_kernels_sources.py tests/test_kernels_structs.py tests/test_curves.py tests/test_graph_quantities.py tests/test_intervals.py tests/test_player_terms.py tests/test_datasets_own.py tests/test_showing.py
 
 oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS:%=tests/test_%.py)
+	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS)
 
 $(VENV)-oldest/.installed: pyproject.toml .ci/oldest.py
 	$(PYTHON) -m venv $(VENV)-oldest

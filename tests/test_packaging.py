@@ -34,3 +34,9 @@ def test_benchmarks_that_are_followed_are_there():
     found = [path.read_text() for path in (ROOT / settings["benchmark_dir"]).glob("*.py")]
     assert sum(len(re.findall(r"def (?:time|track|mem)_\w+", text)) for text in found) >= 4
     assert ".asv/" in (ROOT / ".gitignore").read_text()
+
+
+def test_what_runs_on_the_oldest_versions_is_there():
+    named = re.search(r"^OLDEST_TESTS = (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
+    assert len(named) > 8
+    assert [path for path in named if not (ROOT / path).exists()] == []
