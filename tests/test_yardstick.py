@@ -127,6 +127,7 @@ def test_ways_hold_the_files_that_run():
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     step, decision = done.stdout.split("\ndecision: ")
+    assert int(re.match(r"step: (\d+) files", step)[1]) <= 15
     assert re.search(r"policies \d: abe, boltzmann, ", step)
     assert "simulation 2: deliveries, loop" in step
     assert "player" in decision

@@ -13,9 +13,8 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import SampledPolicy
 from abex.policies.means import learn_mean
 from abex.policies.statistics import Known, weigh_in, weigh_mean
-from abex.samplers import changed, draw
-from abex.samplers.gumbel import new_gumbel
-from abex.samplers.softmax import new_softmax, softmax
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import softmax
 from abex.schema import Count, MeanOf
 from abex.support.parameters import HUGE, choice, real, truth
 
@@ -110,7 +109,7 @@ class Boltzmann(Policy[BoltzmannState]):
 
     def new_sampler(self, state: BoltzmannState) -> Any:
         """Draw from the softmax of the means."""
-        return new_softmax(state.observations, initial_mean(self.initial))
+        return sampler_for("softmax", state)
 
     @staticmethod
     @kernel
@@ -169,7 +168,7 @@ class BoltzmannGumbel(SampledPolicy[GumbelState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.gumbel`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     References
     ----------
@@ -198,8 +197,7 @@ class BoltzmannGumbel(SampledPolicy[GumbelState]):
 
     def new_sampler(self, state: GumbelState) -> Any:
         """Find the largest perturbed mean."""
-        independent = not self.shared_noise and self.scale > 0.0
-        return new_gumbel(state.observations, self.scale, independent)
+        return sampler_for("Gumbel", state)
 
     learn = staticmethod(learn_mean)
 

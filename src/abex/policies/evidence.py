@@ -23,8 +23,8 @@ from abex.policies.watch import (
     push_reward,
     watch_arm,
 )
-from abex.samplers import changed, draw
-from abex.samplers.evidence import MeanTournament, leading_arm, new_tournament, play_all
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.evidence import leading_arm, play_all
 from abex.schema import MOST_COUNT, Checked, Count, FixedAtStart, MeanOf, Within, agree
 from abex.support.parameters import HUGE, real, truth
 
@@ -187,9 +187,9 @@ class Evidence(Policy[EvidenceState]):
         )
         return self.with_sampler(state)
 
-    def new_sampler(self, state: EvidenceState) -> MeanTournament:
+    def new_sampler(self, state: EvidenceState) -> Any:
         """Who leads."""
-        return new_tournament(state)
+        return sampler_for("evidence", state)
 
     def with_arms(self, state: EvidenceState, setting: Setting, keep: NDArray[np.int64]) -> EvidenceState:
         """What is watched goes on being watched; if it goes, the most observed arm left is, its rewards one block."""

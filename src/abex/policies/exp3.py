@@ -10,13 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, single_dispatch
+from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.means import smallest
-from abex.samplers import changed, draw
-from abex.samplers.softmax import normalise, pick, softmax_weights
-from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
-from abex.schema import Probabilities, Scratch, Within
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import loss_probabilities, softmax_weights
+from abex.samplers.sum_tree import share_of
+from abex.schema import Probabilities, Within
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
@@ -52,7 +51,7 @@ class Exp3State(NamedTuple):
 
     scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
     probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: SumTree
+    sampler: Any  # of the exponential weights
     mixing: float
     step: float
 
@@ -98,7 +97,11 @@ class Exp3(Policy[Exp3State]):
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
-        return Exp3State(np.zeros(n), np.ones(1), new_sum_tree(n, 1.0), gamma, gamma / n)
+        return self.with_sampler(Exp3State(np.zeros(n), np.ones(1), None, gamma, gamma / n))
+
+    def new_sampler(self, state: Exp3State) -> Any:
+        """Draw by the weights."""
+        return sampler_for("weights", state.scores, 1.0)
 
     @staticmethod
     @kernel
@@ -107,9 +110,7 @@ class Exp3(Policy[Exp3State]):
         n_arms = state.scores.size
         even = rng.random() < state.mixing
         arm = below(n_arms, rng) if even else draw(state.sampler, state.scores, 1.0, rng)
-        state.probabilities[0] = (1.0 - state.mixing) * weight_share(
-            state.sampler, arm
-        ) + state.mixing / n_arms
+        state.probabilities[0] = (1.0 - state.mixing) * share_of(state.sampler, arm) + state.mixing / n_arms
         return arm
 
     probabilities = staticmethod(mixed_probabilities)
@@ -129,18 +130,12 @@ class Exp3(Policy[Exp3State]):
         yield cls(gamma=0.2)
 
 
-class LossScan(NamedTuple):
-    """Room for the probabilities of all arms."""
-
-    probabilities: Annotated[NDArray[np.float64], Scratch()]  # (K,)
-
-
 class LossState(NamedTuple):
     """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
 
     losses: Annotated[PerArm, Within()]  # float64 (K,)
     probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: Any  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
+    sampler: Any  # of the softmax of the losses
     eta: float
 
 
@@ -150,40 +145,6 @@ def implicit_rate(state: LossState, t: int) -> float:
     if math.isnan(state.eta):
         return math.sqrt(math.log(state.losses.size) / (state.losses.size * t))
     return float(state.eta)
-
-
-@kernel
-def loss_probabilities(losses: Any, rate: float, out: Any) -> None:
-    """softmax(-rate * losses) into ``out``."""
-    least = smallest(losses)
-    total = 0.0
-    for k in range(losses.size):
-        out[k] = math.exp(-rate * (losses[k] - least))
-        total += out[k]
-    normalise(out, total)
-
-
-@draw.register(LossScan)
-@kernel
-def draw_by_scan(sampler: LossScan, losses: Any, rate: float, rng: Any) -> int:
-    """An arm with probability proportional to ``exp(-rate * losses[arm])``."""
-    loss_probabilities(losses, rate, sampler.probabilities)
-    return pick(sampler.probabilities, 1.0, rng)
-
-
-@changed.register(LossScan)
-@kernel
-def changed_by_scan(sampler: LossScan, losses: Any, arm: int) -> None:
-    """A scan remembers nothing."""
-
-
-@single_dispatch
-def share_of(sampler: Any, arm: int) -> float:
-    """The probability with which the sampler just drew the arm."""
-    return sampler.probabilities[arm]  # type: ignore[no-any-return]
-
-
-share_of.register(SumTree)(weight_share)
 
 
 @dataclass(frozen=True)
@@ -223,9 +184,12 @@ class Exp3IX(Policy[LossState]):
 
     def start(self, setting: Setting) -> LossState:
         """No loss yet."""
-        n, anytime = setting.n_arms, self.eta is None
-        sampler = LossScan(np.zeros(n)) if anytime else new_sum_tree(n, -float(self.eta))  # type: ignore[arg-type]
-        return LossState(np.zeros(n), np.ones(1), sampler, math.nan if self.eta is None else self.eta)
+        rate = math.nan if self.eta is None else float(self.eta)
+        return self.with_sampler(LossState(np.zeros(setting.n_arms), np.ones(1), None, rate))
+
+    def new_sampler(self, state: LossState) -> Any:
+        """Draw by the weights, which move at every step with the anytime rate."""
+        return sampler_for("weights", state.losses, -state.eta)
 
     @staticmethod
     @kernel

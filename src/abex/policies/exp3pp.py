@@ -11,8 +11,8 @@ import numpy as np
 from abex.kernels import Scalars, kernel
 from abex.policies.base import PerArm, Setting
 from abex.policies.drawn import DrawnPolicy
-from abex.policies.exp3 import loss_probabilities
 from abex.policies.means import smallest
+from abex.samplers.scan import loss_probabilities
 from abex.schema import Count, MeanOf, Probabilities, Rebuilt, Scratch, Within
 from abex.support.parameters import HUGE, TINY, real
 

@@ -22,7 +22,7 @@ from abex.policies.known_graph import (
     known_graph,
     typical_graphs,
 )
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import softmax_weights
 from abex.schema import Distribution, Probabilities, Within
 from abex.support.parameters import HUGE, TINY, real
 

@@ -16,7 +16,7 @@ from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import softmax_weights
 from abex.schema import FixedAtStart, Probabilities, UpToArms, Within
 from abex.support.parameters import real
 

@@ -12,8 +12,8 @@ from abex.graphs.feedback import Feedback, probability_seen
 from abex.kernels import Scalars, kernel
 from abex.policies.base import PerArm, Setting
 from abex.policies.drawn import DrawnPolicy
-from abex.policies.exp3 import loss_probabilities
 from abex.policies.known_graph import known_graph
+from abex.samplers.scan import loss_probabilities
 from abex.schema import Probabilities, Within
 
 

@@ -17,8 +17,7 @@ from abex.policies.known_graph import known_graph
 from abex.policies.means import learn_mean
 from abex.policies.thompson import MOST_PRIOR, learn_beta
 from abex.policies.ucb import inv_sqrt_counts
-from abex.samplers import changed, distribution, draw
-from abex.samplers.beta import new_beta
+from abex.samplers import changed, distribution, draw, sampler_for
 from abex.samplers.largest_beta import largest_beta
 from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 from abex.support.parameters import HUGE, real, truth
@@ -270,6 +269,8 @@ class MixedBeta(NamedTuple):
     successes: Annotated[PerArm, Grown()]  # float64 (K,)
     failures: Annotated[PerArm, Grown()]  # float64 (K,)
     sampler: Any  # of the largest draw
+    prior_successes: float
+    prior_failures: float
     resample: bool
     epsilon: float
 
@@ -296,7 +297,7 @@ class TSU(Policy[MixedBeta]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`); O(K) draws for a few arms or a prior below 1.
     Plays every graph.
 
     References
@@ -325,12 +326,13 @@ class TSU(Policy[MixedBeta]):
         if epsilon is None:
             epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
         prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
-        return self.with_sampler(MixedBeta(*prior, None, self.resample, float(epsilon)))
+        return self.with_sampler(
+            MixedBeta(*prior, None, self.successes, self.failures, self.resample, float(epsilon))
+        )
 
     def new_sampler(self, state: MixedBeta) -> Any:
         """Find the largest draw."""
-        seen = state.successes + state.failures > self.successes + self.failures
-        return new_beta(state.successes, state.failures, seen)
+        return sampler_for("Beta", state)
 
     @staticmethod
     @kernel

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from abex.kernels import kernel
 from abex.policies.base import Policy, Setting
 from abex.policies.means import Means, largest, learn_mean, new_means
-from abex.samplers.softmax import normalise, pick
+from abex.samplers.scan import normalise, pick
 from abex.support.divergence import bernoulli_kl
 from abex.support.parameters import HUGE, TINY, choice, real
 

@@ -11,7 +11,7 @@ import numpy as np
 from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.exp3pp import Untried
-from abex.samplers.softmax import normalise, pick, softmax_weights
+from abex.samplers.scan import normalise, pick, softmax_weights
 from abex.schema import Count, Probabilities, Rebuilt, Within, agree
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
 from abex.policies.base import PerArm, Policy, Setting
-from abex.samplers import changed, draw
-from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.sum_tree import share_of
 from abex.schema import MOST_COUNT, Count, MeanOf, Within
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
@@ -33,7 +33,7 @@ class ScreeningState(NamedTuple):
     observations: Annotated[PerArm, Count()]  # float64 (K,)
     means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
     scores: Annotated[PerArm, Within(-200.0, 0.0)]  # float64 (K,)
-    sampler: SumTree
+    sampler: Any  # of the exponential weights
     clock: ScreeningClock
     baseline: float
     half: float
@@ -103,15 +103,15 @@ class Screening(Policy[ScreeningState]):
     def start(self, setting: Setting) -> ScreeningState:
         """Nothing observed: all weights are 1."""
         n = setting.n_arms
-        return ScreeningState(
-            np.zeros(n), np.zeros(n), np.zeros(n), new_sum_tree(n, 1.0), ScreeningClock(total=0.0),
+        state = ScreeningState(
+            np.zeros(n), np.zeros(n), np.zeros(n), None, ScreeningClock(total=0.0),
             float(self.baseline), float(self.half), float(self.width), float(self.memory), float(self.exploration),
         )  # fmt: skip
+        return self.with_sampler(state)
 
-    def new_sampler(self, state: ScreeningState) -> SumTree:
+    def new_sampler(self, state: ScreeningState) -> Any:
         """Draw by the weights that the state holds."""
-        fresh = new_sum_tree(state.means.size, 1.0)
-        return fresh.restored(state, state._replace(sampler=fresh))
+        return sampler_for("weights", state.scores, 1.0)
 
     def with_arms(self, state: ScreeningState, setting: Setting, keep: NDArray[np.int64]) -> ScreeningState:
         """Only observations of the arms that stay are counted."""
@@ -146,7 +146,7 @@ class Screening(Policy[ScreeningState]):
         """The mixture."""
         share = even_share(state)
         for k in range(out.size):
-            out[k] = (1.0 - share) * weight_share(state.sampler, k) + share / out.size
+            out[k] = (1.0 - share) * share_of(state.sampler, k) + share / out.size
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

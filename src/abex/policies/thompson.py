@@ -19,8 +19,7 @@ from abex.policies.statistics import (
     forget,
     weigh_in,
 )
-from abex.samplers import changed
-from abex.samplers.beta import new_beta
+from abex.samplers import changed, sampler_for
 from abex.support.parameters import real, truth
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
@@ -118,7 +117,7 @@ class Thompson(Learner[BetaState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`); O(K) draws for a few arms or a prior below 1.
 
     References
     ----------
@@ -156,8 +155,7 @@ class Thompson(Learner[BetaState]):
 
     def prepare(self, state: BetaState) -> BetaState:
         """Find the largest draw."""
-        seen = state.successes + state.failures > self.successes + self.failures
-        state.sampler = new_beta(state.successes, state.failures, seen)
+        state.sampler = sampler_for("Beta", state)
         return state
 
     @classmethod

@@ -13,7 +13,7 @@ from abex.kernels import kernel
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.drawn import DrawnPolicy
 from abex.policies.means import smallest
-from abex.samplers.softmax import normalise
+from abex.samplers.scan import normalise
 from abex.schema import Probabilities, Within, agree
 from abex.support.parameters import HUGE, TINY, choice, real
 
