@@ -12,7 +12,9 @@ from abex.policies.base import as_policy
 PARTS = {
     "a formula (:math:)": r":math:",
     "References": r"References",
-    "the place in a reference (Section, Theorem, Algorithm, Figure, eq.)": r"(Section|Theorem|Algorithm|Figure|eq\.|class)",
+    "the place in a reference (Section, Theorem, Algorithm, Figure, eq., abstract)": (
+        r"(Section|Theorem|Algorithm|Figure|eq\.|abstract|class)"
+    ),
     "an example (>>>)": r">>>",
     "its Cost per step": r"Cost",
 }
