@@ -14,8 +14,8 @@ from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.exp3 import loss_probabilities
 from abex.policies.forgetting import Forgetting
-from abex.samplers.indices import IndexScan
-from abex.samplers.softmax import pick, softmax, softmax_weights
+from abex.samplers import scan_for
+from abex.samplers.scan import pick, softmax, softmax_weights
 from abex.support.divergence import kl_upper_bound
 from abex.support.randomness import stream
 from tests.naive.graph_policies import abe
@@ -115,7 +115,7 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
     for _ in range(200):
         n = int(rng.integers(2, 12))
         state = policy.start(Setting(n))
-        state.sampler = IndexScan(np.zeros(n))
+        state.sampler = scan_for("index", n)
         state.observations[:] = rng.integers(1, 60, n)
         state.means[:] = np.round(rng.random(n) * state.observations) / state.observations
         t = int(rng.integers(3, 10_000))
@@ -284,8 +284,8 @@ def test_the_remembered_leader_is_the_leader(policy):
     n_arms = 40  # more than are simply looked at
     for state, history, t in play(policy, n_arms, 300, 8):
         leaders = LAWS["FollowTheLeader"](policy, history, n_arms, HORIZON) > 0
-        if state.leader.arm >= 0:
-            assert leaders.nonzero()[0].tolist() == [state.leader.arm], t
+        if state.leader >= 0:
+            assert leaders.nonzero()[0].tolist() == [state.leader], t
     assert t == 300
 
 

@@ -39,8 +39,8 @@ from abex.policies.exploration import (
 from abex.policies.learner import learn_mean
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
 from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
-from abex.samplers import changed, draw
-from abex.samplers.softmax import new_softmax, softmax
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import softmax
 from abex.support.errors import UserError
 from abex.support.parameters import HUGE, choice, real
 
@@ -155,7 +155,7 @@ class ABE(Policy[AbeState]):
         """What xi shows follows from it, and the sampler from the means."""
         agree(state.slots >= 1 and 1 <= state.iteration < MOST_ITERATIONS, "an iteration must be under way")
         recount(state.xi)
-        state.sampler = new_softmax(state.observations, state.initial)
+        state.sampler = sampler_for("softmax", state)
         return state
 
     @staticmethod

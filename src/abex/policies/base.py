@@ -163,7 +163,7 @@ class Policy(ABC, Generic[State]):
 
         ValueError where what is learned contradicts itself: it may come from a file.
         """
-        return state
+        return self.with_sampler(state)
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> State:
         """The state that goes on from what `abex.kinds.saved` gave of another one, or from what it knew of its arms ``keep``."""

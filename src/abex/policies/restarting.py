@@ -17,9 +17,8 @@ from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule,
 from abex.policies.klucb import KLUCB
 from abex.policies.statistics import Blank, blank_of, forget, weigh_in
 from abex.policies.thompson import Thompson
-from abex.samplers.buckets import Buckets
-from abex.samplers.gumbel import GumbelExceedance
-from abex.samplers.indices import IndexScan, index_of, level_at
+from abex.samplers import scan_for
+from abex.samplers.indices import index_of, level_at
 from abex.schema import ArmNumbers, Count, FixedAtStart
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
@@ -212,12 +211,12 @@ class Restarting(Forgetting):
     def adapted(self, inner: Any, memory: Watched) -> Any:
         """A scan where an arm cannot be filed as one never observed, and where each has a time of its own."""
         if memory.single and hasattr(inner, "rule"):
-            rule, scan = RestartRule(plain_rule(inner), memory.starts), IndexScan(np.zeros(inner.means.size))
+            rule, scan = RestartRule(plain_rule(inner), memory.starts), scan_for("index", inner.means.size)
             return with_parts(inner, rule=rule, sampler=scan)
-        kinds: tuple[type, ...] = (GumbelExceedance,)
+        laws: tuple[str, ...] = ("Gumbel",)
         if not np.isfinite(memory.blank.first):
-            kinds = (GumbelExceedance, Buckets)
-        return scanned(inner, kinds)
+            laws = ("Gumbel", "softmax")
+        return scanned(inner, laws)
 
     def memory_with_arms(self, memory: Watched, fresh: Watched, keep: NDArray[np.int64]) -> Watched:
         """What was watched of the arms that stay."""

@@ -16,8 +16,6 @@ from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
 from abex.policies.klucb import KLUCB
 from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
 from abex.policies.ucb import UCB1
-from abex.samplers.buckets import Buckets
-from abex.samplers.gumbel import GumbelExceedance
 from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree
 from abex.support.parameters import whole
 from abex.support.reading import check_size
@@ -198,10 +196,10 @@ class Windowed(Forgetting):
 
     def adapted(self, inner: Any, memory: Window) -> Any:
         """A scan where an arm that is forgotten cannot be filed as one never observed."""
-        kinds: tuple[type, ...] = (GumbelExceedance,)
+        laws: tuple[str, ...] = ("Gumbel",)
         if not np.isfinite(memory.known.first):
-            kinds = (GumbelExceedance, Buckets)
-        return scanned(inner, kinds)
+            laws = ("Gumbel", "softmax")
+        return scanned(inner, laws)
 
     def memory_with_arms(self, memory: Window, fresh: Window, keep: NDArray[np.int64]) -> Window:
         """What was observed of the arms that stay."""
