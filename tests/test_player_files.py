@@ -17,15 +17,14 @@ from abex.kernels import Record, Scalars
 from abex.kinds import learned
 from abex.kinds import saved as saved_record
 from abex.players.saving import player_text, read_player
-from abex.policies import known_policies
 from abex.policies.base import Setting, plays_on
 from abex.policies.ucb import inv_sqrt_counts
 from abex.schema import read_record, rules_of, write_record
 from abex.support.files import encode_array, write_atomically
+from tests.examples import all_examples
 from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
 
-OURS = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
-EXAMPLES = [example for cls in OURS for example in cls.examples()]
+EXAMPLES = all_examples()
 
 
 def reloaded(player):

@@ -15,7 +15,6 @@ knowing the graph (`exploration`). The loops are unrolled into a state that know
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,17 +190,6 @@ class ABE(Policy[AbeState]):
             "epoch": float(state.iteration),
             "cover": float(cover),
         }
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Without exploration (the paper's best), with it, and each rounding."""
-        yield cls(eta=1.0)
-        yield cls(eta=1.0, c=1.0, alpha=0.5)
-        yield cls(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0)
-        yield cls(eta=2.0, rounding="ceil", initial=None)
-        yield cls(eta=1.0, c=1.0, alpha=0.5, order="index")
-        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="dominating")
-        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="lp")
 
 
 @kernel

@@ -151,11 +151,6 @@ class Policy(ABC, Generic[State]):
         """Numbers about a played state that a person wants to see beside the regret."""
         return {}
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Instances on which the contract is checked."""
-        yield cls()
-
     # -- what is learned ------------------------------------------------------------------------------
 
     def prepare(self, state: State) -> State:

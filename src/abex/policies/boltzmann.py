@@ -145,13 +145,6 @@ class Boltzmann(Policy[BoltzmannState]):
         """The Boltzmann distribution."""
         softmax(state.means, boltzmann_rate(state.eta, state.schedule, t), out)
 
-    @classmethod
-    def examples(cls) -> Any:
-        """One of each schedule."""
-        yield cls(eta=1.0)
-        yield cls(eta=2.0, schedule="log", initial=None)
-        yield cls(eta=8.0, schedule="constant", initial=1.0)
-
 
 class GumbelState(Record):
     """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
@@ -221,9 +214,3 @@ class BoltzmannGumbel(Learner[GumbelState]):
         return state
 
     learn = staticmethod(learn_mean)
-
-    @classmethod
-    def examples(cls) -> Any:
-        """The rule and the variant of the authors' code."""
-        yield cls()
-        yield cls(scale=0.25, shared_noise=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.learner import Learner
 from abex.policies.statistics import entering, fade, forget, weigh_in
 from abex.policies.thompson import (
@@ -120,12 +119,6 @@ class EpsilonThompson(Learner[ExploringBeta]):
         else:
             largest_beta_or_point(state.successes, state.failures, state.epsilon, state.score, out)
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """One draw a step, and many."""
-        yield cls()
-        yield cls(epsilon=0.5, resample=False)
-
 
 class MixedBeta(BetaState):
     """Beta posteriors, what finds the largest draw, and the share of uniform pulls."""
@@ -209,9 +202,3 @@ class TSU(Learner[MixedBeta]):
         distribution(state.sampler, state, t, out)
         for k in range(out.size):
             out[k] = epsilon / out.size + (1.0 - epsilon) * out[k]
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """The default share of uniform pulls, and a large one."""
-        yield cls()
-        yield cls(epsilon=0.3)

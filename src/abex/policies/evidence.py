@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Number, Score, Total, agree
 from abex.policies.aiming import aim_on, observer_of, observer_probabilities
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.change_test import (
     ChangeTest,
     append_reward,
@@ -256,9 +255,3 @@ class Evidence(Learner[EvidenceState]):
     def report(self, state: EvidenceState) -> dict[str, float]:
         """How often a change was found."""
         return {"changes found": float(state.test.changes)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """As it is, and bare."""
-        yield cls()
-        yield cls(safety=0.5, forget=False, aim=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,12 +105,6 @@ class Exp3(Policy[Exp3State]):
             state.scores[arm] += state.step * reward / state.probabilities[0]
             changed(state.sampler, state.scores, arm)
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, and with a given share."""
-        yield cls()
-        yield cls(gamma=0.2)
-
 
 class LossState(Record):
     """Estimated cumulative losses, the probability of the last decision, and the rate."""
@@ -196,9 +189,3 @@ class Exp3IX(Policy[LossState]):
     def probabilities(state: LossState, t: int, out: Any) -> None:
         """The softmax of the losses."""
         loss_probabilities(state.losses, implicit_rate(state, t), out)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Anytime, and with a given rate."""
-        yield cls()
-        yield cls(eta=0.05)

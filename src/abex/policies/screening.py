@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,9 +141,3 @@ class Screening(Policy[ScreeningState]):
         share = even_share(state)
         for k in range(out.size):
             out[k] = (1.0 - share) * share_of(state.sampler, k) + share / out.size
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """As it is, and with a short memory above another baseline."""
-        yield cls()
-        yield cls(baseline=0.4, half=0.2, width=0.1, memory=100.0, exploration=0.1)

@@ -152,9 +152,3 @@ class Thompson(Learner[BetaState]):
         """Find the largest draw."""
         state.sampler = sampler_for("Beta", state)
         return state
-
-    @classmethod
-    def examples(cls) -> Any:
-        """With and without resampling."""
-        yield cls()
-        yield cls(resample=False)

@@ -157,12 +157,6 @@ class UCB1(IndexPolicy):
         super().prepare(state)
         return state
 
-    @classmethod
-    def examples(cls) -> Any:
-        """The published scale and the Hoeffding rate."""
-        yield cls()
-        yield cls(scale=0.5)
-
 
 class VarianceRule(NamedTuple):
     r"""Index :math:`\hat\mu_k+\sqrt{2\ell V_k/N_k}+3c\,\ell/N_k` at the level :math:`\ell=\zeta\ln t`."""
