@@ -11,7 +11,7 @@ from typing import Any
 
 from abex.environments.environment import Environment, Rules
 from abex.kernels import Record, compiled, current, foreign
-from abex.policies.base import NO_SUCH_ARM, Kernels, Policy, arms_exist
+from abex.policies.policy import NO_SUCH_ARM, Kernels, Policy, arms_exist
 from abex.simulation.deliveries import AT_ONCE, Deliveries
 from abex.support.errors import UserError
 
