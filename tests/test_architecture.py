@@ -236,3 +236,9 @@ def test_what_counts_as_a_number(text):
 
 def test_arms_are_no_numbers():
     assert not is_number(ast.parse("x[arm]", mode="eval").body.slice)
+
+
+def test_the_glossary_is_short_and_in_order():
+    words = re.findall(r"^(\S.*)\n: ", (SOURCES.parents[1] / "docs/glossary.md").read_text(), re.M)
+    assert 10 < len(words) <= 25
+    assert words == sorted(words)

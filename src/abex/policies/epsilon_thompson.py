@@ -154,7 +154,8 @@ class TSU(Learner[MixedBeta]):
     References
     ----------
     Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs" (TS-U). Of it the abstract
-    could be read, which says that Thompson sampling is mixed with uniform exploration; the mixing rate is ours.
+    could be read, which says that Thompson sampling is mixed with uniform exploration, and no Algorithm or Theorem: the mixing
+    rate is ours.
 
     Examples
     --------
