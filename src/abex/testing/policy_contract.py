@@ -17,7 +17,7 @@ from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, er
 from abex.kernels import Record, fields_of
 from abex.players.player import Player
 from abex.policies import Uniform, parse_policy
-from abex.policies.base import Policy, Setting, plays_on
+from abex.policies.policy import Policy, Setting, plays_on
 from abex.simulation import as_checkpoints, play_replication, simulate
 from abex.support.errors import UserError
 from abex.support.extras import needed

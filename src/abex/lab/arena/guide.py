@@ -13,7 +13,7 @@ from typing import Any
 from abex.lab.arena.instances import Instance
 from abex.lab.arena.scores import Results, Score, score_all
 from abex.lab.arena.study import PER_ARM, Entry, arms_of
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 
 MANY = 1_000
 
