@@ -5,8 +5,8 @@ the commit is on disk, and inserts the events under the numbers taken. Rows are 
 appends wait for each other.
 
 **A server that falls silent is noticed.** A connection whose peer is gone fails after some seconds (`tcp_user_timeout`,
-keep-alives), a statement that waits for a lock or runs too long is ended by the server, and `interrupt` breaks a connection to a
-server that is stopped. What the address says of any of these (``?keepalives_idle=60``) holds instead.
+keep-alive packets), a statement that waits for a lock or runs too long is ended by the server, and `interrupt` breaks a
+connection to a server that is stopped. What the address says of any of these (``?keepalives_idle=60``) holds instead.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abex.players.replica import Replica
     from abex.players.shared import SharedPlayer, Ticket
     from abex.players.terms import Terms
-    from abex.policies.base import Policy
+    from abex.policies.policy import Policy
 
 T = TypeVar("T")
 
