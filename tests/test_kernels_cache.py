@@ -15,7 +15,7 @@ import abex.kernels.compiling
 from abex import UCB1, Bernoulli
 from abex.kernels import CompilerWarning, cache_folder, compiled
 from abex.kernels.cache import KernelCache, kinds_described, make_callable, read_entry, write_entry
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from tests.test_kernels import run
 
 KEY = b"k" * 32
@@ -279,5 +279,5 @@ def test_compiled_code_is_stale_when_the_module_of_a_record_changes():
 
     state = UCB1().start(Setting(3))
     _, modules = kinds_described((numba.typeof(state),))
-    assert {"abex.policies.ucb", "abex.samplers.indices"} <= modules
+    assert {"abex.policies.ucb", "abex.samplers.scan"} <= modules
     assert Bernoulli.__module__ not in modules

@@ -60,13 +60,13 @@ def check_imports(module):
 
 def test_a_name_that_a_package_shares_with_its_submodule_means_both(copy):
     (sources.PACKAGE / "tried.py").write_text(
-        "from abex.lab.sweeps import sweep\nfrom abex.samplers import crossover\n"
+        "from abex.lab.sweeps import sweep\nfrom abex.samplers import largest_beta\n"
     )
     copy("abex.tried")
     assert sources.imports("abex.tried") == {
         "abex.lab.sweeps",
         "abex.lab.sweeps.sweep",
-        "abex.samplers.crossover",
+        "abex.samplers.largest_beta",
     }
 
 
@@ -128,7 +128,7 @@ def test_an_edit_makes_stale_what_depends_on_it_and_nothing_else(copy):
     depends = {
         "abex.policies.ucb": ["policies/ucb.py", "policies/learner.py", "kernels/compiling.py", "kernels/record_type.py"],
         "abex.boosting.splitter": ["boosting/splitter.py", "boosting/histogram.py", "boosting/vector_type.py"],
-        "abex.simulation.loop": ["simulation/loop.py", "policies/base.py", "kernels/cache.py"],
+        "abex.simulation.loop": ["simulation/loop.py", "policies/policy.py", "kernels/cache.py"],
     }  # fmt: skip
     unrelated = [
         "cli/simulate.py",

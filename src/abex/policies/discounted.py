@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -12,20 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import Policy, Setting
 from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import DivergenceRule
+from abex.policies.policy import Setting
 from abex.policies.statistics import Blank, blank_of, fade, weigh_in
-from abex.policies.thompson import Thompson
 from abex.policies.ucb import UCB1, UcbRule
-from abex.samplers import crossover
-from abex.samplers.beta import BetaExceedance
+from abex.samplers import FEW_FADING, scan_for
 from abex.samplers.evidence import FadingTournament, MeanTournament
-from abex.samplers.gumbel import GumbelExceedance
 from abex.samplers.indices import (
-    IndexScan,
     certain_until,
     contending_index,
+    first_contender,
     index_of,
     level_at,
     level_of_reaching,
@@ -134,6 +130,13 @@ def fading_contending(rule: FadingRule, state: Any, arm: int, level: float, best
     return contending_index(rule.rule, state, arm, level, best)
 
 
+@first_contender.register(FadingRule)
+@kernel
+def fading_first(rule: FadingRule, state: Any) -> int:
+    """That of the rule inside."""
+    return first_contender(rule.rule, state)
+
+
 @level_of_reaching.register(FadingRule)
 @kernel
 def fading_reaching(rule: FadingRule, state: Any, arm: int, value: float) -> float:
@@ -216,28 +219,24 @@ class Discounted(Forgetting):
         if hasattr(inner, "rule"):
             return with_parts(self.scanned_index(inner), rule=FadingRule(plain_rule(inner), memory.clock))
         if _leads(inner):
-            return with_parts(inner, sampler=FadingTournament(inner.sampler.winners, memory.clock))
-        return scanned(inner, (BetaExceedance, GumbelExceedance))
+            return with_parts(
+                inner, sampler=FadingTournament(winners=inner.sampler.winners, clock=memory.clock)
+            )
+        return scanned(inner, ("Beta", "Gumbel"))
 
     def scanned_index(self, inner: Any) -> Any:
         """Where counts fade, matches are soon played again: KL-UCB, and UCB1 with a short memory, are scanned for more arms."""
         n_arms, rule = inner.means.size, plain_rule(inner)
-        few = isinstance(rule, DivergenceRule) and n_arms <= crossover.DIVERGENCE_FADING
+        few = isinstance(rule, DivergenceRule) and n_arms <= FEW_FADING["KL-UCB"]
         fast = isinstance(rule, UcbRule) and n_arms * (1.0 - self.gamma) > FAST
-        few = few or (fast and n_arms <= crossover.UCB_FADING)
-        return with_parts(inner, sampler=IndexScan(np.zeros(n_arms))) if few else inner
+        few = few or (fast and n_arms <= FEW_FADING["UCB"])
+        return with_parts(inner, sampler=scan_for("index", n_arms)) if few else inner
 
     def memory_with_arms(self, memory: Fading, fresh: Fading, keep: NDArray[np.int64]) -> Fading:
         """The clock goes on."""
         return fresh._replace(clock=copy.copy(memory.clock))
 
     also_known_as = ("D-UCB",)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """One that keeps its counts relative, and one that lets them fade at every step."""
-        yield cls(UCB1(scale=0.5), gamma=0.995)
-        yield cls(Thompson(), gamma=0.99)
 
 
 def _leads(state: Any) -> bool:

@@ -3,58 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from abex.kernels import kernel, single_dispatch
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.means import smallest
-from abex.samplers import changed, draw
-from abex.samplers.softmax import normalise, pick, softmax_weights
-from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
-from abex.schema import Probabilities, Scratch, Within
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Score
+from abex.policies.policy import Policy, Setting
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import loss_probabilities, softmax_weights
+from abex.samplers.sum_tree import share_of
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
 
-class WeightState(NamedTuple):
-    """Log-weights, the distribution of the last decision, and three rates whose meaning is the policy's."""
+class Exp3State(Record):
+    """Log-weights, the probability of the last decision, what draws by the weights, and the rates."""
 
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
-    probabilities: Annotated[
-        PerArm, Probabilities(floor="mixing")
-    ]  # float64 (K,), probabilities of the last select
+    scores: Score  # float64 (K,), log-weights
+    probabilities: Chance  # float64 (1,), of the chosen arm
     mixing: float
-    bonus: float
     step: float
-
-
-def weight_state(n_arms: int, mixing: float, bonus: float, step: float) -> WeightState:
-    """Equal weights."""
-    return WeightState(np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), mixing, bonus, step)
+    sampler: Any = None
 
 
 @kernel
-def mixed_probabilities(state: WeightState | Exp3State, t: int, out: Any) -> None:
+def mixed_probabilities(state: Any, t: int, out: Any) -> None:
     """Normalised weights, mixed with the uniform distribution."""
     total = softmax_weights(state.scores, 1.0, out)
     even = state.mixing / out.size
     for k in range(out.size):
         out[k] = (1.0 - state.mixing) * out[k] / total + even
-
-
-class Exp3State(NamedTuple):
-    """Log-weights, the probability of the last decision, and the rates."""
-
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
-    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: SumTree
-    mixing: float
-    step: float
 
 
 @dataclass(frozen=True)
@@ -88,7 +68,6 @@ class Exp3(Policy[Exp3State]):
 
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
-    remembers = ("probabilities",)
     horizon_sets = ("gamma",)
 
     def start(self, setting: Setting) -> Exp3State:
@@ -98,7 +77,13 @@ class Exp3(Policy[Exp3State]):
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
-        return Exp3State(np.zeros(n), np.ones(1), new_sum_tree(n, 1.0), gamma, gamma / n)
+        state = Exp3State(scores=np.zeros(n), probabilities=np.ones(1), mixing=gamma, step=gamma / n)
+        return self.prepare(state)
+
+    def prepare(self, state: Exp3State) -> Exp3State:
+        """Draw by the weights."""
+        state.sampler = sampler_for("weights", state.scores, 1.0)
+        return state
 
     @staticmethod
     @kernel
@@ -107,9 +92,7 @@ class Exp3(Policy[Exp3State]):
         n_arms = state.scores.size
         even = rng.random() < state.mixing
         arm = below(n_arms, rng) if even else draw(state.sampler, state.scores, 1.0, rng)
-        state.probabilities[0] = (1.0 - state.mixing) * weight_share(
-            state.sampler, arm
-        ) + state.mixing / n_arms
+        state.probabilities[0] = (1.0 - state.mixing) * share_of(state.sampler, arm) + state.mixing / n_arms
         return arm
 
     probabilities = staticmethod(mixed_probabilities)
@@ -122,26 +105,14 @@ class Exp3(Policy[Exp3State]):
             state.scores[arm] += state.step * reward / state.probabilities[0]
             changed(state.sampler, state.scores, arm)
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, and with a given share."""
-        yield cls()
-        yield cls(gamma=0.2)
 
+class LossState(Record):
+    """Estimated cumulative losses, the probability of the last decision, and the rate."""
 
-class LossScan(NamedTuple):
-    """Room for the probabilities of all arms."""
-
-    probabilities: Annotated[NDArray[np.float64], Scratch()]  # (K,)
-
-
-class LossState(NamedTuple):
-    """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
-
-    losses: Annotated[PerArm, Within()]  # float64 (K,)
-    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: Any  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
-    eta: float
+    losses: Score  # float64 (K,)
+    probabilities: Chance  # float64 (1,), of the chosen arm
+    eta: float  # nan: it follows the step
+    sampler: Any = None  # of the softmax of the losses
 
 
 @kernel
@@ -150,40 +121,6 @@ def implicit_rate(state: LossState, t: int) -> float:
     if math.isnan(state.eta):
         return math.sqrt(math.log(state.losses.size) / (state.losses.size * t))
     return float(state.eta)
-
-
-@kernel
-def loss_probabilities(losses: Any, rate: float, out: Any) -> None:
-    """softmax(-rate * losses) into ``out``."""
-    least = smallest(losses)
-    total = 0.0
-    for k in range(losses.size):
-        out[k] = math.exp(-rate * (losses[k] - least))
-        total += out[k]
-    normalise(out, total)
-
-
-@draw.register(LossScan)
-@kernel
-def draw_by_scan(sampler: LossScan, losses: Any, rate: float, rng: Any) -> int:
-    """An arm with probability proportional to ``exp(-rate * losses[arm])``."""
-    loss_probabilities(losses, rate, sampler.probabilities)
-    return pick(sampler.probabilities, 1.0, rng)
-
-
-@changed.register(LossScan)
-@kernel
-def changed_by_scan(sampler: LossScan, losses: Any, arm: int) -> None:
-    """A scan remembers nothing."""
-
-
-@single_dispatch
-def share_of(sampler: Any, arm: int) -> float:
-    """The probability with which the sampler just drew the arm."""
-    return sampler.probabilities[arm]  # type: ignore[no-any-return]
-
-
-share_of.register(SumTree)(weight_share)
 
 
 @dataclass(frozen=True)
@@ -218,14 +155,18 @@ class Exp3IX(Policy[LossState]):
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
-    remembers = ("probabilities",)
     also_known_as = ("EXP3-IX",)
 
     def start(self, setting: Setting) -> LossState:
         """No loss yet."""
-        n, anytime = setting.n_arms, self.eta is None
-        sampler = LossScan(np.zeros(n)) if anytime else new_sum_tree(n, -float(self.eta))  # type: ignore[arg-type]
-        return LossState(np.zeros(n), np.ones(1), sampler, math.nan if self.eta is None else self.eta)
+        eta = math.nan if self.eta is None else self.eta
+        state = LossState(losses=np.zeros(setting.n_arms), probabilities=np.ones(1), eta=eta)
+        return self.prepare(state)
+
+    def prepare(self, state: LossState) -> LossState:
+        """Draw from the softmax of the losses."""
+        state.sampler = sampler_for("weights", state.losses, -state.eta)
+        return state
 
     @staticmethod
     @kernel
@@ -248,9 +189,3 @@ class Exp3IX(Policy[LossState]):
     def probabilities(state: LossState, t: int, out: Any) -> None:
         """The softmax of the losses."""
         loss_probabilities(state.losses, implicit_rate(state, t), out)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Anytime, and with a given rate."""
-        yield cls()
-        yield cls(eta=0.05)

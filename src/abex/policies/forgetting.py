@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, single_dispatch
-from abex.policies.base import Kernels, Policy, Setting, as_policy
+from abex.policies.naming import as_policy
+from abex.policies.policy import Kernels, Policy, Setting
 from abex.policies.statistics import entering, noted
-from abex.samplers.beta import BetaExceedance, BetaScan
-from abex.samplers.buckets import Buckets
+from abex.samplers import scan_for
 from abex.samplers.evidence import FadingTournament
-from abex.samplers.gumbel import GumbelExceedance, GumbelScan
-from abex.samplers.softmax import SoftmaxScan
 from abex.schema import Fractional
 from abex.support.errors import UserError, shown
 
@@ -43,9 +41,6 @@ class Forgotten(NamedTuple):
             inner = inner.restored(made)
         memory = self.memory.restored(fresh.memory) if hasattr(self.memory, "restored") else self.memory
         inner = linked(inner, memory)
-        sampler: Any = getattr(inner, "sampler", None)
-        if hasattr(sampler, "restored"):
-            inner = inner._replace(sampler=sampler.restored(inner, made))
         return Forgotten(linked(inner, memory), memory)
 
 
@@ -55,7 +50,7 @@ def linked(inner: Any, memory: Any) -> Any:
         return memory.relinked(inner)
     sampler = getattr(inner, "sampler", None)
     if isinstance(sampler, FadingTournament):
-        return with_parts(inner, sampler=sampler._replace(clock=memory.clock))
+        return with_parts(inner, sampler=FadingTournament(winners=sampler.winners, clock=memory.clock))
     rule = getattr(inner, "rule", None)
     if rule is not None and hasattr(rule, "clock"):
         return with_parts(inner, rule=rule._replace(clock=memory.clock))
@@ -135,14 +130,13 @@ def forgetting_probabilities(inner_probabilities: Any) -> Any:
     return probabilities
 
 
-def scanned(state: Any, samplers: tuple[type, ...]) -> Any:
-    """The state with a scan in the place of a structure of one of these classes, which cannot follow what happens to it."""
-    sampler = getattr(state, "sampler", None)
-    if not isinstance(sampler, samplers):
+def scanned(state: Any, laws: tuple[str, ...]) -> Any:
+    """The state with a scan in the place of a structure for one of these laws, which cannot follow what happens to it."""
+    law = getattr(getattr(state, "sampler", None), "law", None)
+    if law not in laws:
         return state
-    scan = {BetaExceedance: BetaScan, GumbelExceedance: GumbelScan, Buckets: SoftmaxScan}[type(sampler)]
     n_arms = (state.successes if hasattr(state, "successes") else state.means).size
-    return with_parts(state, sampler=scan(np.zeros(n_arms)))
+    return with_parts(state, sampler=scan_for(law, n_arms))
 
 
 class Forgetting(Policy[Any]):
@@ -184,8 +178,6 @@ class Forgetting(Policy[Any]):
 
     def prepare(self, state: Forgotten) -> Forgotten:
         """The state of the policy inside as it prepares it and as this memory needs it."""
-        if not isinstance(state.inner, Record):
-            return state
         return Forgotten(self.adapted(self.policy.prepare(state.inner), state.memory), state.memory)
 
     def kernels(self) -> Kernels:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
+from abex.policies.policy import Setting
 from abex.samplers.indices import index_of, level_at, level_of_reaching, level_of_rest
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 
@@ -91,8 +91,7 @@ class MOSS(IndexPolicy):
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     anytime: float | None = real(None, above=-1.0, most=HUGE, or_none=True)
-    crossover = "MOSS"
-    arms_per_leaf = 2
+    law = "MOSS"
     variants: ClassVar = {name: {"anytime": 1.35} for name in ("MOSS-anytime", "AnytimeMOSS")}
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -11,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.detectors import CUSUM, GLR, Detector, clear, observe
+from abex.policies.detectors import GLR, Detector, clear, observe
 from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import KLUCB
+from abex.policies.policy import PerArm, Setting
 from abex.policies.statistics import Blank, blank_of, forget, weigh_in
-from abex.policies.thompson import Thompson
-from abex.samplers.buckets import Buckets
-from abex.samplers.gumbel import GumbelExceedance
-from abex.samplers.indices import IndexScan, index_of, level_at
+from abex.samplers import scan_for
+from abex.samplers.indices import index_of, level_at
 from abex.schema import ArmNumbers, Count, FixedAtStart
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
@@ -212,12 +209,12 @@ class Restarting(Forgetting):
     def adapted(self, inner: Any, memory: Watched) -> Any:
         """A scan where an arm cannot be filed as one never observed, and where each has a time of its own."""
         if memory.single and hasattr(inner, "rule"):
-            rule, scan = RestartRule(plain_rule(inner), memory.starts), IndexScan(np.zeros(inner.means.size))
+            rule, scan = RestartRule(plain_rule(inner), memory.starts), scan_for("index", inner.means.size)
             return with_parts(inner, rule=rule, sampler=scan)
-        kinds: tuple[type, ...] = (GumbelExceedance,)
+        laws: tuple[str, ...] = ("Gumbel",)
         if not np.isfinite(memory.blank.first):
-            kinds = (GumbelExceedance, Buckets)
-        return scanned(inner, kinds)
+            laws = ("Gumbel", "softmax")
+        return scanned(inner, laws)
 
     def memory_with_arms(self, memory: Watched, fresh: Watched, keep: NDArray[np.int64]) -> Watched:
         """What was watched of the arms that stay."""
@@ -237,9 +234,3 @@ class Restarting(Forgetting):
     def report(self, state: Any) -> dict[str, float]:
         """How many alarms there were, and what the policy inside reports."""
         return {"alarms": float(state.memory.clock.alarms), **self.policy.report(state.inner)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Global and local restarts."""
-        yield cls(detector=GLR(delta=0.01, every=5, spacing=5, window=200))
-        yield cls(Thompson(), detector=CUSUM(warm_up=20, threshold=5.0), exploration=0.1, restart="arm")

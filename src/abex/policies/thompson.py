@@ -9,8 +9,8 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Total
-from abex.policies.base import Setting
 from abex.policies.learner import Learner
+from abex.policies.policy import Setting
 from abex.policies.statistics import (
     Known,
     beta_after,
@@ -19,8 +19,7 @@ from abex.policies.statistics import (
     forget,
     weigh_in,
 )
-from abex.samplers import changed
-from abex.samplers.beta import new_beta
+from abex.samplers import changed, sampler_for
 from abex.support.parameters import real, truth
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
@@ -44,12 +43,14 @@ def learn_posterior(state: BetaState, arm: int, reward: float, weight: float) ->
     state.failures[arm] = max(state.failures[arm] + weight * (1.0 - reward), state.prior_failures)
 
 
-@kernel
-def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Count a success or a failure; a reward between 0 and 1 is a coin with that probability."""
-    reward = coin(state, reward, rng)
-    state.successes[seen] += reward
-    state.failures[seen] += 1.0 - reward
+def prior(n_arms: int, successes: float, failures: float) -> dict[str, Any]:
+    """The fields of a state of which nothing is known but the prior."""
+    return {
+        "successes": np.full(n_arms, float(successes)),
+        "failures": np.full(n_arms, float(failures)),
+        "prior_successes": successes,
+        "prior_failures": failures,
+    }
 
 
 @kernel
@@ -118,7 +119,7 @@ class Thompson(Learner[BetaState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`); O(K) draws for a few arms or a prior below 1.
 
     References
     ----------
@@ -144,24 +145,10 @@ class Thompson(Learner[BetaState]):
 
     def start(self, setting: Setting) -> BetaState:
         """The prior, for every arm."""
-        n = setting.n_arms
-        state = BetaState(
-            successes=np.full(n, float(self.successes)),
-            failures=np.full(n, float(self.failures)),
-            prior_successes=self.successes,
-            prior_failures=self.failures,
-            resample=self.resample,
-        )
-        return self.prepare(state)
+        known = prior(setting.n_arms, self.successes, self.failures)
+        return self.prepare(BetaState(**known, resample=self.resample))
 
     def prepare(self, state: BetaState) -> BetaState:
         """Find the largest draw."""
-        seen = state.successes + state.failures > self.successes + self.failures
-        state.sampler = new_beta(state.successes, state.failures, seen)
+        state.sampler = sampler_for("Beta", state)
         return state
-
-    @classmethod
-    def examples(cls) -> Any:
-        """With and without resampling."""
-        yield cls()
-        yield cls(resample=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -10,14 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import Policy, Setting
-from abex.policies.boltzmann import Boltzmann
 from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
-from abex.policies.klucb import KLUCB
+from abex.policies.policy import Setting
 from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
 from abex.policies.ucb import UCB1
-from abex.samplers.buckets import Buckets
-from abex.samplers.gumbel import GumbelExceedance
 from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree
 from abex.support.parameters import whole
 from abex.support.reading import check_size
@@ -198,10 +193,10 @@ class Windowed(Forgetting):
 
     def adapted(self, inner: Any, memory: Window) -> Any:
         """A scan where an arm that is forgotten cannot be filed as one never observed."""
-        kinds: tuple[type, ...] = (GumbelExceedance,)
+        laws: tuple[str, ...] = ("Gumbel",)
         if not np.isfinite(memory.known.first):
-            kinds = (GumbelExceedance, Buckets)
-        return scanned(inner, kinds)
+            laws = ("Gumbel", "softmax")
+        return scanned(inner, laws)
 
     def memory_with_arms(self, memory: Window, fresh: Window, keep: NDArray[np.int64]) -> Window:
         """What was observed of the arms that stay."""
@@ -220,12 +215,6 @@ class Windowed(Forgetting):
         return fresh
 
     also_known_as = ("SW-UCB",)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """An index and a softmax."""
-        yield cls(KLUCB(), width=200)
-        yield cls(Boltzmann(eta=2.0, initial=1.0), width=100)
 
 
 class _Nobody:

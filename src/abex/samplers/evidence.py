@@ -20,52 +20,40 @@ depends on means alone, and on counts beside each other.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import fast, kernel, rare_kernel, single_dispatch
+from abex.kernels import Record, fast, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw
-from abex.schema import FixedAtStart, Rebuilt
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 
 UPPER_END = 1.0  # of rewards
-MOST_LOG = 700.0  # weights below exp(-700) are 0
-INTERPRETED = 2_000  # arms up to which Python plays the tournament of a loaded record
+MAX_LOG = 700.0  # weights below exp(-700) are 0
+INTERPRETED = 2_000  # arms up to which Python plays the tournament of a new record
 
 
-class MeanTournament(NamedTuple):
+class MeanTournament(Record):
     """Who has the largest mean, and would have it among the arms below every node of a tree."""
 
-    winners: Annotated[
-        NDArray[np.int32], Rebuilt()
-    ]  # (2P,), root at 1, arm k at P + k, -1 where none was observed
-
-    def restored(self, state: Any, fresh: Any) -> MeanTournament:
-        """The winners follow from the statistics."""
-        return new_tournament(state)
+    winners: NDArray[np.int32]  # (2P,), root at 1, arm k at P + k, -1 where none was observed
 
 
-def new_tournament(state: Any) -> MeanTournament:
+def new_mean_tournament(state: Any) -> MeanTournament:
     """The tournament of the means of a state."""
     n_arms = state.observations.size
-    sampler = MeanTournament(np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
+    sampler = MeanTournament(winners=np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
     play = play_all if n_arms <= INTERPRETED else fast(play_all)
     play(sampler, state)
     return sampler
 
 
-class FadingTournament(NamedTuple):
+class FadingTournament(MeanTournament):
     """The same for counts that fade at every step."""
 
-    winners: Annotated[NDArray[np.int32], Rebuilt()]  # (2P,), as above
-    clock: Annotated[Any, FixedAtStart()]  # its factor says by how much counts are too large
-
-    def restored(self, state: Any, fresh: Any) -> FadingTournament:
-        """The winners follow from the statistics."""
-        return FadingTournament(new_tournament(state).winners, self.clock)
+    clock: Any  # its factor says by how much counts are too large
 
 
 @single_dispatch
@@ -133,7 +121,7 @@ def leading_arm(sampler: Any) -> int:
 @kernel
 def highest_reward(state: Any, cautious: bool) -> float:
     """What the evidence allows for: a cautious step for rewards higher than those seen."""
-    return UPPER_END if cautious else float(state.clock.highest)
+    return UPPER_END if cautious else float(state.largest_reward)
 
 
 @kernel
@@ -146,7 +134,7 @@ def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
     x = count_of(state.sampler, state, arm) * two_moment_divergence(
         state.means[arm], state.squares[arm] / n, state.means[lead], highest
     )
-    return 0.0 if x > MOST_LOG else math.erfc(math.sqrt(x))
+    return 0.0 if x > MAX_LOG else math.erfc(math.sqrt(x))
 
 
 @kernel

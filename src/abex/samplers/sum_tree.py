@@ -10,67 +10,43 @@ steps of one arm.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel, rare_kernel
+from abex.kernels import Record, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw
-from abex.schema import Rebuilt, Within, agree
 
 FARTHEST = 200.0  # log-weights that far from the reference move it
 
 
-class TreeClock(Scalars):
-    """What changes beside the tree."""
-
-    reference: Annotated[float, Within()]  # the score whose weight is 1
-
-
-class SumTree(NamedTuple):
+class SumTree(Record):
     """Weights ``exp(rate * (score - reference))`` and the sums above them."""
 
-    tree: Annotated[NDArray[np.float64], Rebuilt()]  # (2 size,), root at 1, leaf of arm k at size + k
-    clock: TreeClock
+    tree: NDArray[np.float64]  # (2 size,), root at 1, leaf of arm k at size + k
+    reference: float  # the score whose weight is 1
     rate: float
 
-    def restored(self, state: Any, fresh: Any) -> SumTree:
-        """The weights follow from the scores."""
-        scores = state.losses if self.rate < 0.0 else state.scores
-        logs = self.rate * (scores - self.clock.reference)
-        agree(float(logs.max()) <= FARTHEST, "reference must be near the score of the largest weight")
-        tree = tree_of(logs, fresh.sampler.tree)
-        agree(
-            bool(tree[1] >= math.exp(-FARTHEST - 1.0)),
-            "reference must be near the score of the largest weight",
-        )
-        return self._replace(tree=tree)
+
+def new_sum_tree(scores: NDArray[np.float64], rate: float) -> SumTree:
+    """The tree of the weights of these scores at a rate, negative for losses; the reference is 0 where that is near enough."""
+    largest = float(scores.max() if rate > 0.0 else scores.min())
+    reference = largest if abs(rate * largest) > FARTHEST else 0.0
+    logs, which = np.unique(rate * (scores - reference), return_inverse=True)
+    return SumTree(
+        tree=sums_of(np.array([math.exp(log) for log in logs])[which]), reference=reference, rate=rate
+    )
 
 
-def tree_of(logs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The tree of the weights with these logarithms, in the size of another one."""
-    tree = np.zeros_like(like)
-    size = tree.size >> 1
-    different, which = np.unique(logs, return_inverse=True)
-    tree[size : size + logs.size] = np.array([math.exp(log) for log in different])[which]
-    while size > 1:  # all sums, as `add_up` writes them
+def sums_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The tree of these weights."""
+    size = 1 << (weights.size - 1).bit_length()
+    tree = np.zeros(2 * size)
+    tree[size : size + weights.size] = weights
+    while size > 1:  # as `add_up` writes them
         tree[size >> 1 : size] = tree[size : 2 * size : 2] + tree[size + 1 : 2 * size : 2]
         size >>= 1
-    return tree
-
-
-def new_sum_tree(n_arms: int, rate: float) -> SumTree:
-    """The tree of scores of 0."""
-    return SumTree(even_tree(n_arms), TreeClock(), rate)
-
-
-def even_tree(n_arms: int) -> NDArray[np.float64]:
-    """The sums of ``n_arms`` weights of 1."""
-    size = 1 << (n_arms - 1).bit_length()
-    tree = np.zeros(2 * size)
-    tree[size : size + n_arms] = 1.0
-    add_up(tree)
     return tree
 
 
@@ -111,6 +87,13 @@ def draw_from_tree(sampler: SumTree, scores: Any, at: float, rng: Any) -> int:
     return find_leaf(sampler.tree, rng.random() * sampler.tree[1])
 
 
+@single_dispatch
+def share_of(sampler: Any, arm: int) -> float:
+    """The probability with which the sampler just drew an arm: a scan has worked out all of them (kernel)."""
+    return sampler.values[arm]  # type: ignore[no-any-return]
+
+
+@share_of.register(SumTree)
 @kernel
 def weight_share(sampler: SumTree, arm: int) -> float:
     """The probability of an arm."""
@@ -121,7 +104,7 @@ def weight_share(sampler: SumTree, arm: int) -> float:
 @kernel
 def changed_in_tree(sampler: SumTree, scores: Any, arm: int) -> None:
     """Write the weight of an arm; all of them where the scores have run away from the reference."""
-    above = sampler.rate * (scores[arm] - sampler.clock.reference)
+    above = sampler.rate * (scores[arm] - sampler.reference)
     if above > FARTHEST:
         move_reference(sampler, scores)
     else:
@@ -137,7 +120,7 @@ def move_reference(sampler: SumTree, scores: Any) -> None:
     for k in range(1, scores.size):
         if sampler.rate * (scores[k] - top) > 0.0:
             top = scores[k]
-    sampler.clock.reference = top
+    sampler.reference = top
     for k in range(scores.size):
         sampler.tree[(sampler.tree.size >> 1) + k] = math.exp(sampler.rate * (scores[k] - top))
     add_up(sampler.tree)
