@@ -46,25 +46,24 @@ SHARED_NAMES = {
 }
 
 # Classes of one name in two modules: a policy and a delay are both called by their distribution.
-SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/simple"}}
+SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/baselines"}}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
-    "drawn",
     "learner",
     "restarting",
     "statistics",
-    "watch",
+    "change_test",
     "windowed",
 }
 GENERIC_STATES = {
-    "graph_index: best_observer", "graph_index: learn_width", "graph_index: promise",
-    "graph_index: share_among_observers", "means: learn_mean",
+    "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
+    "graph_index: share_among_observers", "learner: learn_mean",
     "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
-    "thompson: learn_beta", "thompson: weigh_beta", "ucb: learn_width",
+    "exp3: mixed_probabilities", "thompson: weigh_beta", "ucb: learn_width",
 }  # fmt: skip
 
 
@@ -237,3 +236,9 @@ def test_what_counts_as_a_number(text):
 
 def test_arms_are_no_numbers():
     assert not is_number(ast.parse("x[arm]", mode="eval").body.slice)
+
+
+def test_the_glossary_is_short_and_in_order():
+    words = re.findall(r"^(\S.*)\n: ", (SOURCES.parents[1] / "docs/glossary.md").read_text(), re.M)
+    assert 10 < len(words) <= 25
+    assert words == sorted(words)

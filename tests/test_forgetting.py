@@ -28,7 +28,7 @@ from abex import (
     simulate,
 )  # fmt: skip
 from abex.graphs import star
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.samplers import FEW, FEW_FADING, sampler_for
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence
@@ -147,7 +147,7 @@ def test_every_decision_is_the_formula_on_what_is_not_forgotten(inside, way, lat
                 assert out.sum() == pytest.approx(1.0)
                 assert out[arm] > 0.0
                 if graph is None and (seen == (counts > 0.0)).all():
-                    law = evidence_law(inside, time, counts, means, squares, state.inner.clock.highest)
+                    law = evidence_law(inside, time, counts, means, squares, state.inner.largest_reward)
                     np.testing.assert_allclose(out, law, atol=1e-5)
             elif isinstance(inside, Boltzmann) and policy.probabilities is not None:
                 out = np.zeros(n_arms)

@@ -10,22 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from abex import ABE, UCB1, Exp3, FollowTheLeader, Player, Thompson, UserError
+from abex import ABE, UCB1, Exp3, ExploreThenCommit, Player, Thompson, UserError
 from abex.graphs import star
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.kernels import Record, Scalars
 from abex.kinds import learned
 from abex.kinds import saved as saved_record
 from abex.players.saving import player_text, read_player
-from abex.policies import known_policies
-from abex.policies.base import Setting, plays_on
+from abex.policies.policy import Setting, plays_on
 from abex.policies.ucb import inv_sqrt_counts
 from abex.schema import read_record, rules_of, write_record
 from abex.support.files import encode_array, write_atomically
+from tests.examples import all_examples
 from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
 
-OURS = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
-EXAMPLES = [example for cls in OURS for example in cls.examples()]
+EXAMPLES = all_examples()
 
 
 def reloaded(player):
@@ -140,7 +139,11 @@ def forged_record(policy, n_arms, change, steps=60):
             lambda s: s.failures.__setitem__(1, np.inf),
             "failures must be no less than where it started",
         ),
-        (FollowTheLeader(), lambda s: setattr(s.leader, "arm", 3), "arm must be numbers of arms"),
+        (
+            ExploreThenCommit(observations=1),
+            lambda s: setattr(s, "committed", 3),
+            "committed must be numbers of arms",
+        ),
         (ABE(c=1.0), lambda s: s.xi.arms.__setitem__(0, 3), "arms must be numbers of arms"),
         (ABE(c=1.0), lambda s: s.xi.arms.__setitem__(0, -1), "arms must come first"),
         (ABE(c=1.0), lambda s: s.xi.revealer.fill(0), "must be the first to show one"),
@@ -148,7 +151,7 @@ def forged_record(policy, n_arms, change, steps=60):
         (ABE(c=1.0), lambda s: setattr(s.xi, "at", -1), "at must be numbers >= 0"),
         (ABE(c=1.0), lambda s: setattr(s, "due", np.inf), "due must be finite numbers"),
         (ABE(c=1.0), lambda s: setattr(s, "iteration", 0), "an iteration must be under way"),
-        (Exp3(gamma=0.2), lambda s: s.scores.__setitem__(0, np.nan), "scores must be numbers"),
+        (Exp3(gamma=0.2), lambda s: s.scores.__setitem__(0, np.nan), "scores must be finite numbers"),
     ],
 )
 def test_a_number_that_does_not_belong_is_refused(policy, change, message):

@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 import abex
 from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
 from abex.lab.experiments.experiment import simplest_policy
-from abex.policies import known_policies
-from abex.policies.base import Setting
 from abex.policies.exp3 import loss_probabilities
 from abex.policies.forgetting import Forgetting
+from abex.policies.policy import Setting
 from abex.samplers import scan_for
 from abex.samplers.scan import pick, softmax, softmax_weights
 from abex.support.divergence import kl_upper_bound
 from abex.support.randomness import stream
+from tests.examples import all_examples
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
 
 PLAIN = [
     example
-    for cls in known_policies().values()
-    if cls.__module__.startswith("abex.")
-    for example in cls.examples()
+    for example in all_examples()
     if not example.needs_graph and not isinstance(example, Forgetting)  # tests/test_forgetting.py
 ]
 SAMPLED = ("BoltzmannGumbel", "EpsilonThompson", "TSU", "Thompson")  # tests/test_laws.py counts their draws
@@ -284,8 +282,8 @@ def test_the_remembered_leader_is_the_leader(policy):
     n_arms = 40  # more than are simply looked at
     for state, history, t in play(policy, n_arms, 300, 8):
         leaders = LAWS["FollowTheLeader"](policy, history, n_arms, HORIZON) > 0
-        if state.leader.arm >= 0:
-            assert leaders.nonzero()[0].tolist() == [state.leader.arm], t
+        if state.leader >= 0:
+            assert leaders.nonzero()[0].tolist() == [state.leader], t
     assert t == 300
 
 

@@ -6,20 +6,19 @@ import subprocess
 import sys
 
 import pytest
+from tests.examples import all_examples, examples
 
 import abex.policies
 from abex.policies import known_policies
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.testing import check_documentation, policy_checks
 from abex.testing.policy_contract import SMALL, check_is_the_same_in_another_process, replicate
 
 OURS = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
-EXAMPLES = [example for cls in OURS.values() for example in cls.examples()]
+EXAMPLES = all_examples()
 
 
-FIRST = [
-    next(iter(cls.examples())) for cls in OURS.values()
-]  # an example a class: its kernels are those of the others
+FIRST = [examples(cls)[0] for cls in OURS.values()]  # an example a class: its kernels are those of the others
 ONCE_A_CLASS = {
     "treats_arms_alike", "learns", "more_feedback_does_not_hurt", "survives_a_million_steps", "check_documentation",
 }  # fmt: skip

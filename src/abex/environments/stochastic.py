@@ -1,4 +1,4 @@
-"""Arms that pay independent random rewards with a fixed mean."""
+"""Stationary environments: independent rewards with fixed means."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
 from abex.support.parameters import HUGE, TINY, real
 from abex.support.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
@@ -20,7 +20,7 @@ from abex.support.randomness import gamma_from, next_word, normal_from, uniform_
 MOST_DEVIATION = 1e6  # beyond, the means after clipping, all near 1/2, are rounding
 
 
-class MeansWorld(NamedTuple):
+class MeansWorld(Record):
     """Means of the arms, the largest of them, the key of the rewards, and a shape parameter."""
 
     key: np.uint64
@@ -59,7 +59,7 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
 
 
 class HasMeans(Environment):
-    """An environment told by the mean of each arm, which it keeps as a tuple."""
+    """An environment given by the mean of each arm, kept as a tuple."""
 
     means: Any
     least_mean: ClassVar[float] = 0.0
@@ -77,7 +77,7 @@ class HasMeans(Environment):
 
 
 class Stationary(HasMeans):
-    """What the environments with fixed means share."""
+    """Base of the environments with fixed means."""
 
     means: Sequence[float]
 
@@ -89,7 +89,7 @@ class Stationary(HasMeans):
     def open(self, key: np.uint64, horizon: int) -> MeansWorld:
         """The means and the key."""
         means = self.true_means
-        return MeansWorld(key, means, float(means.max()), self.shape, self._centres)
+        return MeansWorld(key=key, means=means, top=means.max(), shape=self.shape, centres=self._centres)
 
     @cached_property
     def _centres(self) -> NDArray[np.float64]:
@@ -165,7 +165,7 @@ class Beta(Stationary):
         word = word_at(world.key, t, arm)
         x = gamma_from(word, world.shape * world.means[arm])
         y = gamma_from(next_word(~word), world.shape * (1.0 - world.means[arm]))
-        if x + y <= 0.0:  # both underflow where the parameters are tiny: the limit is a coin
+        if x + y <= 0.0:  # both underflow where the parameters are tiny: the limit is Bernoulli
             return 1.0 if uniform_at(~world.key, t, arm) < world.means[arm] else 0.0
         return x / (x + y)
 

@@ -15,7 +15,6 @@ knowing the graph (`exploration`). The loops are unrolled into a state that know
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,6 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
-from abex.policies.base import Policy, Setting
 from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
 from abex.policies.exploration import (
     COVERS,
@@ -37,6 +35,7 @@ from abex.policies.exploration import (
     spread,
 )
 from abex.policies.learner import learn_mean
+from abex.policies.policy import Policy, Setting
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
 from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.samplers import changed, draw, sampler_for
@@ -191,17 +190,6 @@ class ABE(Policy[AbeState]):
             "epoch": float(state.iteration),
             "cover": float(cover),
         }
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Without exploration (the paper's best), with it, and each rounding."""
-        yield cls(eta=1.0)
-        yield cls(eta=1.0, c=1.0, alpha=0.5)
-        yield cls(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0)
-        yield cls(eta=2.0, rounding="ceil", initial=None)
-        yield cls(eta=1.0, c=1.0, alpha=0.5, order="index")
-        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="dominating")
-        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="lp")
 
 
 @kernel

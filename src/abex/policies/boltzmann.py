@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.drawn import SampledPolicy
-from abex.policies.means import learn_mean
+from abex.kernels import Record, kernel
+from abex.kinds import Count, Mean
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.policy import Policy, Setting
 from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax
-from abex.schema import Count, MeanOf
 from abex.support.parameters import HUGE, choice, real, truth
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
@@ -23,14 +22,22 @@ MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apar
 SCHEDULES = ("sqrt", "log", "constant")
 
 
-class BoltzmannState(NamedTuple):
+class BoltzmannState(Record):
     """Means, what draws from their softmax, and the rate with the number of its schedule."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
-    sampler: Any  # of the softmax of the means
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    initial: float  # the mean of an arm without observations
     eta: float
     schedule: int
+    sampler: Any = None  # of the softmax of the means
+
+
+@kernel
+def learn_softmax(state: Any, arm: int, reward: float, weight: float) -> None:
+    """The mean; the softmax is that of the means."""
+    learn_mean(state, arm, reward, weight)
+    changed(state.sampler, state.means, arm)
 
 
 @weigh_in.register(BoltzmannState)
@@ -103,13 +110,22 @@ class Boltzmann(Policy[BoltzmannState]):
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Means at their initial value."""
-        observations, means = np.zeros(setting.n_arms), np.full(setting.n_arms, initial_mean(self.initial))
-        schedule = SCHEDULES.index(self.schedule)
-        return self.with_sampler(BoltzmannState(observations, means, None, self.eta, schedule))
+        n, initial = setting.n_arms, initial_mean(self.initial)
+        state = BoltzmannState(
+            observations=np.zeros(n),
+            means=np.full(n, initial),
+            initial=initial,
+            eta=self.eta,
+            schedule=SCHEDULES.index(self.schedule),
+        )
+        return self.prepare(state)
 
-    def new_sampler(self, state: BoltzmannState) -> Any:
+    def prepare(self, state: BoltzmannState) -> BoltzmannState:
         """Draw from the softmax of the means."""
-        return sampler_for("softmax", state)
+        state.sampler = sampler_for("softmax", state)
+        return state
+
+    learn = staticmethod(learn_softmax)
 
     @staticmethod
     @kernel
@@ -121,8 +137,7 @@ class Boltzmann(Policy[BoltzmannState]):
     @kernel
     def update(state: BoltzmannState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean."""
-        learn_mean(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state.means, seen)
+        learn_softmax(state, seen, reward, 1.0)
 
     @staticmethod
     @kernel
@@ -130,28 +145,20 @@ class Boltzmann(Policy[BoltzmannState]):
         """The Boltzmann distribution."""
         softmax(state.means, boltzmann_rate(state.eta, state.schedule, t), out)
 
-    @classmethod
-    def examples(cls) -> Any:
-        """One of each schedule."""
-        yield cls(eta=1.0)
-        yield cls(eta=2.0, schedule="log", initial=None)
-        yield cls(eta=8.0, schedule="constant", initial=1.0)
 
-
-class GumbelState(NamedTuple):
+class GumbelState(Record):
     """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[
-        PerArm, MeanOf("observations")
-    ]  # float64 (K,); before the first observation +inf, with shared noise 0
-    sampler: Any  # of the largest perturbed mean
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    initial: float  # the mean of an arm without observations: +inf, with shared noise 0
     scale: float
     shared_noise: bool
+    sampler: Any = None  # of the largest perturbed mean
 
 
 @dataclass(frozen=True)
-class BoltzmannGumbel(SampledPolicy[GumbelState]):
+class BoltzmannGumbel(Learner[GumbelState]):
     r"""Means with Gumbel noise that shrinks as an arm is observed.
 
     Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
@@ -190,19 +197,20 @@ class BoltzmannGumbel(SampledPolicy[GumbelState]):
     forgettable = True
 
     def start(self, setting: Setting) -> GumbelState:
-        """Means; unseen arms stand at +inf, with shared noise at 0."""
-        n = setting.n_arms
-        means = np.full(n, 0.0 if self.shared_noise else math.inf)
-        return self.with_sampler(GumbelState(np.zeros(n), means, None, self.scale, self.shared_noise))
+        """Nothing observed."""
+        n, initial = setting.n_arms, 0.0 if self.shared_noise else math.inf
+        state = GumbelState(
+            observations=np.zeros(n),
+            means=np.full(n, initial),
+            initial=initial,
+            scale=self.scale,
+            shared_noise=self.shared_noise,
+        )
+        return self.prepare(state)
 
-    def new_sampler(self, state: GumbelState) -> Any:
+    def prepare(self, state: GumbelState) -> GumbelState:
         """Find the largest perturbed mean."""
-        return sampler_for("Gumbel", state)
+        state.sampler = sampler_for("Gumbel", state)
+        return state
 
     learn = staticmethod(learn_mean)
-
-    @classmethod
-    def examples(cls) -> Any:
-        """The rule and the variant of the authors' code."""
-        yield cls()
-        yield cls(scale=0.25, shared_noise=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -12,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import Policy, Setting
 from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import DivergenceRule
+from abex.policies.policy import Setting
 from abex.policies.statistics import Blank, blank_of, fade, weigh_in
-from abex.policies.thompson import Thompson
 from abex.policies.ucb import UCB1, UcbRule
 from abex.samplers import FEW_FADING, scan_for
 from abex.samplers.evidence import FadingTournament, MeanTournament
@@ -239,12 +237,6 @@ class Discounted(Forgetting):
         return fresh._replace(clock=copy.copy(memory.clock))
 
     also_known_as = ("D-UCB",)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """One that keeps its counts relative, and one that lets them fade at every step."""
-        yield cls(UCB1(scale=0.5), gamma=0.995)
-        yield cls(Thompson(), gamma=0.99)
 
 
 def _leads(state: Any) -> bool:

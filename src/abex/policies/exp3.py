@@ -3,57 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Score
+from abex.policies.policy import Policy, Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.samplers.sum_tree import share_of
-from abex.schema import Probabilities, Within
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
 
-class WeightState(NamedTuple):
-    """Log-weights, the distribution of the last decision, and three rates whose meaning is the policy's."""
+class Exp3State(Record):
+    """Log-weights, the probability of the last decision, what draws by the weights, and the rates."""
 
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
-    probabilities: Annotated[
-        PerArm, Probabilities(floor="mixing")
-    ]  # float64 (K,), probabilities of the last select
+    scores: Score  # float64 (K,), log-weights
+    probabilities: Chance  # float64 (1,), of the chosen arm
     mixing: float
-    bonus: float
     step: float
-
-
-def weight_state(n_arms: int, mixing: float, bonus: float, step: float) -> WeightState:
-    """Equal weights."""
-    return WeightState(np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), mixing, bonus, step)
+    sampler: Any = None
 
 
 @kernel
-def mixed_probabilities(state: WeightState | Exp3State, t: int, out: Any) -> None:
+def mixed_probabilities(state: Any, t: int, out: Any) -> None:
     """Normalised weights, mixed with the uniform distribution."""
     total = softmax_weights(state.scores, 1.0, out)
     even = state.mixing / out.size
     for k in range(out.size):
         out[k] = (1.0 - state.mixing) * out[k] / total + even
-
-
-class Exp3State(NamedTuple):
-    """Log-weights, the probability of the last decision, and the rates."""
-
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
-    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: Any  # of the exponential weights
-    mixing: float
-    step: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +68,6 @@ class Exp3(Policy[Exp3State]):
 
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
-    remembers = ("probabilities",)
     horizon_sets = ("gamma",)
 
     def start(self, setting: Setting) -> Exp3State:
@@ -97,11 +77,13 @@ class Exp3(Policy[Exp3State]):
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
-        return self.with_sampler(Exp3State(np.zeros(n), np.ones(1), None, gamma, gamma / n))
+        state = Exp3State(scores=np.zeros(n), probabilities=np.ones(1), mixing=gamma, step=gamma / n)
+        return self.prepare(state)
 
-    def new_sampler(self, state: Exp3State) -> Any:
+    def prepare(self, state: Exp3State) -> Exp3State:
         """Draw by the weights."""
-        return sampler_for("weights", state.scores, 1.0)
+        state.sampler = sampler_for("weights", state.scores, 1.0)
+        return state
 
     @staticmethod
     @kernel
@@ -123,20 +105,14 @@ class Exp3(Policy[Exp3State]):
             state.scores[arm] += state.step * reward / state.probabilities[0]
             changed(state.sampler, state.scores, arm)
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, and with a given share."""
-        yield cls()
-        yield cls(gamma=0.2)
 
+class LossState(Record):
+    """Estimated cumulative losses, the probability of the last decision, and the rate."""
 
-class LossState(NamedTuple):
-    """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
-
-    losses: Annotated[PerArm, Within()]  # float64 (K,)
-    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: Any  # of the softmax of the losses
-    eta: float
+    losses: Score  # float64 (K,)
+    probabilities: Chance  # float64 (1,), of the chosen arm
+    eta: float  # nan: it follows the step
+    sampler: Any = None  # of the softmax of the losses
 
 
 @kernel
@@ -179,17 +155,18 @@ class Exp3IX(Policy[LossState]):
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
-    remembers = ("probabilities",)
     also_known_as = ("EXP3-IX",)
 
     def start(self, setting: Setting) -> LossState:
         """No loss yet."""
-        rate = math.nan if self.eta is None else float(self.eta)
-        return self.with_sampler(LossState(np.zeros(setting.n_arms), np.ones(1), None, rate))
+        eta = math.nan if self.eta is None else self.eta
+        state = LossState(losses=np.zeros(setting.n_arms), probabilities=np.ones(1), eta=eta)
+        return self.prepare(state)
 
-    def new_sampler(self, state: LossState) -> Any:
-        """Draw by the weights, which move at every step with the anytime rate."""
-        return sampler_for("weights", state.losses, -state.eta)
+    def prepare(self, state: LossState) -> LossState:
+        """Draw from the softmax of the losses."""
+        state.sampler = sampler_for("weights", state.losses, -state.eta)
+        return state
 
     @staticmethod
     @kernel
@@ -212,9 +189,3 @@ class Exp3IX(Policy[LossState]):
     def probabilities(state: LossState, t: int, out: Any) -> None:
         """The softmax of the losses."""
         loss_probabilities(state.losses, implicit_rate(state, t), out)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Anytime, and with a given rate."""
-        yield cls()
-        yield cls(eta=0.05)

@@ -1,4 +1,4 @@
-"""Policies that learn each observation by one kernel: what is learned with a weight can fade, leave and be forgotten."""
+"""Policies that are one kernel: `learn` where a sampler finds the arm, `probabilities` where it is drawn from them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any, ClassVar
 
 from abex.kernels import kernel
-from abex.policies.base import Policy, State
+from abex.policies.policy import Policy, State
 from abex.samplers import changed, distribution, draw
+from abex.samplers.scan import pick
 
 
 @kernel
@@ -50,6 +51,35 @@ def learned(learn: Callable[..., Any], counted: Callable[..., Any] | None) -> An
     return update if counted is None else update_counted
 
 
+@cache
+def drawn_from(probabilities: Callable[..., Any]) -> Any:
+    """The kernel ``select`` that draws from the kernel ``probabilities(state, t, out)``, kept in ``state.probabilities``."""
+
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        probabilities(state, t, state.probabilities)
+        return pick(state.probabilities, 1.0, rng)
+
+    return select
+
+
+class DrawnPolicy(Policy[State]):
+    """A policy that draws from probabilities in closed form: a subclass gives the kernel `probabilities`.
+
+    Its state has an array ``probabilities`` for them, of the kind `Chance`: rewards are weighed by it.
+    """
+
+    @staticmethod
+    def select(state: Any, t: int, rng: Any) -> int:
+        """A draw from the probabilities: `drawn_from` makes it for each formula."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "probabilities" in vars(cls):
+            cls.select = staticmethod(drawn_from(cls.probabilities))  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
+
+
 class Learner(Policy[State]):
     """A policy whose arm is found by the ``sampler`` of its state: a subclass gives the kernel `learn`.
 
@@ -67,7 +97,7 @@ class Learner(Policy[State]):
         raise NotImplementedError
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "learn" in vars(cls):
+        if "learn" in vars(cls) and "update" not in vars(cls):
             cls.update = staticmethod(learned(cls.learn, cls.counted))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -11,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.detectors import CUSUM, GLR, Detector, clear, observe
+from abex.policies.detectors import GLR, Detector, clear, observe
 from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import KLUCB
+from abex.policies.policy import PerArm, Setting
 from abex.policies.statistics import Blank, blank_of, forget, weigh_in
-from abex.policies.thompson import Thompson
 from abex.samplers import scan_for
 from abex.samplers.indices import index_of, level_at
 from abex.schema import ArmNumbers, Count, FixedAtStart
@@ -236,9 +234,3 @@ class Restarting(Forgetting):
     def report(self, state: Any) -> dict[str, float]:
         """How many alarms there were, and what the policy inside reports."""
         return {"alarms": float(state.memory.clock.alarms), **self.policy.report(state.inner)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Global and local restarts."""
-        yield cls(detector=GLR(delta=0.01, every=5, spacing=5, window=200))
-        yield cls(Thompson(), detector=CUSUM(warm_up=20, threshold=5.0), exploration=0.1, restart="arm")

@@ -9,8 +9,8 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Total
-from abex.policies.base import Setting
 from abex.policies.learner import Learner
+from abex.policies.policy import Setting
 from abex.policies.statistics import (
     Known,
     beta_after,
@@ -43,12 +43,14 @@ def learn_posterior(state: BetaState, arm: int, reward: float, weight: float) ->
     state.failures[arm] = max(state.failures[arm] + weight * (1.0 - reward), state.prior_failures)
 
 
-@kernel
-def learn_beta(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Count a success or a failure; a reward between 0 and 1 is a coin with that probability."""
-    reward = coin(state, reward, rng)
-    state.successes[seen] += reward
-    state.failures[seen] += 1.0 - reward
+def prior(n_arms: int, successes: float, failures: float) -> dict[str, Any]:
+    """The fields of a state of which nothing is known but the prior."""
+    return {
+        "successes": np.full(n_arms, float(successes)),
+        "failures": np.full(n_arms, float(failures)),
+        "prior_successes": successes,
+        "prior_failures": failures,
+    }
 
 
 @kernel
@@ -143,23 +145,10 @@ class Thompson(Learner[BetaState]):
 
     def start(self, setting: Setting) -> BetaState:
         """The prior, for every arm."""
-        n = setting.n_arms
-        state = BetaState(
-            successes=np.full(n, float(self.successes)),
-            failures=np.full(n, float(self.failures)),
-            prior_successes=self.successes,
-            prior_failures=self.failures,
-            resample=self.resample,
-        )
-        return self.prepare(state)
+        known = prior(setting.n_arms, self.successes, self.failures)
+        return self.prepare(BetaState(**known, resample=self.resample))
 
     def prepare(self, state: BetaState) -> BetaState:
         """Find the largest draw."""
         state.sampler = sampler_for("Beta", state)
         return state
-
-    @classmethod
-    def examples(cls) -> Any:
-        """With and without resampling."""
-        yield cls()
-        yield cls(resample=False)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.kinds import Total
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
+from abex.policies.policy import Setting
 from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
 from abex.samplers.indices import (
@@ -48,7 +48,7 @@ def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @kernel
-def learn_width(state: UcbState, arm: int, reward: float, weight: float) -> None:
+def learn_width(state: Any, arm: int, reward: float, weight: float) -> None:
     """Mean and width of an observed arm."""
     learn_mean(state, arm, reward, weight)
     count = state.observations[arm]
@@ -156,12 +156,6 @@ class UCB1(IndexPolicy):
         state.inv_sqrt_count[:] = inv_sqrt_counts(state.observations)
         super().prepare(state)
         return state
-
-    @classmethod
-    def examples(cls) -> Any:
-        """The published scale and the Hoeffding rate."""
-        yield cls()
-        yield cls(scale=0.5)
 
 
 class VarianceRule(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -10,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import Policy, Setting
-from abex.policies.boltzmann import Boltzmann
 from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
-from abex.policies.klucb import KLUCB
+from abex.policies.policy import Setting
 from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
 from abex.policies.ucb import UCB1
 from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree
@@ -218,12 +215,6 @@ class Windowed(Forgetting):
         return fresh
 
     also_known_as = ("SW-UCB",)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """An index and a softmax."""
-        yield cls(KLUCB(), width=200)
-        yield cls(Boltzmann(eta=2.0, initial=1.0), width=100)
 
 
 class _Nobody:

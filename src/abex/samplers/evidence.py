@@ -121,7 +121,7 @@ def leading_arm(sampler: Any) -> int:
 @kernel
 def highest_reward(state: Any, cautious: bool) -> float:
     """What the evidence allows for: a cautious step for rewards higher than those seen."""
-    return UPPER_END if cautious else float(state.clock.highest)
+    return UPPER_END if cautious else float(state.largest_reward)
 
 
 @kernel

@@ -46,8 +46,8 @@ def contending_index(rule: Any, state: Any, arm: int, level: float, best: float)
 
 @single_dispatch
 def first_contender(rule: Any, state: Any) -> int:
-    """The arm with which a scan begins: where `contending_index` knows the largest index soon, it computes few (kernel)."""
-    return 0
+    """The arm with which a scan begins, for `contending_index` to know a large index soon; -1 where that is no gain (kernel)."""
+    return -1
 
 
 @single_dispatch

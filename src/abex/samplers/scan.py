@@ -134,14 +134,16 @@ def largest_index(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 @kernel
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one, the first contender's first."""
-    n_arms = state.means.size
-    level = level_at(state.rule, n_arms, float(t))
+    level = level_at(state.rule, state.means.size, float(t))
     first = first_contender(state.rule, state)
     best = -math.inf
-    for j in range(n_arms):
-        k = first + j if first + j < n_arms else first + j - n_arms
-        sampler.values[k] = contending_index(state.rule, state, k, level, best)
-        best = max(best, sampler.values[k])
+    if first >= 0:
+        best = contending_index(state.rule, state, first, level, best)
+        sampler.values[first] = best
+    for k in range(state.means.size):
+        if k != first:
+            sampler.values[k] = contending_index(state.rule, state, k, level, best)
+            best = max(best, sampler.values[k])
 
 
 @distribution.register(IndexScan)

@@ -30,8 +30,9 @@ class SumTree(Record):
 
 
 def new_sum_tree(scores: NDArray[np.float64], rate: float) -> SumTree:
-    """The tree of the weights of these scores at a rate, negative for losses."""
-    reference = float(scores.max() if rate > 0.0 else scores.min())
+    """The tree of the weights of these scores at a rate, negative for losses; the reference is 0 where that is near enough."""
+    largest = float(scores.max() if rate > 0.0 else scores.min())
+    reference = largest if abs(rate * largest) > FARTHEST else 0.0
     logs, which = np.unique(rate * (scores - reference), return_inverse=True)
     return SumTree(
         tree=sums_of(np.array([math.exp(log) for log in logs])[which]), reference=reference, rate=rate

@@ -1,4 +1,4 @@
-"""The numbers of the arena as data frames: answers, what the recommended policy is held to, and all scores."""
+"""Tables of the arena as data frames: recommendations, demands on the recommended policy, and all scores."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def parts_of(results: Results, instances: Sequence[Instance]) -> dict[str, list[
     """All instances that were played, stochastic and graphs together, plain coins, and each group."""
     _, played, _ = table(results, instances)
     parts = {TOGETHER[0]: played, TOGETHER[1]: [i for i in played if i.group in GROUPS[:2]]}
-    parts[COINS] = [i for i in played if i.coins]
+    parts[COINS] = [i for i in played if i.plain_bernoulli]
     for group in GROUPS:
         parts[group] = [i for i in played if i.group == group]
     return {name: part for name, part in parts.items() if part}
 
 
 def played_text(results: Results, instances: Sequence[Instance]) -> str:
-    """How much was played."""
+    """The number of policies, instances and runs, in a sentence."""
     names = {one.name for one in instances}
     counts = [played.regret.size for (_, name), played in results.items() if name in names]
     policies = len({policy for policy, name in results if name in names})
