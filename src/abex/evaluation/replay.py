@@ -20,7 +20,7 @@ from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.evaluation.log import Log, as_log
 from abex.kernels import Record, kernel
-from abex.policies.base import as_policy
+from abex.policies.naming import as_policy
 from abex.support.errors import UserError
 from abex.support.intervals import LEVEL, mean_of
 from abex.support.randomness import stream, uniform_at

@@ -10,8 +10,8 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean
-from abex.policies.base import Policy, Setting
 from abex.policies.learner import Learner, learn_mean
+from abex.policies.policy import Policy, Setting
 from abex.policies.statistics import Known, weigh_in, weigh_mean
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax

@@ -14,7 +14,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from abex.kernels import kernel, single_dispatch
-from abex.policies.base import PerArm, part_of_policies
+from abex.policies.naming import part_of_policies
+from abex.policies.policy import PerArm
 from abex.schema import MOST_COUNT, Count, Within, agree
 from abex.support.parameters import HUGE, check_parameters, real, whole
 from abex.support.reading import check_size

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import Setting
 from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import DivergenceRule
+from abex.policies.policy import Setting
 from abex.policies.statistics import Blank, blank_of, fade, weigh_in
 from abex.policies.ucb import UCB1, UcbRule
 from abex.samplers import FEW_FADING, scan_for

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.learner import Learner
+from abex.policies.policy import Setting
 from abex.policies.statistics import entering, fade, forget, weigh_in
 from abex.policies.thompson import (
     MOST_PRIOR,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, single_dispatch
-from abex.policies.base import Kernels, Policy, Setting, as_policy
+from abex.policies.naming import as_policy
+from abex.policies.policy import Kernels, Policy, Setting
 from abex.policies.statistics import entering, noted
 from abex.samplers import scan_for
 from abex.samplers.evidence import FadingTournament

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import PerArm, Setting
 from abex.policies.detectors import GLR, Detector, clear, observe
 from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule, scanned, take_in, with_parts
 from abex.policies.klucb import KLUCB
+from abex.policies.policy import PerArm, Setting
 from abex.policies.statistics import Blank, blank_of, forget, weigh_in
 from abex.samplers import scan_for
 from abex.samplers.indices import index_of, level_at

@@ -9,8 +9,8 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Total
-from abex.policies.base import Setting
 from abex.policies.learner import Learner
+from abex.policies.policy import Setting
 from abex.policies.statistics import (
     Known,
     beta_after,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel
-from abex.policies.base import Setting
 from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
+from abex.policies.policy import Setting
 from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
 from abex.policies.ucb import UCB1
 from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree

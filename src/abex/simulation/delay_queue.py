@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.simulation.delays import Delay, DelayTable, Fixed, delay_at, delay_table
 from abex.support.errors import UserError
 from abex.support.reading import check_size

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment, Rules
 from abex.kernels import Record, compiled, current, foreign
-from abex.policies.base import NO_SUCH_ARM, Kernels, Policy, arms_exist
+from abex.policies.policy import NO_SUCH_ARM, Kernels, Policy, arms_exist
 from abex.simulation.delay_queue import AT_ONCE, DelayKernels
 from abex.support.errors import UserError
 

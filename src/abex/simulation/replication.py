@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
 from abex.kernels import check_record, compile_as, foreign
-from abex.policies.base import Policy, Setting
+from abex.policies.policy import Policy, Setting
 from abex.simulation.delay_queue import LATE, as_late, memory_of, new_queue
 from abex.simulation.delays import Delay, Fixed
 from abex.simulation.detection import detection_report
