@@ -46,7 +46,7 @@ SHARED_NAMES = {
 }
 
 # Classes of one name in two modules: a policy and a delay are both called by their distribution.
-SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/simple"}}
+SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/baselines"}}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {
@@ -56,15 +56,13 @@ GENERIC_MODULES = {
     "drawn",
     "learner",
     "restarting",
-    "statistics",
     "watch",
     "windowed",
 }
 GENERIC_STATES = {
-    "graph_index: best_observer", "graph_index: learn_width", "graph_index: promise",
-    "graph_index: share_among_observers", "means: learn_mean",
-    "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
-    "thompson: learn_beta", "thompson: weigh_beta", "ucb: learn_width",
+    "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
+    "graph_index: share_among_observers", "learner: learn_mean",
+    "thompson: coin", "thompson: learn_posterior",
 }  # fmt: skip
 
 

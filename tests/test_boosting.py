@@ -18,7 +18,7 @@ from abex.kernels import kernel
 from abex.lab import datasets
 from abex.policies import UCB1
 from abex.policies.base import Policy
-from abex.policies.simple import ArmCount
+from abex.policies.baselines import ArmCount
 from abex.support.errors import UserError
 from tests.needs import real_data
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import abex.kernels.sources
-from abex import Bernoulli, Policy, simulate
+from abex import Bernoulli, simulate
 from abex.boosting.calls import address_of, call_at
 from abex.kernels import (
     compile_as,
@@ -26,7 +26,8 @@ from abex.kernels import (
     watching,
 )
 from abex.kernels.watching import CompilationStopped
-from abex.policies.means import learn_mean, new_means
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import new_means
 from abex.support.progress import Progress
 
 PROGRAM = "from abex import *; print(simulate(UCB1(), Bernoulli([.4, .6]), horizon=200, replications=2).regret.sum())"
@@ -86,10 +87,10 @@ def test_a_foreign_policy_that_allocates_is_compiled_all_the_same(tmp_path):
     module.write_text(
         "from dataclasses import dataclass\n"
         "import numpy as np\n"
-        "from abex import Policy\n"
-        "from abex.policies.means import learn_mean, new_means\n"
+        "from abex.policies.learner import Learner, learn_mean\n"
+        "from abex.policies.means import new_means\n"
         "@dataclass(frozen=True)\n"
-        "class Allocating(Policy):\n"
+        "class Allocating(Learner):\n"
         "    def start(self, setting):\n"
         "        return new_means(setting.n_arms)\n"
         "    @staticmethod\n"
@@ -98,7 +99,7 @@ def test_a_foreign_policy_that_allocates_is_compiled_all_the_same(tmp_path):
         "        for k in range(scores.size):\n"
         "            scores[k] = state.means[k]\n"
         "        return int(np.argmax(scores))\n"
-        "    update = staticmethod(learn_mean)\n"
+        "    learn = staticmethod(learn_mean)\n"
     )
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
@@ -204,7 +205,7 @@ def test_an_exception_of_anothers_kernel_arrives_as_it_is_and_nothing_is_played_
 
 
 @dataclass(frozen=True)
-class Stumbling(Policy):
+class Stumbling(Learner):
     def start(self, setting):
         return new_means(setting.n_arms)
 
@@ -214,7 +215,7 @@ class Stumbling(Policy):
             raise RuntimeError("a policy's own")
         return 0
 
-    update = staticmethod(learn_mean)
+    learn = staticmethod(learn_mean)
 
 
 def test_a_policy_that_raises_is_not_played_again():

@@ -10,7 +10,6 @@ import pytest
 from abex.kernels import by_reference, compiled, kernel, rare_kernel, single_dispatch
 from abex.kernels.cache import make_callable
 from abex.kernels.garbage import collection_paused
-from abex.policies.means import Means
 from abex.support.errors import UserError
 from abex.support.randomness import argmax
 from tests.test_kernels import run as run_in_process
@@ -102,10 +101,10 @@ def test_a_field_that_is_not_there_is_an_error_of_compilation():
     from numba.core.errors import TypingError
 
     def wrong(record):
-        return record.scale + record.missing
+        return record.rate + record.missing
 
     with pytest.raises(TypingError, match="missing"):
-        compiled()(wrong)(by_reference(Means(np.zeros(1), np.zeros(1), np.zeros(1), 2.0)))
+        compiled()(wrong)(by_reference(Inner(np.zeros(1), 2.0, True)))
 
 
 def test_what_is_no_record_stays_as_it_is():

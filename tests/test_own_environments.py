@@ -10,8 +10,8 @@ from abex import MOSS, UCB1, Bernoulli, Player, Uniform, UserError, simulate
 from abex.cli import main
 from abex.environments import Environment
 from abex.graphs import complete
-from abex.policies.base import Policy
-from abex.policies.means import Means, learn_mean, new_means
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import Means, new_means
 from abex.simulation import as_checkpoints, check_setting, play_replication
 
 World = namedtuple("World", "odd first loss")
@@ -95,7 +95,7 @@ def test_a_regret_that_is_no_number_is_refused_by_name(loss):
 
 
 @dataclass(frozen=True)
-class Dividing(Policy[Means]):
+class Dividing(Learner[Means]):
     """Divides by the step that is left."""
 
     def start(self, setting):
@@ -105,7 +105,7 @@ class Dividing(Policy[Means]):
     def select(state, t, rng):
         return int(1.0 / (7 - t)) % 2
 
-    update = staticmethod(learn_mean)
+    learn = staticmethod(learn_mean)
 
 
 def test_a_kernel_that_divides_by_zero_is_named():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from abex import Bernoulli, Player, Policy, UserError, kernel, simulate
-from abex.policies.means import learn_mean, new_means
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import new_means
 
 RATE = 0
 TABLE = np.array([0, 1])
@@ -27,11 +28,11 @@ def outer_helper(state):
     return inner_helper(state)
 
 
-class Base(Policy):
+class Base(Learner):
     def start(self, setting):
         return new_means(setting.n_arms)
 
-    update = staticmethod(learn_mean)
+    learn = staticmethod(learn_mean)
 
 
 @dataclass(frozen=True)

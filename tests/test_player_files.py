@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, FollowTheLeader, Player, Thompson, UserError
+from abex import ABE, UCB1, Boltzmann, BoltzmannGumbel, Exp3, ExploreThenCommit, Player, Thompson, UserError
 from abex.graphs import star
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.kernels import Record, Scalars
@@ -131,7 +131,11 @@ def forged_record(policy, n_arms, change, steps=60):
             lambda s: s.failures.__setitem__(1, np.inf),
             "failures must be no less than where it started",
         ),
-        (FollowTheLeader(), lambda s: setattr(s.leader, "arm", 3), "arm must be numbers of arms"),
+        (
+            ExploreThenCommit(observations=1),
+            lambda s: setattr(s, "committed", 3),
+            "committed must be numbers of arms",
+        ),
         (ABE(c=1.0), lambda s: s.xi.arms.__setitem__(0, 3), "arms must be numbers of arms"),
         (ABE(c=1.0), lambda s: s.xi.arms.__setitem__(0, -1), "arms must come first"),
         (ABE(c=1.0), lambda s: s.xi.revealer.fill(0), "must be the first to show one"),

@@ -284,8 +284,8 @@ def test_the_remembered_leader_is_the_leader(policy):
     n_arms = 40  # more than are simply looked at
     for state, history, t in play(policy, n_arms, 300, 8):
         leaders = LAWS["FollowTheLeader"](policy, history, n_arms, HORIZON) > 0
-        if state.leader.arm >= 0:
-            assert leaders.nonzero()[0].tolist() == [state.leader.arm], t
+        if state.leader >= 0:
+            assert leaders.nonzero()[0].tolist() == [state.leader], t
     assert t == 300
 
 

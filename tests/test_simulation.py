@@ -13,8 +13,8 @@ import pytest
 
 from abex import ABE, UCB1, Bernoulli, Curves, EpsilonGreedy, Table, Thompson, Uniform, UserError, simulate
 from abex.graphs import complete
-from abex.policies.base import Policy
-from abex.policies.means import Means, learn_mean, new_means
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import Means, new_means
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
 from abex.support.randomness import counter_key
 from tests.waiting import PATIENCE
@@ -24,7 +24,7 @@ QUICK = {"horizon": 300, "replications": 4, "seed": 5, "progress": False}
 
 
 @dataclass(frozen=True)
-class Recorder(Policy[Means]):
+class Recorder(Learner[Means]):
     """Defined here, outside the package: plays round robin and keeps the last reward of each arm."""
 
     def start(self, setting):
@@ -34,7 +34,7 @@ class Recorder(Policy[Means]):
     def select(state, t, rng):
         return (t - 1) % state.means.size
 
-    update = staticmethod(learn_mean)
+    learn = staticmethod(learn_mean)
 
 
 def test_all_policies_face_the_same_rewards():

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from abex import UCB1, Bernoulli, Policy, UserError
-from abex.policies.means import learn_mean, new_means
+from abex import UCB1, Bernoulli, UserError
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import new_means
 from abex.support.extras import MissingExtraError
 from abex.testing import check_documentation, check_environment, check_policy, policy_checks
 
 
 @dataclass(frozen=True)
-class Plain(Policy):
+class Plain(Learner):
     """The arm with the best mean so far."""
 
     prior: float = 0.5
@@ -30,7 +31,7 @@ class Plain(Policy):
                 best = k
         return best
 
-    update = staticmethod(learn_mean)
+    learn = staticmethod(learn_mean)
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ must agree between fields is the business of `prepare`, which makes from them wh
 `Chance`     probabilities of the last decision, by which its reward is weighed; kept with it until that comes
 `Decision`   other finite numbers that belong to a decision
 `Arms`       arms, -1 for none
+`Arm`        an arm, -1 for none
 `Series`     finite numbers that are not one an arm
 `Whole`      a whole number from 0 on
 `Number`     a finite number
 ===========  ========================================================================================================
 
 Where arms come or go, arrays of one number an arm keep the entries of the arms that stay, and numbers stay. A record
-that has `Arms` or a `Series` starts afresh as a whole.
+that has an `Arm`, `Arms` or a `Series` starts afresh as a whole.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ Chance = Annotated[NDArray[Any], "chance"]
 Decision = Annotated[NDArray[Any], "decision"]
 Arms = Annotated[NDArray[Any], "arms"]
 Series = Annotated[NDArray[Any], "series"]
+Arm = Annotated[int, "arms"]
 Whole = Annotated[int, "count"]
 Number = Annotated[float, "score"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from abex.boosting.committees import Committees
 from abex.boosting.weak_learners import KINDS, PRODUCT, STUMP, TREE
 from abex.policies.base import Policy, parse_policy
+from abex.policies.baselines import Uniform
 from abex.policies.screening import Screening
-from abex.policies.simple import Uniform
 from abex.support.errors import UserError, one_of, shown, true_or_false, whole_number
 
 PRECISIONS = {"auto": None, "single": np.float32, "double": np.float64}

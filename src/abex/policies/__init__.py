@@ -2,10 +2,11 @@
 
 from abex.policies.abe import ABE
 from abex.policies.base import Policy, Setting, known_policies, parse_policy
+from abex.policies.baselines import ExploreThenCommit, Uniform
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
 from abex.policies.detectors import CUSUM, GLR, PageHinkley
 from abex.policies.discounted import Discounted
-from abex.policies.epsilon_thompson import EpsilonThompson
+from abex.policies.epsilon_thompson import TSU, EpsilonThompson
 from abex.policies.evidence import Evidence
 from abex.policies.exp3 import Exp3, Exp3IX
 from abex.policies.exp3p import Exp3P
@@ -14,7 +15,7 @@ from abex.policies.exp3s import Exp3S
 from abex.policies.graph_exp3 import ELP, Exp3SET
 from abex.policies.graph_exp3dom import Exp3DOM
 from abex.policies.graph_exp3ix import Exp3IXGraph
-from abex.policies.graph_index import TSU, TSMaxN, UCBMaxN
+from abex.policies.graph_index import TSMaxN, UCBMaxN
 from abex.policies.greedy import EpsilonGreedy, FollowTheLeader
 from abex.policies.imed import IMED
 from abex.policies.klucb import KLUCB
@@ -24,7 +25,6 @@ from abex.policies.moss import MOSS
 from abex.policies.multiboost import Exp3PMultiBoost
 from abex.policies.restarting import Restarting
 from abex.policies.screening import Screening
-from abex.policies.simple import ExploreThenCommit, Uniform
 from abex.policies.thompson import Thompson
 from abex.policies.tsallis import INF, TsallisINF
 from abex.policies.ucb import UCB1, UCBV

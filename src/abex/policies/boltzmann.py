@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.drawn import SampledPolicy
-from abex.policies.means import learn_mean
-from abex.policies.statistics import Known, weigh_in, weigh_mean
+from abex.kinds import Count, Mean
+from abex.policies.base import Setting
+from abex.policies.learner import Learned, Learner, learn_arm, learn_mean
 from abex.samplers import changed, draw
 from abex.samplers.gumbel import new_gumbel
-from abex.samplers.softmax import new_softmax, softmax
-from abex.schema import Count, MeanOf
+from abex.samplers.softmax import SoftmaxScan, new_softmax, softmax
 from abex.support.parameters import HUGE, choice, real, truth
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
@@ -24,22 +22,29 @@ MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apar
 SCHEDULES = ("sqrt", "log", "constant")
 
 
-class BoltzmannState(NamedTuple):
+class BoltzmannState(Learned):
     """Means, what draws from their softmax, and the rate with the number of its schedule."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
-    sampler: Any  # of the softmax of the means
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    initial: float  # the mean of an arm without observations
     eta: float
     schedule: int
 
 
-@weigh_in.register(BoltzmannState)
+def softmax_sampler(state: Any) -> Any:
+    """What draws from the softmax of the means."""
+    law = "softmax" if math.isfinite(state.initial) else "softmax of unseen first"
+    if state.memory is not None and state.memory.scans(law, 0):
+        return SoftmaxScan(np.zeros(state.means.size))
+    return new_softmax(state.observations, state.initial)
+
+
 @kernel
-def weigh_in_softmax(state: BoltzmannState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """The weighted mean; the softmax is that of the means."""
-    weigh_mean(state, blank, seen, reward, weight)
-    changed(state.sampler, state.means, seen)
+def learn_softmax(state: Any, arm: int, reward: float, weight: float) -> None:
+    """The mean; the softmax is that of the means."""
+    learn_mean(state, arm, reward, weight)
+    changed(state.sampler, state.means, arm)
 
 
 @kernel
@@ -62,7 +67,7 @@ def initial_mean(initial: float | None) -> float:
 
 
 @dataclass(frozen=True)
-class Boltzmann(Policy[BoltzmannState]):
+class Boltzmann(Learner[BoltzmannState]):
     r"""Softmax of the means at a falling temperature.
 
     Play arm k with probability :math:`p_k \propto \exp(\eta_t\hat\mu_k)`.
@@ -100,30 +105,32 @@ class Boltzmann(Policy[BoltzmannState]):
     schedule: str = choice("sqrt", SCHEDULES)
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
-    forgettable = True
+    relative = True
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Means at their initial value."""
-        observations, means = np.zeros(setting.n_arms), np.full(setting.n_arms, initial_mean(self.initial))
-        schedule = SCHEDULES.index(self.schedule)
-        return self.with_sampler(BoltzmannState(observations, means, None, self.eta, schedule))
+        n, initial = setting.n_arms, initial_mean(self.initial)
+        state = BoltzmannState(
+            observations=np.zeros(n),
+            means=np.full(n, initial),
+            initial=initial,
+            eta=self.eta,
+            schedule=SCHEDULES.index(self.schedule),
+        )
+        return self.prepare(state)
 
-    def new_sampler(self, state: BoltzmannState) -> Any:
+    def prepare(self, state: BoltzmannState) -> BoltzmannState:
         """Draw from the softmax of the means."""
-        return new_softmax(state.observations, initial_mean(self.initial))
+        state.sampler = softmax_sampler(state)
+        return state
+
+    learn = staticmethod(learn_softmax)
 
     @staticmethod
     @kernel
     def select(state: BoltzmannState, t: int, rng: Any) -> int:
         """A draw from the Boltzmann distribution."""
         return draw(state.sampler, state.means, boltzmann_rate(state.eta, state.schedule, t), rng)
-
-    @staticmethod
-    @kernel
-    def update(state: BoltzmannState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn the mean."""
-        learn_mean(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state.means, seen)
 
     @staticmethod
     @kernel
@@ -139,20 +146,18 @@ class Boltzmann(Policy[BoltzmannState]):
         yield cls(eta=8.0, schedule="constant", initial=1.0)
 
 
-class GumbelState(NamedTuple):
+class GumbelState(Learned):
     """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[
-        PerArm, MeanOf("observations")
-    ]  # float64 (K,); before the first observation +inf, with shared noise 0
-    sampler: Any  # of the largest perturbed mean
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    initial: float  # the mean of an arm without observations: +inf, with shared noise 0
     scale: float
     shared_noise: bool
 
 
 @dataclass(frozen=True)
-class BoltzmannGumbel(SampledPolicy[GumbelState]):
+class BoltzmannGumbel(Learner[GumbelState]):
     r"""Means with Gumbel noise that shrinks as an arm is observed.
 
     Play :math:`\arg\max_k\{\hat\mu_k + C Z_k/\sqrt{N_k}\}` with independent standard Gumbel :math:`Z_k`.
@@ -188,20 +193,26 @@ class BoltzmannGumbel(SampledPolicy[GumbelState]):
     scale: float = real(0.5, least=0.0, most=HUGE)
     shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
-    forgettable = True
 
     def start(self, setting: Setting) -> GumbelState:
-        """Means; unseen arms stand at +inf, with shared noise at 0."""
-        n = setting.n_arms
-        means = np.full(n, 0.0 if self.shared_noise else math.inf)
-        return self.with_sampler(GumbelState(np.zeros(n), means, None, self.scale, self.shared_noise))
+        """Nothing observed."""
+        n, initial = setting.n_arms, 0.0 if self.shared_noise else math.inf
+        state = GumbelState(
+            observations=np.zeros(n),
+            means=np.full(n, initial),
+            initial=initial,
+            scale=self.scale,
+            shared_noise=self.shared_noise,
+        )
+        return self.prepare(state)
 
-    def new_sampler(self, state: GumbelState) -> Any:
+    def prepare(self, state: GumbelState) -> GumbelState:
         """Find the largest perturbed mean."""
-        independent = not self.shared_noise and self.scale > 0.0
-        return new_gumbel(state.observations, self.scale, independent)
+        independent = not self.shared_noise and self.scale > 0.0 and state.memory is None
+        state.sampler = new_gumbel(state.observations, self.scale, independent)
+        return state
 
-    learn = staticmethod(learn_mean)
+    learn = staticmethod(learn_arm)
 
     @classmethod
     def examples(cls) -> Any:

@@ -47,7 +47,7 @@ class Fading(Record):
     shrinking: Shrinking
 
     def scans(self, law: str, few: int) -> bool:
-        """Whether all arms are looked at: where all change at every step; of up to ``few`` where matches are soon played again."""
+        """Whether all arms are looked at: where all change at every step; up to ``few`` where matches are soon played again."""
         fast = self.n_arms * (1.0 - self.gamma) > FAST or law != "UCB"
         return self.limit == 1.0 or (fast and self.n_arms <= few)
 

@@ -1,31 +1,36 @@
-"""Thompson sampling that draws for a few arms only; the others stand at their means."""
+"""Thompson sampling that draws for a few arms only, the others at their means; and mixed with uniform exploration."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.statistics import entering, fade, forget, weigh_in
-from abex.policies.thompson import coin, fade_beta, forget_beta, learn_beta, weigh_beta
+from abex.policies.base import Policy, Setting
+from abex.policies.learner import Learner
+from abex.policies.thompson import (
+    MOST_PRIOR,
+    BetaState,
+    coin,
+    learn_posterior,
+    prior,
+    sampler_of,
+)
+from abex.samplers import distribution, draw
 from abex.samplers.largest_beta import largest_beta_or_point
-from abex.schema import Grown, Scratch
 from abex.support.parameters import real, truth
-from abex.support.randomness import argmax, share_among_largest
+from abex.support.randomness import argmax, below, share_among_largest
 
 
-class ExploringBeta(NamedTuple):
-    """Beta posteriors, room for a score of each arm, the share of arms that are drawn."""
+class ExploringBeta(BetaState):
+    """Posteriors on top of the uniform prior, room for a score of each arm, the share of arms that are drawn."""
 
-    successes: Annotated[PerArm, Grown()]  # float64 (K,), the prior's 1 included
-    failures: Annotated[PerArm, Grown()]  # float64 (K,), the prior's 1 included
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
-    resample: bool
+    score: NDArray[np.float64]  # (K,), written anew at every decision
     epsilon: float
 
 
@@ -36,14 +41,8 @@ def mean_or_first(state: ExploringBeta, arm: int) -> float:
     return math.inf if seen < 0.5 else (state.successes[arm] - 1.0) / seen
 
 
-weigh_in.register(ExploringBeta)(weigh_beta)
-fade.register(ExploringBeta)(fade_beta)
-entering.register(ExploringBeta)(coin)
-forget.register(ExploringBeta)(forget_beta)
-
-
 @dataclass(frozen=True)
-class EpsilonThompson(Policy[ExploringBeta]):
+class EpsilonThompson(Learner[ExploringBeta]):
     r"""Epsilon-exploring Thompson sampling: each arm has a posterior draw with probability epsilon, else its mean.
 
     For every arm independently, :math:`\theta_k\sim\mathrm{Beta}(1+S_k,1+F_k)` with probability :math:`\epsilon` and
@@ -78,13 +77,14 @@ class EpsilonThompson(Policy[ExploringBeta]):
     epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
     resample: bool = truth(True)
     also_known_as = ("epsilon-TS",)
-    forgettable = True
+    learn = staticmethod(learn_posterior)
+    counted = staticmethod(coin)
 
     def start(self, setting: Setting) -> ExploringBeta:
         """The uniform prior, for every arm."""
         n = setting.n_arms
         epsilon = 1.0 / n if self.epsilon is None else float(self.epsilon)
-        return ExploringBeta(np.ones(n), np.ones(n), np.zeros(n), self.resample, epsilon)
+        return ExploringBeta(**prior(n, 1.0, 1.0), score=np.zeros(n), resample=self.resample, epsilon=epsilon)
 
     @staticmethod
     @kernel
@@ -110,10 +110,98 @@ class EpsilonThompson(Policy[ExploringBeta]):
         else:
             largest_beta_or_point(state.successes, state.failures, state.epsilon, state.score, out)
 
-    update = staticmethod(learn_beta)
-
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
         """One draw a step, and many."""
         yield cls()
         yield cls(epsilon=0.5, resample=False)
+
+
+class MixedBeta(BetaState):
+    """Beta posteriors, what finds the largest draw, and the share of uniform pulls."""
+
+    epsilon: float  # nan: it follows the step
+
+
+@kernel
+def uniform_share(state: MixedBeta, t: int) -> float:
+    """How many of the pulls are uniform at step t."""
+    return 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
+
+
+@dataclass(frozen=True)
+class TSU(Learner[MixedBeta]):
+    r"""Thompson sampling for directed graphs: with probability :math:`\epsilon` a uniform arm, else the largest draw.
+
+    The mixture keeps every arm's probability above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
+    knowledge.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        None takes :math:`1/\sqrt T`, or :math:`1/\sqrt t` at step t where the horizon is not known: our choice.
+    successes, failures, resample : float, float, bool
+        As in `Thompson`.
+
+    Notes
+    -----
+    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Plays every graph.
+
+    References
+    ----------
+    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs" (TS-U). Of it the abstract
+    could be read, which says that Thompson sampling is mixed with uniform exploration; the mixing rate is ours.
+
+    Examples
+    --------
+    >>> from abex import Player
+    >>> player = Player(TSU(epsilon=0.0), n_arms=2, seed=0)
+    >>> player.update_many([(1, 1.0)] * 40 + [(0, 0.0)] * 40), player.select()
+    (80, 1)
+    """
+
+    epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
+    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    resample: bool = truth(True)
+    also_known_as = ("TS-U",)
+    learn = staticmethod(learn_posterior)
+    counted = staticmethod(coin)
+
+    def start(self, setting: Setting) -> MixedBeta:
+        """The prior, for every arm."""
+        n = setting.n_arms
+        epsilon = self.epsilon
+        if epsilon is None:
+            epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
+        known = prior(n, self.successes, self.failures)
+        return self.prepare(MixedBeta(**known, resample=self.resample, epsilon=epsilon))
+
+    def prepare(self, state: MixedBeta) -> MixedBeta:
+        """Find the largest draw."""
+        state.sampler = sampler_of(state)
+        return state
+
+    @staticmethod
+    @kernel
+    def select(state: MixedBeta, t: int, rng: Any) -> int:
+        """A uniform arm now and then, else the largest draw."""
+        if rng.random() < uniform_share(state, t):
+            return below(state.successes.size, rng)
+        return draw(state.sampler, state, t, rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: MixedBeta, t: int, out: Any) -> None:
+        """The mixture."""
+        epsilon = uniform_share(state, t)
+        distribution(state.sampler, state, t, out)
+        for k in range(out.size):
+            out[k] = epsilon / out.size + (1.0 - epsilon) * out[k]
+
+    @classmethod
+    def examples(cls) -> Iterator[Policy[Any]]:
+        """The default share of uniform pulls, and a large one."""
+        yield cls()
+        yield cls(epsilon=0.3)

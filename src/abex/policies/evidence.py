@@ -14,7 +14,6 @@ from abex.kernels import kernel
 from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
 from abex.policies.base import PerArm, Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.policies.watch import (
     MOST_BLOCKS,
     WatchClock,
@@ -77,36 +76,6 @@ def caution(state: EvidenceState, t: int) -> float:
     return float(min(1.0, state.safety / math.sqrt(t)))
 
 
-@weigh_in.register(EvidenceState)
-@kernel
-def weigh_in_evidence(state: EvidenceState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """Weighted mean and squared deviations. Changes are the business of the memory around it: none is looked for here."""
-    clock = state.clock
-    clock.watched = -1
-    if leading_arm(state.sampler) < 0:
-        clock.lowest, clock.highest = reward, reward
-    if weight > 0.0:
-        clock.lowest, clock.highest = min(clock.lowest, reward), max(clock.highest, reward)
-        state.lows[seen] = min(state.lows[seen], reward)
-        state.tops[seen] = max(state.tops[seen], reward)
-    apart = reward - state.means[seen]
-    weigh_mean(state, blank, seen, reward, weight)
-    if state.observations[seen] > weight > 0.0 or (weight < 0.0 and state.observations[seen] > 0.0):
-        state.squares[seen] = max(state.squares[seen] + weight * apart * (reward - state.means[seen]), 0.0)
-    else:  # the first one, or none
-        state.squares[seen] = 0.0
-    changed(state.sampler, state, seen)
-
-
-@fade.register(EvidenceState)
-@kernel
-def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
-    """Means stay, counts and squared deviations shrink."""
-    fade_counts(state, factor)
-    for k in range(state.squares.size):
-        state.squares[k] *= factor
-
-
 @dataclass(frozen=True)
 class Evidence(Policy[EvidenceState]):
     r"""Boltzmann exploration by evidence: an arm is drawn in proportion to how little speaks against it being the best.
@@ -166,7 +135,6 @@ class Evidence(Policy[EvidenceState]):
     forget: bool = truth(True)
     aim: bool = truth(True)
     also_known_as = ("EBE",)
-    forgettable = True
 
     def start(self, setting: Setting) -> EvidenceState:
         """Nothing observed."""

@@ -29,12 +29,16 @@ class Shrinking(Record):
     """What a policy has learned that grows with the observations: counts and sums, by their kinds (`abex.kinds`)."""
 
     parts: Any  # arrays of the policy's state, (K,)
-    limits: NDArray[np.float64]  # (parts,), what each of their numbers is where nothing is known: 0, or that of a prior
+    limits: NDArray[
+        np.float64
+    ]  # (parts,), what each of their numbers is where nothing is known: 0, or that of a prior
 
 
 def shrinking(fresh: Any) -> Shrinking:
     """What can shrink in a fresh state: means and all else stay."""
-    parts = tuple(getattr(fresh, name) for name, kind in kinds_of(fresh).items() if kind in ("count", "total"))
+    parts = tuple(
+        getattr(fresh, name) for name, kind in kinds_of(fresh).items() if kind in ("count", "total")
+    )
     parts = tuple(part for part in parts if isinstance(part, np.ndarray))
     return Shrinking(parts=parts, limits=np.array([part[0] for part in parts]))
 
@@ -52,10 +56,10 @@ def shrink(shrinking: Shrinking, factor: float) -> None:
 @kernel
 def is_known(shrinking: Shrinking, arm: int) -> bool:
     """Whether an arm was ever observed."""
+    known = False
     for j in range(shrinking.limits.size):
-        if shrinking.parts[j][arm] > shrinking.limits[j]:
-            return True
-    return False
+        known = known or shrinking.parts[j][arm] > shrinking.limits[j]
+    return known
 
 
 @kernel

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, observers
+from abex.graphs.feedback import observers
 from abex.kernels import kernel, single_dispatch
-from abex.policies.base import PerArm, Policy, Setting
+from abex.kinds import Count, Mean, Total
+from abex.policies.base import Policy, Setting
 from abex.policies.known_graph import known_graph
-from abex.policies.means import learn_mean
-from abex.policies.thompson import MOST_PRIOR, learn_beta
-from abex.policies.ucb import inv_sqrt_counts
-from abex.samplers import changed, distribution, draw
-from abex.samplers.beta import new_beta
+from abex.policies.learner import Learned
+from abex.policies.thompson import MOST_PRIOR, coin, learn_posterior, prior
+from abex.policies.ucb import inv_sqrt_counts, learn_width
 from abex.samplers.largest_beta import largest_beta
-from abex.schema import Count, Grown, MeanOf, Rebuilt, Scratch
 from abex.support.parameters import HUGE, real, truth
-from abex.support.randomness import argmax, below
+from abex.support.randomness import argmax
 
 
 @single_dispatch
@@ -70,27 +67,17 @@ def share_among_observers(state: Any, t: int, aim: int, share: float, out: Any) 
             out[state.who[j]] += share / ties
 
 
-class AimedMeans(NamedTuple):
-    """Means with their inv_sqrt_counts, the graph, and room for the arms that show another."""
+class AimedMeans(Learned):
+    """Means with their widths, the graph, and room for the arms that show another."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,), +inf before the first observation
-    inv_sqrt_count: Annotated[PerArm, Rebuilt()]  # float64 (K,), 1/sqrt(observations)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
-    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    inv_sqrt_count: NDArray[np.float64]  # (K,), 1/sqrt(observations), 0 without
+    initial: float  # the mean of an arm without observations
+    score: NDArray[np.float64]  # (K,)
+    who: NDArray[np.int32]  # (K,)
     scale: float
-    graph: Feedback
-
-    def restored(self, fresh: AimedMeans) -> AimedMeans:
-        """The inv_sqrt_counts follow from the observations."""
-        return self._replace(inv_sqrt_count=inv_sqrt_counts(self.observations))
-
-
-@kernel
-def learn_width(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Mean and width of an observed arm."""
-    learn_mean(state, t, arm, seen, reward, rng)
-    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(state.observations[seen])
+    graph: Any
 
 
 @promise.register(AimedMeans)
@@ -142,12 +129,23 @@ class UCBMaxN(Policy[AimedMeans]):
     also_known_as = ("UCB-MaxN",)
 
     def start(self, setting: Setting) -> AimedMeans:
-        """Record of means; unseen arms stand at +inf."""
-        record, n = known_graph(self, setting), setting.n_arms
-        who = np.zeros(n, dtype=np.int32)
+        """Nothing observed; unseen arms stand at +inf."""
+        n = setting.n_arms
         return AimedMeans(
-            np.zeros(n), np.full(n, np.inf), np.zeros(n), np.zeros(n), who, float(self.scale), record
+            observations=np.zeros(n),
+            means=np.full(n, np.inf),
+            inv_sqrt_count=np.zeros(n),
+            initial=np.inf,
+            score=np.zeros(n),
+            who=np.zeros(n, np.int32),
+            scale=self.scale,
+            graph=known_graph(self, setting),
         )
+
+    def prepare(self, state: AimedMeans) -> AimedMeans:
+        """The widths follow from the observations."""
+        state.inv_sqrt_count[:] = inv_sqrt_counts(state.observations)
+        return state
 
     @staticmethod
     @kernel
@@ -173,18 +171,24 @@ class UCBMaxN(Policy[AimedMeans]):
             if state.score[k] == top:
                 share_among_observers(state, t, k, 1.0 / aims, out)
 
-    update = staticmethod(learn_width)
+    @staticmethod
+    @kernel
+    def update(state: AimedMeans, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Mean and width of an observed arm."""
+        learn_width(state, seen, reward, 1.0)
 
 
-class AimedBeta(NamedTuple):
+class AimedBeta(Learned):
     """Beta posteriors, the graph, and room for the arms that show another."""
 
-    successes: Annotated[PerArm, Grown()]  # float64 (K,)
-    failures: Annotated[PerArm, Grown()]  # float64 (K,)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
-    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
+    successes: Total  # float64 (K,), prior included
+    failures: Total  # float64 (K,), prior included
+    prior_successes: float
+    prior_failures: float
+    score: NDArray[np.float64]  # (K,)
+    who: NDArray[np.int32]  # (K,)
     resample: bool
-    graph: Feedback
+    graph: Any
 
 
 @promise.register(AimedBeta)
@@ -231,14 +235,13 @@ class TSMaxN(Policy[AimedBeta]):
 
     def start(self, setting: Setting) -> AimedBeta:
         """The prior, for every arm."""
-        record, n = known_graph(self, setting), setting.n_arms
+        n = setting.n_arms
         return AimedBeta(
-            np.full(n, float(self.successes)),
-            np.full(n, float(self.failures)),
-            np.zeros(n),
-            np.zeros(n, dtype=np.int32),
-            self.resample,
-            record,
+            **prior(n, self.successes, self.failures),
+            score=np.zeros(n),
+            who=np.zeros(n, np.int32),
+            resample=self.resample,
+            graph=known_graph(self, setting),
         )
 
     @staticmethod
@@ -261,103 +264,8 @@ class TSMaxN(Policy[AimedBeta]):
             if state.score[k] > 0.0:
                 share_among_observers(state, t, k, state.score[k], out)
 
-    update = staticmethod(learn_beta)
-
-
-class MixedBeta(NamedTuple):
-    """Beta posteriors, what finds the largest draw, and the share of uniform pulls (nan: it follows the step)."""
-
-    successes: Annotated[PerArm, Grown()]  # float64 (K,)
-    failures: Annotated[PerArm, Grown()]  # float64 (K,)
-    sampler: Any  # of the largest draw
-    resample: bool
-    epsilon: float
-
-
-@kernel
-def uniform_share(state: MixedBeta, t: int) -> float:
-    """How many of the pulls are uniform at step t."""
-    return 1.0 / math.sqrt(t) if math.isnan(state.epsilon) else state.epsilon
-
-
-@dataclass(frozen=True)
-class TSU(Policy[MixedBeta]):
-    r"""Thompson sampling for directed graphs: with probability :math:`\epsilon` a uniform arm, else the largest draw.
-
-    The mixture keeps every arm's probability above :math:`\epsilon/K`, which the analysis of directed graphs needs. No graph
-    knowledge.
-
-    Parameters
-    ----------
-    epsilon : float or None
-        None takes :math:`1/\sqrt T`, or :math:`1/\sqrt t` at step t where the horizon is not known: our choice.
-    successes, failures, resample : float, float, bool
-        As in `Thompson`.
-
-    Notes
-    -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
-    Plays every graph.
-
-    References
-    ----------
-    Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs" (TS-U). Of it the abstract
-    could be read, which says that Thompson sampling is mixed with uniform exploration; the mixing rate is ours.
-
-    Examples
-    --------
-    >>> from abex import Player
-    >>> player = Player(TSU(epsilon=0.0), n_arms=2, seed=0)
-    >>> player.update_many([(1, 1.0)] * 40 + [(0, 0.0)] * 40), player.select()
-    (80, 1)
-    """
-
-    epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
-    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
-    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
-    resample: bool = truth(True)
-    also_known_as = ("TS-U",)
-
-    def start(self, setting: Setting) -> MixedBeta:
-        """The prior, for every arm."""
-        n = setting.n_arms
-        epsilon = self.epsilon
-        if epsilon is None:
-            epsilon = math.nan if setting.horizon is None else 1.0 / math.sqrt(max(setting.horizon, 1))
-        prior = np.full(n, float(self.successes)), np.full(n, float(self.failures))
-        return self.with_sampler(MixedBeta(*prior, None, self.resample, float(epsilon)))
-
-    def new_sampler(self, state: MixedBeta) -> Any:
-        """Find the largest draw."""
-        seen = state.successes + state.failures > self.successes + self.failures
-        return new_beta(state.successes, state.failures, seen)
-
     @staticmethod
     @kernel
-    def select(state: MixedBeta, t: int, rng: Any) -> int:
-        """A uniform arm now and then, else the largest draw."""
-        if rng.random() < uniform_share(state, t):
-            return below(state.successes.size, rng)
-        return draw(state.sampler, state, t, rng)
-
-    @staticmethod
-    @kernel
-    def probabilities(state: MixedBeta, t: int, out: Any) -> None:
-        """The mixture."""
-        epsilon = uniform_share(state, t)
-        distribution(state.sampler, state, t, out)
-        for k in range(out.size):
-            out[k] = epsilon / out.size + (1.0 - epsilon) * out[k]
-
-    @staticmethod
-    @kernel
-    def update(state: MixedBeta, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+    def update(state: AimedBeta, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Count a success or a failure."""
-        learn_beta(state, t, arm, seen, reward, rng)
-        changed(state.sampler, state, seen)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """The default share of uniform pulls, and a large one."""
-        yield cls()
-        yield cls(epsilon=0.3)
+        learn_posterior(state, seen, coin(state, reward, rng), 1.0)

@@ -2,19 +2,88 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from abex.kernels import kernel
+from abex.kinds import Count, Mean
 from abex.policies.base import Policy, Setting
-from abex.policies.leader import LeaderMeans, leader, leader_means, learn_leader
+from abex.policies.learner import Learned, learn_mean
 from abex.support.parameters import HUGE, real
-from abex.support.randomness import below, share_among_largest
+from abex.support.randomness import argmax, below, share_among_largest
+
+
+class LeaderMeans(Learned):
+    """Means, who leads, and the exploration rate with whether it decays.
+
+    The leader is remembered while it is certain: it is looked for again only when it falls to the bound on all others or is tied.
+    """
+
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    initial: float  # the mean of an arm without observations
+    leader: int  # the arm of the largest mean, -1: not known
+    runner_up: float  # an upper bound on all other means
+    rate: float
+    decays: bool
+
+
+@kernel
+def leader(state: LeaderMeans, rng: Any) -> int:
+    """The arm with the largest mean; ties are broken uniformly at random, anew at each call."""
+    if state.leader >= 0:
+        return int(state.leader)
+    best = argmax(state.means, rng)
+    second = -1.0
+    for k in range(state.means.size):
+        if k != best and state.means[k] > second:
+            second = state.means[k]
+    if state.means[best] > second:
+        state.leader = best
+        state.runner_up = second
+    return best
+
+
+class LeaderPolicy(Policy[LeaderMeans]):
+    """A policy that plays the arm of the largest mean, but for a probability of any arm."""
+
+    def start(self, setting: Setting) -> LeaderMeans:
+        """Nothing observed; unseen arms stand at +inf."""
+        rate, decays = self.exploration()
+        n = setting.n_arms
+        state = LeaderMeans(
+            observations=np.zeros(n), means=np.full(n, np.inf), initial=np.inf, rate=rate, decays=decays
+        )
+        return self.prepare(state)
+
+    @abstractmethod
+    def exploration(self) -> tuple[float, bool]:
+        """The rate, and whether it decays."""
+
+    def prepare(self, state: LeaderMeans) -> LeaderMeans:
+        """Look for the leader at the next decision."""
+        state.leader = -1
+        return state
+
+    @staticmethod
+    @kernel
+    def update(state: LeaderMeans, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Learn the mean and whether the leader still leads."""
+        learn_mean(state, seen, reward, 1.0)
+        if state.leader < 0:
+            return
+        if seen != state.leader and state.means[seen] > state.runner_up:
+            state.runner_up = state.means[seen]
+        if state.means[state.leader] <= state.runner_up:
+            state.leader = -1
 
 
 @dataclass(frozen=True)
-class FollowTheLeader(Policy[LeaderMeans]):
+class FollowTheLeader(LeaderPolicy):
     r"""Every arm once, then always the arm with the largest mean.
 
     Play :math:`\arg\max_k \hat\mu_k`.
@@ -38,9 +107,9 @@ class FollowTheLeader(Policy[LeaderMeans]):
 
     also_known_as = ("FTL", "Greedy")
 
-    def start(self, setting: Setting) -> LeaderMeans:
-        """Record of means; unseen arms stand at +inf."""
-        return leader_means(setting.n_arms, 0.0, False)
+    def exploration(self) -> tuple[float, bool]:
+        """None."""
+        return 0.0, False
 
     @staticmethod
     @kernel
@@ -56,9 +125,6 @@ class FollowTheLeader(Policy[LeaderMeans]):
             out[k] = 0.0
         share_among_largest(state.means, 1.0, out)
 
-    update = staticmethod(learn_leader)
-    draws_change = ("leader",)
-
 
 @kernel
 def exploration_probability(state: LeaderMeans, t: int) -> float:
@@ -68,25 +134,8 @@ def exploration_probability(state: LeaderMeans, t: int) -> float:
     return float(state.rate)
 
 
-@kernel
-def epsilon_select(state: LeaderMeans, t: int, rng: Any) -> int:
-    """A uniform arm with the probability of the step, else the remembered leader."""
-    if rng.random() < exploration_probability(state, t):
-        return below(state.means.size, rng)
-    return leader(state, rng)
-
-
-@kernel
-def epsilon_probabilities(state: LeaderMeans, t: int, out: Any) -> None:
-    """The probability spread over all arms, the rest over the leaders."""
-    probability = exploration_probability(state, t)
-    for k in range(out.size):
-        out[k] = probability / out.size
-    share_among_largest(state.means, 1.0 - probability, out)
-
-
 @dataclass(frozen=True)
-class EpsilonGreedy(Policy[LeaderMeans]):
+class EpsilonGreedy(LeaderPolicy):
     r"""The leader, but for a probability of any arm, fixed or falling like 1/t.
 
     With probability :math:`\epsilon_t` a uniform arm, else :math:`\arg\max_k \hat\mu_k`: :math:`\epsilon_t=\epsilon`, or
@@ -126,15 +175,26 @@ class EpsilonGreedy(Policy[LeaderMeans]):
     decay: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     variants: ClassVar = {name: {"decay": 20.0} for name in ("epsilon_n-greedy", "DecayingEpsilonGreedy")}
 
-    def start(self, setting: Setting) -> LeaderMeans:
-        """Record of means; unseen arms stand at +inf."""
-        decays = self.decay is not None
-        return leader_means(setting.n_arms, self.epsilon if self.decay is None else self.decay, decays)
+    def exploration(self) -> tuple[float, bool]:
+        """The probability, or its decay."""
+        return (self.epsilon, False) if self.decay is None else (self.decay, True)
 
-    select = staticmethod(epsilon_select)
-    update = staticmethod(learn_leader)
-    draws_change = ("leader",)
-    probabilities = staticmethod(epsilon_probabilities)
+    @staticmethod
+    @kernel
+    def select(state: LeaderMeans, t: int, rng: Any) -> int:
+        """A uniform arm with the probability of the step, else the leader."""
+        if rng.random() < exploration_probability(state, t):
+            return below(state.means.size, rng)
+        return leader(state, rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: LeaderMeans, t: int, out: Any) -> None:
+        """The probability spread over all arms, the rest over the leaders."""
+        probability = exploration_probability(state, t)
+        for k in range(out.size):
+            out[k] = probability / out.size
+        share_among_largest(state.means, 1.0 - probability, out)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from abex.kernels import kernel
-from abex.policies.base import Policy, Setting
-from abex.policies.means import Means, learn_mean, new_means
+from abex.policies.base import Setting
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import Means, new_means
 from abex.support.divergence import bernoulli_kl
 from abex.support.randomness import argmax, share_among_largest
 
@@ -37,7 +38,7 @@ def divergence_scores(state: Means) -> None:
 
 
 @dataclass(frozen=True)
-class IMED(Policy[Means]):
+class IMED(Learner[Means]):
     r"""Indexed minimum empirical divergence.
 
     Play the smallest :math:`N_k\,\mathrm{kl}(\hat\mu_k,\hat\mu^*)+\ln N_k`, where :math:`\hat\mu^*` is the largest mean and kl
@@ -63,7 +64,7 @@ class IMED(Policy[Means]):
     """
 
     also_known_as = ("IMED-N",)
-    forgettable = True
+    learn = staticmethod(learn_mean)
 
     def start(self, setting: Setting) -> Means:
         """Nothing observed; unseen arms stand at +inf."""
@@ -75,8 +76,6 @@ class IMED(Policy[Means]):
         """The least index."""
         divergence_scores(state)
         return argmax(state.score, rng)
-
-    update = staticmethod(learn_mean)
 
     @staticmethod
     @kernel

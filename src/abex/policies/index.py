@@ -7,23 +7,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from abex.kernels import Record, fields_of
+from abex.kernels import fields_of
 from abex.kinds import Count, Mean
 from abex.policies.base import Setting
-from abex.policies.learner import Learner, learn_mean
+from abex.policies.learner import Learned, Learner, learn_arm
 from abex.samplers import crossover
 from abex.samplers.contenders import new_contenders
+from abex.samplers.indices import IndexScan
 from abex.samplers.tournament import new_index_sampler
 
 
-class IndexState(Record):
+class IndexState(Learned):
     """Means, the rule of the index with its parameters, and what finds the largest one."""
 
     observations: Count
     means: Mean  # +inf before the first observation
     rule: Any
     initial: float  # the mean of an arm without observations
-    sampler: Any = None  # of the largest index
 
 
 class IndexPolicy(Learner[Any]):
@@ -33,7 +33,7 @@ class IndexPolicy(Learner[Any]):
     crossover: ClassVar[str]  # the name of its constant in `abex.samplers.crossover`
     contenders: ClassVar[str | None] = None  # and where it has a cheap bound on an index
     arms_per_leaf: ClassVar[int] = 1  # of the tournament: the cheaper an index, the more
-    learn = staticmethod(learn_mean)
+    learn = staticmethod(learn_arm)
 
     @abstractmethod
     def rule(self, setting: Setting) -> Any:
@@ -54,7 +54,11 @@ class IndexPolicy(Learner[Any]):
 
     def prepare(self, state: Any) -> Any:
         """Find the largest index."""
-        few = getattr(crossover, self.crossover)
+        few, memory = getattr(crossover, self.crossover), state.memory
+        fading = getattr(crossover, f"{self.crossover}_FADING", few)
+        if memory is not None and memory.scans(self.crossover, fading):
+            state.sampler = IndexScan(np.zeros(state.means.size))
+            return state
         if self.contenders and few < state.observations.size <= getattr(crossover, self.contenders):
             state.sampler = new_contenders(state.observations)
         else:

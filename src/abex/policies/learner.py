@@ -6,14 +6,23 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
-from abex.kernels import kernel, single_dispatch
+from abex.kernels import Record, kernel, single_dispatch
 from abex.policies.base import Policy, State
-from abex.samplers import distribution, draw
+from abex.samplers import changed, distribution, draw
+
+
+class Learned(Record):
+    """What a `Learner` knows: subclasses add fields with kinds (`abex.kinds`)."""
+
+    sampler: Any = None  # what finds the arm, where something does
+    memory: Any = (
+        None  # what forgets, where something does: `Discounted`, `Windowed` and `Restarting` put it here
+    )
 
 
 @single_dispatch
 def mean_after(memory: Any, arm: int, before: float, mean: float, reward: float, weight: float) -> float:
-    """The mean of an arm that had ``before`` observations of another: worked out from that, unless the memory has sums (kernel)."""
+    """The mean of an arm that had ``before`` observations of another: by that, unless the memory has sums (kernel)."""
     return reward if before == 0.0 else mean + (reward - mean) * weight / (before + weight)
 
 
@@ -34,12 +43,21 @@ def learn_mean(state: Any, arm: int, reward: float, weight: float) -> None:
 
 
 @kernel
+def learn_arm(state: Any, arm: int, reward: float, weight: float) -> None:
+    """The mean, and tell the sampler."""
+    learn_mean(state, arm, reward, weight)
+    changed(state.sampler, state, arm)
+
+
+@kernel
 def stay(state: Any, arm: int, seen: int) -> None:
     """Nothing follows from an observation beside what is learned."""
 
 
 @cache
-def learned(learn: Callable[..., Any], counted: Callable[..., Any] | None, advance: Callable[..., Any]) -> Any:
+def learned(
+    learn: Callable[..., Any], counted: Callable[..., Any] | None, advance: Callable[..., Any]
+) -> Any:
     """The kernel ``update`` that learns by the kernel ``learn``."""
 
     @kernel
@@ -60,8 +78,8 @@ class Learner(Policy[State]):
 
     An arm was observed to pay ``reward``, with this weight; with weight -1, an observation leaves; with weight 0, what is known
     of the arm was changed from outside: whatever follows from it is made anew. The sampler is told by `learn`. `Discounted`,
-    `Windowed` and `Restarting` call it with weights of their own; they put what they remember into the field ``memory`` of
-    the state, None elsewhere. The arm is found by the field ``sampler``, unless a subclass selects in another way.
+    `Windowed` and `Restarting` call it with weights of their own; its state is a `Learned`, in
+    which they put what they remember. The arm is found by the field ``sampler``, unless a subclass selects in another way.
     """
 
     learn: ClassVar[Any]
@@ -69,8 +87,8 @@ class Learner(Policy[State]):
     counted: ClassVar[Any] = None
     #: Kernel ``advance(state, arm, seen)``: what else happens when ``seen`` was observed because ``arm`` was pulled.
     advance: ClassVar[Any] = staticmethod(stay)
-    #: Whether decisions follow from means alone, and from counts over `abex.samplers.indices.stretch_of` the memory: then, under a
-    #: discount, counts may stand relative to each other.
+    #: Whether decisions follow from means alone, and from counts over the `stretch_of` the memory (`abex.samplers.indices`):
+    #: then, under a discount, counts may stand relative to each other.
     relative: ClassVar[bool] = False
 
     @staticmethod

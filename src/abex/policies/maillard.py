@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from abex.kernels import kernel
 from abex.policies.base import Policy, Setting
-from abex.policies.means import Means, largest, learn_mean, new_means
+from abex.policies.learner import Learner, learn_mean
+from abex.policies.means import Means, largest
 from abex.samplers.softmax import normalise, pick
 from abex.support.divergence import bernoulli_kl
 from abex.support.parameters import HUGE, TINY, choice, real
@@ -18,12 +21,15 @@ DIVERGENCES = ("gaussian", "bernoulli")
 LEAST_LOG = 745.0  # exp(-745) is the smallest positive number
 
 
-@kernel
-def maillard_weights(state: Means) -> float:
-    """The weight of every arm into ``state.score``; returns their sum. Arms never observed share all of it.
+class MaillardState(Means):
+    """Means, and the factor of the Gaussian divergence."""
 
-    ``state.scale`` is one over twice the squared deviation, or 0 for the Bernoulli divergence.
-    """
+    scale: float  # one over twice the squared deviation, 0 for the Bernoulli divergence
+
+
+@kernel
+def write_weights(state: MaillardState) -> float:
+    """The weight of every arm into ``state.score``; returns their sum. Arms never observed share all of it."""
     top = largest(state.means)
     total = 0.0
     for k in range(state.means.size):
@@ -42,23 +48,8 @@ def maillard_weights(state: Means) -> float:
     return total
 
 
-@kernel
-def draw_maillard(state: Means, t: int, rng: Any) -> int:
-    """An arm in proportion to its weight."""
-    return pick(state.score, maillard_weights(state), rng)
-
-
-@kernel
-def maillard_probabilities(state: Means, t: int, out: Any) -> None:
-    """The weights over their sum."""
-    total = maillard_weights(state)
-    for k in range(out.size):
-        out[k] = state.score[k]
-    normalise(out, total)
-
-
 @dataclass(frozen=True)
-class Maillard(Policy[Means]):
+class Maillard(Learner[MaillardState]):
     r"""Maillard sampling: a softmax of the evidence against each arm, with known probabilities.
 
     Play arm k with probability proportional to :math:`\exp\!\big(-N_k\,d(\hat\mu_k,\hat\mu^*)\big)`, where
@@ -100,18 +91,33 @@ class Maillard(Policy[Means]):
     variants: ClassVar = {
         name: {"divergence": "bernoulli"} for name in ("KL-MS", "KL-Maillard", "KLMaillard")
     }
-    forgettable = True
+    learn = staticmethod(learn_mean)
 
-    def start(self, setting: Setting) -> Means:
+    def start(self, setting: Setting) -> MaillardState:
         """Nothing observed; unseen arms stand at +inf."""
-        gaussian = self.divergence == "gaussian"
-        return new_means(
-            setting.n_arms, max(0.5 / (self.deviation * self.deviation), TINY) if gaussian else 0.0
+        n, gaussian = setting.n_arms, self.divergence == "gaussian"
+        return MaillardState(
+            observations=np.zeros(n),
+            means=np.full(n, math.inf),
+            score=np.zeros(n),
+            initial=math.inf,
+            scale=max(0.5 / (self.deviation * self.deviation), TINY) if gaussian else 0.0,
         )
 
-    select = staticmethod(draw_maillard)
-    update = staticmethod(learn_mean)
-    probabilities = staticmethod(maillard_probabilities)
+    @staticmethod
+    @kernel
+    def select(state: MaillardState, t: int, rng: Any) -> int:
+        """An arm in proportion to its weight."""
+        return pick(state.score, write_weights(state), rng)
+
+    @staticmethod
+    @kernel
+    def probabilities(state: MaillardState, t: int, out: Any) -> None:
+        """The weights over their sum."""
+        total = write_weights(state)
+        for k in range(out.size):
+            out[k] = state.score[k]
+        normalise(out, total)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.base import PerArm
-from abex.policies.statistics import Known, weigh_in, weigh_mean
-from abex.schema import Count, MeanOf, Scratch
+from abex.kinds import Count, Mean
+from abex.policies.learner import Learned
 
 
-class Means(NamedTuple):
-    """Observations and mean reward of each arm. An unobserved arm's mean is the policy's initial value."""
+class Means(Learned):
+    """Number and mean of the rewards of each arm, and room for a score of each."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
-    scale: float
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    score: NDArray[np.float64]  # (K,), written anew at every decision
+    initial: float  # the mean of an arm without observations
 
 
-def new_means(n_arms: int, scale: float = 0.0, initial: float = np.inf) -> Means:
-    """A fresh record. With the default, arms never observed come before all others."""
-    return Means(np.zeros(n_arms), np.full(n_arms, initial), np.zeros(n_arms), float(scale))
+def new_means(n_arms: int, initial: float = math.inf) -> Means:
+    """Nothing observed. With the default, arms never observed come before all others."""
+    return Means(
+        observations=np.zeros(n_arms),
+        means=np.full(n_arms, initial),
+        score=np.zeros(n_arms),
+        initial=float(initial),
+    )
 
 
 @kernel
@@ -44,21 +47,3 @@ def smallest(values: NDArray[np.float64]) -> float:
     for k in range(values.size):
         least = min(least, values[k])
     return least
-
-
-@kernel
-def learn_mean(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Running mean; the first observation replaces the initial value."""
-    n = state.observations[seen] + 1.0
-    state.observations[seen] = n
-    if n == 1.0:
-        state.means[seen] = reward
-    else:
-        state.means[seen] += (reward - state.means[seen]) / n
-
-
-@weigh_in.register(Means)
-@kernel
-def weigh_in_means(state: Means, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """The weighted mean."""
-    weigh_mean(state, blank, seen, reward, weight)

@@ -25,7 +25,7 @@ from abex.policies.forgetting import (
 )
 from abex.policies.klucb import KLUCB
 from abex.policies.thompson import Thompson
-from abex.samplers.indices import level_of_arm, level_of
+from abex.samplers.indices import level_of, level_of_arm
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
 
@@ -58,7 +58,9 @@ class Watched(Record):
 
     def scans(self, law: str, few: int) -> bool:
         """Whether all arms are looked at: where one cannot be filed as never observed, and where each has a time of its own."""
-        return law in ("Gumbel", "softmax of unseen first") or (self.single and law not in ("Beta", "softmax"))
+        return law in ("Gumbel", "softmax of unseen first") or (
+            self.single and law not in ("Beta", "softmax")
+        )
 
 
 @leaves.register(Watched)

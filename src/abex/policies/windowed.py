@@ -29,9 +29,9 @@ UNITS = 2**31  # of a sum, in 1, and in each of them once more
 class Window(Record):
     """The observations of the last steps, and what they add up to.
 
-    Entries are chained to their step in a ring of steps and to each other. Sums are exact, so they leave no rounding behind
-    when an observation leaves: rewards stand in units of 2^-31 and, what is left, of 2^-62. So two arms that know the same have
-    the same mean to the last bit, whatever they knew before, and so have two whose means are equal as fractions (up to four million
+    Entries are chained to their step in a ring of steps and to each other. Sums are exact, so no rounding stays behind when an
+    observation leaves: rewards stand in units of 2^-31 and, what is left, of 2^-62. So two arms that know the same have the same
+    mean to the last bit, whatever they knew before, and so have two whose means are equal as fractions (up to four million
     observations).
     """
 
@@ -117,11 +117,11 @@ def count_in(memory: Window, arm: int, reward: float, sign: int) -> None:
 
 @mean_after.register(Window)
 @kernel
-def mean_of_sums(
-    memory: Window, arm: int, before: float, mean: float, reward: float, weight: float
-) -> float:
+def mean_of_sums(memory: Window, arm: int, before: float, mean: float, reward: float, weight: float) -> float:
     """The sum over the count; of equal fractions whole parts and rests are equal, and so are the rounded ones."""
-    count = max(memory.counts[arm], 1)  # a damaged file may know of observations that the window does not hold
+    count = max(
+        memory.counts[arm], 1
+    )  # a damaged file may know of observations that the window does not hold
     whole = memory.high[arm] // count
     rest = (memory.high[arm] - whole * count) * UNITS + memory.low[arm]
     return float((whole + rest / count / UNITS) / UNITS)
@@ -244,12 +244,17 @@ class Windowed(Forgetting):
         restore(state, values, setting.n_arms, keep)
         if keep is not None:
             memory, before = state.memory, values["memory"]
-            number = np.full(max(keep.max(initial=0), before["arms"].max(initial=0)) + 2, -1)  # the last one of no arm
+            number = np.full(
+                max(keep.max(initial=0), before["arms"].max(initial=0)) + 2, -1
+            )  # the last one of no arm
             number[keep] = np.arange(keep.size)
             stay = np.flatnonzero(number[before["arms"]] >= 0)
             memory.step, memory.oldest = before["step"], before["oldest"]
             memory.arms[: stay.size] = number[before["arms"][stay]]
-            memory.steps[: stay.size], memory.rewards[: stay.size] = before["steps"][stay], before["rewards"][stay]
+            memory.steps[: stay.size], memory.rewards[: stay.size] = (
+                before["steps"][stay],
+                before["rewards"][stay],
+            )
         return self.prepare(state)
 
     also_known_as = ("SW-UCB",)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.samplers.indices import contending_index, level_at
+from abex.samplers.indices import contending_index, level_of
 from abex.samplers.interface import changed, distribution, draw, unseen_first
 from abex.samplers.tournament import TournamentClock, list_as_observed, share_among_fresh, tied
 from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
@@ -62,7 +62,7 @@ def place_of_largest(values: Any) -> int:
 def mark_largest(sampler: Contenders, state: Any, t: int) -> int:
     """An arm of the largest index; those that share it get its very number as their score."""
     score, n_arms = sampler.score, state.means.size
-    level = level_at(state.rule, n_arms, float(t))
+    level = level_of(state, float(t))
     first = place_of_largest(state.means)
     top = -math.inf
     for j in range(n_arms):

@@ -30,12 +30,30 @@ def level_at(rule: Any, n_arms: int, t: float) -> float:
 
 
 @single_dispatch
-def stretched(rule: Any, level: float, factor: float, root: float) -> float:
-    """The level at which counts that are ``factor``, the square of ``root``, times as large have the same indices (kernel).
+def stretch_of(memory: Any) -> float:
+    """How many times as large as they should be counts are, in a state with this memory (kernel)."""
+    return 1.0
+
+
+@single_dispatch
+def stretched(rule: Any, level: float, stretch: float) -> float:
+    """The level at which counts that are ``stretch`` times as large have the same indices (kernel).
 
     This holds where the level stands over the observations; rules in which it stands over their root say so.
     """
-    return level * factor
+    return level * stretch
+
+
+@kernel
+def level_of(state: Any, t: float) -> float:
+    """The level of step t for the counts of a state."""
+    return stretched(state.rule, level_at(state.rule, state.means.size, t), stretch_of(state.memory))
+
+
+@single_dispatch
+def level_of_arm(memory: Any, state: Any, arm: int, t: float, level: float) -> float:
+    """The level of an arm where that of step t is given: another one where arms have times of their own (kernel)."""
+    return level
 
 
 @single_dispatch
@@ -97,10 +115,11 @@ def largest_of_all(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 @kernel
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one."""
-    level = level_at(state.rule, state.means.size, float(t))
+    level = level_of(state, float(t))
     best = -math.inf
     for k in range(state.means.size):
-        sampler.score[k] = contending_index(state.rule, state, k, level, best)
+        own = level_of_arm(state.memory, state, k, float(t), level)
+        sampler.score[k] = contending_index(state.rule, state, k, own, best)
         best = max(best, sampler.score[k])
 
 

@@ -65,8 +65,7 @@ def draw(sampler: Any, subject: Any, at: float, rng: Any) -> int:
 
 @single_dispatch
 def changed(sampler: Any, subject: Any, arm: int) -> None:
-    """What is known of an arm has changed: to be called after every observation of it (kernel)."""
-    raise TypeError
+    """What is known of an arm has changed: to be called after every observation of it (kernel). A scan remembers nothing."""
 
 
 @single_dispatch

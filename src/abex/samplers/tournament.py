@@ -31,7 +31,7 @@ from abex.samplers.indices import (
     IndexScan,
     certain_until,
     index_of,
-    level_at,
+    level_of,
     level_of_rest,
     never_differ,
 )
@@ -214,7 +214,7 @@ def largest_of_tournament(tree: Tournament, state: Any, t: int, rng: Any) -> int
     if tree.clock.fresh > 0:
         return int(tree.order[below(tree.clock.fresh, rng)])
     nodes = tree.nodes
-    level = level_at(state.rule, state.means.size, float(t))
+    level = level_of(state, float(t))
     if nodes[1, UNTIL] < level or level < tree.clock.now:
         catch_up(tree, state, level)
     if nodes[1, TIES] == 1.0:
@@ -238,7 +238,7 @@ def distribution_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -
     """1 over the ties; arms never observed come first."""
     if share_among_fresh(tree, out):
         return
-    level = level_at(state.rule, state.means.size, float(t))
+    level = level_of(state, float(t))
     if tree.nodes[1, UNTIL] < level or level < tree.clock.now:
         catch_up(tree, state, level)
     ties = int(tree.nodes[1, TIES])

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.means import learn_mean
-from abex.schema import ArmNumbers, Count, FixedAtStart, MeanOf, Scratch, UpToArms, agree
+from abex.kernels import Record, kernel
+from abex.kinds import Arm, Count, Mean, agree
+from abex.policies.base import Policy, Setting
+from abex.policies.learner import Learned, learn_mean
 from abex.support.parameters import MOST_STEPS, whole
 from abex.support.randomness import argmax, below, share_among_largest
 
 
-class ArmCount(NamedTuple):
+class ArmCount(Record):
     """All that uniform choice knows."""
 
-    n_arms: Annotated[int, FixedAtStart()]
+    n_arms: int
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Uniform(Policy[ArmCount]):
 
     def start(self, setting: Setting) -> ArmCount:
         """The number of arms."""
-        return ArmCount(setting.n_arms)
+        return ArmCount(n_arms=setting.n_arms)
 
     @staticmethod
     @kernel
@@ -68,28 +69,16 @@ class Uniform(Policy[ArmCount]):
             out[k] = 1.0 / out.size
 
 
-class CommitmentClock(Scalars):
-    """How far the exploration is."""
+class Commitment(Learned):
+    """Means, the observations due of each arm, how many arms are short of them, and the arm that is played for ever."""
 
-    short: Annotated[int, UpToArms()]  # arms still short of their observations
-    committed: Annotated[int, ArmNumbers(least=-1)]  # the arm played for ever, -1 before
-
-
-class Commitment(NamedTuple):
-    """Means, the observations due per arm, and how far they are."""
-
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
-    score: Annotated[PerArm, Scratch()]  # float64 (K,)
-    progress: CommitmentClock
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    committed: Arm  # -1 before
+    score: NDArray[np.float64]  # (K,), written anew at every decision
+    short: int  # arms still short of their observations
+    initial: float  # the mean of an arm without observations
     due: float
-
-    def restored(self, fresh: Commitment) -> Commitment:
-        """Arms short of their observations are counted; an arm is committed when there is none."""
-        short = int(np.count_nonzero(self.observations < self.due))
-        agree((self.progress.committed >= 0) == (short == 0), "an arm must be committed when none is short")
-        self.progress.short = short
-        return self
 
 
 @kernel
@@ -141,16 +130,23 @@ class ExploreThenCommit(Policy[Commitment]):
             horizon = self.horizon_of(setting)
             due = max(1, math.ceil((horizon / setting.n_arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)))
         n = setting.n_arms
-        return Commitment(
-            np.zeros(n), np.zeros(n), np.zeros(n), CommitmentClock(short=n, committed=-1), float(due)
+        state = Commitment(
+            observations=np.zeros(n), means=np.zeros(n), committed=-1, score=np.zeros(n), due=float(due)
         )
+        return self.prepare(state)
+
+    def prepare(self, state: Commitment) -> Commitment:
+        """Count the arms that are short of observations; one is committed to when there is none."""
+        state.short = int(np.count_nonzero(state.observations < state.due))
+        agree((state.committed >= 0) == (state.short == 0), "an arm must be committed when none is short")
+        return state
 
     @staticmethod
     @kernel
     def select(state: Commitment, t: int, rng: Any) -> int:
         """The arm observed least while any is short, else the committed one."""
-        if state.progress.short == 0:
-            return state.progress.committed
+        if state.short == 0:
+            return state.committed
         score_fewest_first(state)
         return argmax(state.score, rng)
 
@@ -160,18 +156,18 @@ class ExploreThenCommit(Policy[Commitment]):
         """Even among the arms observed least, or all for the committed one."""
         for k in range(out.size):
             out[k] = 0.0
-        if state.progress.short > 0:
+        if state.short > 0:
             score_fewest_first(state)
             share_among_largest(state.score, 1.0, out)
         else:
-            out[state.progress.committed] = 1.0
+            out[state.committed] = 1.0
 
     @staticmethod
     @kernel
     def update(state: Commitment, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the mean; commit when no arm is short any more."""
-        learn_mean(state, t, arm, seen, reward, rng)
+        learn_mean(state, seen, reward, 1.0)
         if state.observations[seen] == state.due:
-            state.progress.short -= 1
-        if seen == arm and state.progress.short == 0 and state.progress.committed < 0:
-            state.progress.committed = argmax(state.means, rng)
+            state.short -= 1
+        if seen == arm and state.short == 0 and state.committed < 0:
+            state.committed = argmax(state.means, rng)
