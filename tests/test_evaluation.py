@@ -267,7 +267,7 @@ def test_a_policy_learns_from_the_first_part_and_is_valued_on_the_rest():
     [
         ("ABE(eta=1.0)", 0.85),
         ("Boltzmann(eta=1.0)", 0.85),
-        ("DecayingEpsilonGreedy(c=1.0)", 0.85),
+        ("DecayingEpsilonGreedy(decay=1.0)", 0.85),
         ("Windowed(UCB1(scale=0.5), width=200)", 0.85),
         ("Discounted(Boltzmann(eta=2.0), gamma=0.99)", 0.75),
         ("Restarting(KLUCB, exploration=0.1)", 0.85),

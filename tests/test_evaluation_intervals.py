@@ -91,6 +91,50 @@ def test_intervals_hold_on_logs_of_policies_that_learn(kind, target, lives):
     assert ((sure[:, 0] <= truth) & (truth <= sure[:, 1])).mean() >= 0.98
 
 
+RING = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])  # a pull shows the next arm too
+
+
+def collected_on_a_ring(seed=12):
+    """Logs with side observations of 1,000 lives of EXP3-SET side by side."""
+    rng, each = np.random.default_rng(seed), np.arange(LOGS)
+    gains, rate = np.zeros((LOGS, 4)), math.sqrt(2.0 * math.log(4) / (2 * ROWS))
+    columns = []
+    for _ in range(ROWS):
+        p = np.exp(rate * (gains - gains.max(axis=1, keepdims=True)))
+        p /= p.sum(axis=1, keepdims=True)
+        arm = (rng.random((LOGS, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, 3)
+        beside, rewards = (arm + 1) % 4, (rng.random((LOGS, 4)) < MEANS).astype(float)
+        seen = p @ RING
+        columns.append(
+            (
+                arm,
+                p[each, arm],
+                rewards[each, arm],
+                seen[each, arm],
+                rewards[each, beside],
+                seen[each, beside],
+            )
+        )
+        gains -= RING[arm] * (1.0 - rewards) / seen
+    for arm, chance, reward, seen, paid, shown in zip(
+        *(np.array(column).T for column in zip(*columns, strict=True)), strict=True
+    ):
+        side = Side(np.arange(ROWS + 1), (arm + 1) % 4, paid, shown)
+        yield Log(range(4), arm, chance, reward, observed=seen, side=side)
+
+
+def test_intervals_of_side_observations_hold_on_logs_of_policies_that_learn():
+    logs = list(collected_on_a_ring())
+    for target in (WORST, EVEN):
+        truth, found = float(target @ MEANS), [ESTIMATORS["graph-IPS"](log, target) for log in logs]
+        values = np.array([one.value() for one in found])
+        assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(LOGS)
+        ends = np.array([likely(one, (0.0, 1.0), 0.95) for one in found])
+        assert ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean() > LOWEST
+        sure = np.array([guaranteed(one, (0.0, 1.0), 0.95) for one in found[:200]])
+        assert ((sure[:, 0] <= truth) & (truth <= sure[:, 1])).mean() >= 0.98
+
+
 @pytest.fixture(scope="module")
 def lives():
     return {kind: collected(kind) for kind in ("EXP3", "softmax")}

@@ -127,7 +127,7 @@ def test_a_replica_from_a_snapshot_goes_on_as_a_serial_replay(policy):
 
 
 @pytest.mark.parametrize("policy", [*EXAMPLES, *FORGETTING], ids=str)
-def test_a_loaded_player_goes_on_as_one_that_was_never_saved(policy):
+def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
     now = [10**9]
     player = new_player(policy, clock=lambda: now[0])
     twin, waiting, rng = player.copy(), [], np.random.default_rng(6)
@@ -141,6 +141,7 @@ def test_a_loaded_player_goes_on_as_one_that_was_never_saved(policy):
             player.remove_arm(most)
             twin.remove_arm(most)
         if step % 17 == 9 or step in (41, 56, 91, 121):
+            player_text(player)  # who saves makes samplers anew, as who loads does
             twin = read_player(player_text(twin), "the player", False, lambda: now[0])
         pair = player.decide(), twin.decide()
         assert pair[0].arm == pair[1].arm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,7 +127,8 @@ def test_ways_hold_the_files_that_run():
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     step, decision = done.stdout.split("\ndecision: ")
-    assert "policies 3: abe, boltzmann, means" in step
+    assert int(re.match(r"step: (\d+) files", step)[1]) <= 15
+    assert re.search(r"policies \d: abe, boltzmann, ", step)
     assert "simulation 2: deliveries, loop" in step
     assert "player" in decision
     assert "experiments" not in done.stdout

@@ -5,13 +5,15 @@ Everything here takes time linear (or nearly) in arms plus edges. The exact numb
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.graphs.feedback import FixedEdges
 from abex.graphs.graph import Graph
-from abex.kernels import fast, kernel
+from abex.kernels import Record, fast, kernel
 
 Arms = NDArray[np.int64]
 
@@ -30,7 +32,7 @@ def alpha_sample(graph: Graph, rng: np.random.Generator) -> Arms:
     order = rng.permutation(graph.n_arms)  # the next unseen arm of a random order is uniform among the unseen
     chosen = np.empty(graph.n_arms, dtype=np.int64)
     covered = np.zeros(graph.n_arms, dtype=bool)
-    return chosen[: fast(sweep)(graph.links.out_start, graph.links.out_arms, order, covered, chosen)]
+    return chosen[: fast(sweep)(graph.links, order, covered, chosen)]
 
 
 def greedy_independent_set(graph: Graph) -> Arms:
@@ -40,9 +42,7 @@ def greedy_independent_set(graph: Graph) -> Arms:
     """
     links = graph.undirected().links
     chosen = np.empty(graph.n_arms, dtype=np.int64)
-    degree, head, after, before = _new_queue(np.diff(links.out_start))
-    size = fast(thin_out)(links.out_start, links.out_arms, degree, head, after, before, chosen)
-    return chosen[:size]
+    return chosen[: fast(thin_out)(links, new_queue(np.diff(links.out_start)), chosen)]
 
 
 def greedy_dominating_set(graph: Graph) -> Arms:
@@ -53,8 +53,7 @@ def greedy_dominating_set(graph: Graph) -> Arms:
     [0]
     """
     chosen = np.empty(graph.n_arms, dtype=np.int64)
-    gain, head, after, before = _new_queue(np.diff(graph.links.out_start))
-    return chosen[: fast(dominate)(*graph.links, gain, head, after, before, chosen)]
+    return chosen[: fast(dominate)(graph.links, new_queue(np.diff(graph.links.out_start)), chosen)]
 
 
 def greedy_clique_cover(graph: Graph) -> Arms:
@@ -67,10 +66,9 @@ def greedy_clique_cover(graph: Graph) -> Arms:
     [0, 0, 0, 1, 1, 1]
     """
     links = graph.mutual().links
-    degrees = np.diff(links.out_start)
-    order = np.argsort(degrees, kind="stable")
+    order = np.argsort(np.diff(links.out_start), kind="stable")
     clique = np.full(graph.n_arms, -1, dtype=np.int64)
-    fast(gather_cliques)(links.out_start, links.out_arms, order, clique)
+    fast(gather_cliques)(links, order, clique)
     return np.unique(clique, return_inverse=True)[1].astype(np.int64)
 
 
@@ -84,8 +82,13 @@ def greedy_acyclic_set(graph: Graph) -> Arms:
     degrees = np.minimum(np.diff(graph.links.out_start), np.diff(graph.links.in_start))
     order = np.argsort(degrees, kind="stable")
     inside = np.zeros(graph.n_arms, dtype=bool)
-    fast(avoid_cycles)(graph.links.out_start, graph.links.out_arms, order, inside)
-    return _topological(graph, inside)
+    fast(avoid_cycles)(graph.links, order, inside)
+    sources, targets = graph.pairs()
+    inner = inside[sources] & inside[targets]
+    forward = TopologicalSorter({int(arm): () for arm in np.flatnonzero(inside)})
+    for source, target in zip(sources[inner].tolist(), targets[inner].tolist(), strict=True):
+        forward.add(target, source)
+    return np.array(list(forward.static_order()), dtype=np.int64)
 
 
 # -- certificates ---------------------------------------------------------------------------------------
@@ -132,85 +135,91 @@ def _members(graph: Graph, arms: Any) -> NDArray[np.bool_]:
     return inside
 
 
-def _topological(graph: Graph, inside: NDArray[np.bool_]) -> Arms:
-    sources, targets = graph.pairs()
-    inner = inside[sources] & inside[targets]
-    degree = np.bincount(targets[inner], minlength=graph.n_arms)
-    order: list[int] = [int(arm) for arm in np.flatnonzero(inside & (degree == 0))]
-    for arm in order:  # grows while it is read
-        for other in graph.out(arm)[:-1]:
-            if inside[other]:
-                degree[other] -= 1
-                if degree[other] == 0:
-                    order.append(int(other))
-    return np.array(order, dtype=np.int64)
-
-
 # -- kernels --------------------------------------------------------------------------------------------
 
 
-def _new_queue(priority: Any) -> tuple[Arms, Arms, Arms, Arms]:
-    """Arms in buckets by priority, as doubly linked lists: (priority, head, after, before)."""
+class Queue(Record):
+    """Arms in buckets by priority, as doubly linked lists; -1 ends a list."""
+
+    priority: Arms
+    head: Arms  # first arm of each bucket
+    after: Arms
+    before: Arms
+
+
+def new_queue(priority: Any) -> Queue:
+    """All arms in their buckets, lowest number first."""
     priority = np.asarray(priority, dtype=np.int64).copy()
+    none = np.full(priority.size, -1, dtype=np.int64)
     head = np.full(int(priority.max()) + 1, -1, dtype=np.int64)
-    after, before = np.full(priority.size, -1, dtype=np.int64), np.full(priority.size, -1, dtype=np.int64)
-    fast(fill_queue)(priority, head, after, before)
-    return priority, head, after, before
+    queue = Queue(priority=priority, head=head, after=none, before=none.copy())
+    fast(fill_queue)(queue)
+    return queue
 
 
 @kernel
-def push(arm: int, priority: Any, head: Any, after: Any, before: Any) -> None:
+def fill_queue(queue: Queue) -> None:
+    """Insert all arms."""
+    for arm in range(queue.priority.size - 1, -1, -1):
+        insert(queue, arm)
+
+
+@kernel
+def insert(queue: Queue, arm: int) -> None:
     """Put ``arm`` in front of its bucket."""
-    first = head[priority[arm]]
-    after[arm] = first
-    before[arm] = -1
+    first = queue.head[queue.priority[arm]]
+    queue.after[arm] = first
+    queue.before[arm] = -1
     if first >= 0:
-        before[first] = arm
-    head[priority[arm]] = arm
+        queue.before[first] = arm
+    queue.head[queue.priority[arm]] = arm
 
 
 @kernel
-def drop(arm: int, priority: Any, head: Any, after: Any, before: Any) -> None:
+def remove(queue: Queue, arm: int) -> None:
     """Take ``arm`` out of its bucket."""
-    if before[arm] >= 0:
-        after[before[arm]] = after[arm]
+    before, after = queue.before[arm], queue.after[arm]
+    if before >= 0:
+        queue.after[before] = after
     else:
-        head[priority[arm]] = after[arm]
-    if after[arm] >= 0:
-        before[after[arm]] = before[arm]
+        queue.head[queue.priority[arm]] = after
+    if after >= 0:
+        queue.before[after] = before
 
 
 @kernel
-def fill_queue(priority: Any, head: Any, after: Any, before: Any) -> None:
-    """All arms into their buckets, lowest number first."""
-    for arm in range(priority.size - 1, -1, -1):
-        push(arm, priority, head, after, before)
+def lower(queue: Queue, arm: int) -> None:
+    """Move ``arm`` into the bucket below."""
+    remove(queue, arm)
+    queue.priority[arm] -= 1
+    insert(queue, arm)
 
 
 @kernel
-def sweep(out_start: Any, out_arms: Any, order: Any, covered: Any, chosen: Any) -> int:
+def sweep(links: FixedEdges, order: Any, covered: Any, chosen: Any) -> int:
     """Arms of ``order`` that none before them shows; their number."""
     count = 0
     for arm in order:
         if not covered[arm]:
             chosen[count] = arm
             count += 1
-            for j in range(out_start[arm], out_start[arm + 1]):
-                covered[out_arms[j]] = True
+            for j in range(links.out_start[arm], links.out_start[arm + 1]):
+                covered[links.out_arms[j]] = True
     return count
 
 
 @kernel
-def thin_out(start: Any, arms: Any, degree: Any, head: Any, after: Any, before: Any, chosen: Any) -> int:
-    """Greedy independent set by least degree (closed neighbourhoods of an undirected graph); its size."""
-    gone = np.zeros(degree.size, dtype=np.bool_)
+def thin_out(links: FixedEdges, queue: Queue, chosen: Any) -> int:
+    """Greedy independent set of an undirected graph by least degree, which is the priority; its size."""
+    start, arms = links.out_start, links.out_arms
+    gone = np.zeros(queue.priority.size, dtype=np.bool_)
     count = 0
-    left = degree.size
+    left = gone.size
     lowest = 0
     while left > 0:
-        while head[lowest] < 0:
+        while queue.head[lowest] < 0:
             lowest += 1
-        arm = head[lowest]
+        arm = queue.head[lowest]
         chosen[count] = arm
         count += 1
         for j in range(start[arm], start[arm + 1]):  # the arm itself is the last of its row
@@ -218,55 +227,48 @@ def thin_out(start: Any, arms: Any, degree: Any, head: Any, after: Any, before: 
             if not gone[other]:
                 gone[other] = True
                 left -= 1
-                drop(other, degree, head, after, before)
+                remove(queue, other)
         for j in range(start[arm], start[arm + 1] - 1):
             deleted = arms[j]
-            if degree[deleted] < 0:
+            if queue.priority[deleted] < 0:
                 continue
-            degree[deleted] = -1  # its neighbours lose it once
+            queue.priority[deleted] = -1  # its neighbours lose it once
             for i in range(start[deleted], start[deleted + 1]):
                 other = arms[i]
                 if not gone[other]:
-                    drop(other, degree, head, after, before)
-                    degree[other] -= 1
-                    push(other, degree, head, after, before)
-                    lowest = min(lowest, degree[other])
+                    lower(queue, other)
+                    lowest = min(lowest, queue.priority[other])
     return count
 
 
 @kernel
-def dominate(
-    out_start: Any, out_arms: Any, in_start: Any, in_arms: Any,
-    gain: Any, head: Any, after: Any, before: Any, chosen: Any,
-) -> int:  # fmt: skip
-    """Greedy dominating set by the number of arms newly shown; its size."""
-    seen = np.zeros(gain.size, dtype=np.bool_)
-    left = gain.size
+def dominate(links: FixedEdges, queue: Queue, chosen: Any) -> int:
+    """Greedy dominating set by the number of arms newly shown, which is the priority; its size."""
+    seen = np.zeros(queue.priority.size, dtype=np.bool_)
+    left = seen.size
     count = 0
-    highest = head.size - 1
+    highest = queue.head.size - 1
     while left > 0:
-        while head[highest] < 0:
+        while queue.head[highest] < 0:
             highest -= 1
-        arm = head[highest]
+        arm = queue.head[highest]
         chosen[count] = arm
         count += 1
-        for j in range(out_start[arm], out_start[arm + 1]):
-            shown = out_arms[j]
+        for j in range(links.out_start[arm], links.out_start[arm + 1]):
+            shown = links.out_arms[j]
             if seen[shown]:
                 continue
             seen[shown] = True
             left -= 1
-            for i in range(in_start[shown], in_start[shown + 1]):
-                other = in_arms[i]
-                drop(other, gain, head, after, before)
-                gain[other] -= 1
-                push(other, gain, head, after, before)
+            for i in range(links.in_start[shown], links.in_start[shown + 1]):
+                lower(queue, links.in_arms[i])
     return count
 
 
 @kernel
-def gather_cliques(start: Any, arms: Any, order: Any, clique: Any) -> None:
+def gather_cliques(links: FixedEdges, order: Any, clique: Any) -> None:
     """Each arm joins the largest clique all of whose members it knows, or founds one."""
+    start, arms = links.out_start, links.out_arms
     size = np.zeros(order.size, dtype=np.int64)
     known = np.zeros(order.size, dtype=np.int64)
     found = 0
@@ -289,15 +291,16 @@ def gather_cliques(start: Any, arms: Any, order: Any, clique: Any) -> None:
 
 
 @kernel
-def avoid_cycles(out_start: Any, out_arms: Any, order: Any, inside: Any) -> None:
+def avoid_cycles(links: FixedEdges, order: Any, inside: Any) -> None:
     """Add arms of ``order`` unless one of the arms they show leads back to them within the set."""
+    start, arms = links.out_start, links.out_arms
     mark = np.full(order.size, -1, dtype=np.int64)
     stack = np.empty(order.size, dtype=np.int64)
     for arm in order:
         top = 0
         closes = False
-        for j in range(out_start[arm], out_start[arm + 1] - 1):
-            other = out_arms[j]
+        for j in range(start[arm], start[arm + 1] - 1):
+            other = arms[j]
             if inside[other] and mark[other] != arm:
                 mark[other] = arm
                 stack[top] = other
@@ -305,8 +308,8 @@ def avoid_cycles(out_start: Any, out_arms: Any, order: Any, inside: Any) -> None
         while top > 0 and not closes:
             top -= 1
             here = stack[top]
-            for j in range(out_start[here], out_start[here + 1] - 1):
-                other = out_arms[j]
+            for j in range(start[here], start[here + 1] - 1):
+                other = arms[j]
                 if other == arm:
                     closes = True
                     break

@@ -32,8 +32,7 @@ SIMPLER = (
         r"Unknown attribute '(\w+)' of type NumPyRandomGeneratorType.*",
         r"compiled code has no rng.\1, use rng.random(), rng.integers(low, high), rng.beta(a, b), ...",
     ),
-    (r"Unknown attribute '(\w+)' of type Record\((?:[\w<>]+\.)*(\w+)\(.*", r"\2 has no '\1'"),
-    (r"Unknown attribute '(\w+)' of type (\w+).*", r"\2 has no '\1'"),
+    (r"Unknown attribute '(\w+)' of type (?:Record\((?:[\w<>]+\.)*)?(\w+).*", r"\2 has no '\1'"),
     (
         UNTYPED + r"<class 'function'>",
         r"\1 is a plain function: put @kernel (from abex import kernel) above it",
