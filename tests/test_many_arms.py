@@ -31,7 +31,7 @@ from abex.samplers.bounded_scan import mass_of, new_bounded_scan, sound_scan
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
 from abex.samplers.contenders import Contenders
 from abex.samplers.softmax import SoftmaxScan
-from abex.samplers.sum_tree import even_tree, find_leaf, new_sum_tree, set_leaf, weight_share
+from abex.samplers.sum_tree import find_leaf, new_sum_tree, set_leaf, weight_share
 from abex.samplers.tournament import Tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.randomness import stream
@@ -571,7 +571,7 @@ def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, al
 @pytest.mark.parametrize("rate", [1.0, -1.0])
 def test_the_reference_is_the_score_of_the_largest_weight(rate):
     """Also of losses, of which the smallest has it, and where the others are so far away that they have no weight."""
-    sampler, scores = new_sum_tree(3, rate), np.zeros(3)
+    sampler, scores = new_sum_tree(np.zeros(3), rate), np.zeros(3)
     for arm, far in enumerate((-300.0, -301.0, -2000.0)):
         scores[arm] = far / rate
         changed(sampler, scores, arm)
@@ -580,14 +580,14 @@ def test_the_reference_is_the_score_of_the_largest_weight(rate):
 
 
 def test_a_walk_down_the_tree_meets_no_arm_without_weight():
-    tree = even_tree(5)
+    tree = new_sum_tree(np.zeros(5), 1.0).tree
     assert [find_leaf(tree, rest) for rest in (0.0, 0.999, 1.0, 4.5, 4.999999)] == [0, 0, 1, 4, 4]
     assert find_leaf(tree, 5.0) == 4  # a rest that rounding left at the total
     set_leaf(tree, 4, 0.0)
     set_leaf(tree, 0, 0.0)
     assert tree[1] == 3.0
     assert [find_leaf(tree, rest) for rest in (0.0, 3.0)] == [1, 3]
-    assert find_leaf(even_tree(1), 0.5) == 0
+    assert find_leaf(new_sum_tree(np.zeros(1), 1.0).tree, 0.5) == 0
 
 
 @pytest.mark.parametrize("policy", INDEXED, ids=str)

@@ -12,9 +12,8 @@ from abex.policies.exp3 import Exp3, Exp3IX
 from abex.policies.exp3p import Exp3P
 from abex.policies.exp3pp import Exp3PlusPlus, Exp3PlusPlus2014
 from abex.policies.exp3s import Exp3S
-from abex.policies.graph_exp3 import ELP, Exp3SET
+from abex.policies.graph_exp3 import ELP, Exp3IXGraph, Exp3SET
 from abex.policies.graph_exp3dom import Exp3DOM
-from abex.policies.graph_exp3ix import Exp3IXGraph
 from abex.policies.graph_index import TSMaxN, UCBMaxN
 from abex.policies.greedy import EpsilonGreedy, FollowTheLeader
 from abex.policies.imed import IMED

@@ -5,56 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, single_dispatch
-from abex.policies.base import PerArm, Policy, Setting
+from abex.kernels import Record, kernel, single_dispatch
+from abex.kinds import Chance, Score
+from abex.policies.base import Policy, Setting
 from abex.policies.means import smallest
 from abex.samplers import changed, draw
 from abex.samplers.softmax import normalise, pick, softmax_weights
 from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
-from abex.schema import Probabilities, Scratch, Within
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
 
-class WeightState(NamedTuple):
-    """Log-weights, the distribution of the last decision, and three rates whose meaning is the policy's."""
+class Exp3State(Record):
+    """Log-weights, the probability of the last decision, what draws by the weights, and the rates."""
 
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights up to the policy's scale
-    probabilities: Annotated[
-        PerArm, Probabilities(floor="mixing")
-    ]  # float64 (K,), probabilities of the last select
+    scores: Score  # float64 (K,), log-weights
+    probabilities: Chance  # float64 (1,), of the chosen arm
     mixing: float
-    bonus: float
     step: float
-
-
-def weight_state(n_arms: int, mixing: float, bonus: float, step: float) -> WeightState:
-    """Equal weights."""
-    return WeightState(np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), mixing, bonus, step)
+    sampler: Any = None
 
 
 @kernel
-def mixed_probabilities(state: WeightState | Exp3State, t: int, out: Any) -> None:
+def mixed_probabilities(state: Any, t: int, out: Any) -> None:
     """Normalised weights, mixed with the uniform distribution."""
     total = softmax_weights(state.scores, 1.0, out)
     even = state.mixing / out.size
     for k in range(out.size):
         out[k] = (1.0 - state.mixing) * out[k] / total + even
-
-
-class Exp3State(NamedTuple):
-    """Log-weights, the probability of the last decision, and the rates."""
-
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
-    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: SumTree
-    mixing: float
-    step: float
 
 
 @dataclass(frozen=True)
@@ -88,7 +71,6 @@ class Exp3(Policy[Exp3State]):
 
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
-    remembers = ("probabilities",)
     horizon_sets = ("gamma",)
 
     def start(self, setting: Setting) -> Exp3State:
@@ -98,7 +80,13 @@ class Exp3(Policy[Exp3State]):
         if gamma is None:
             horizon = self.horizon_of(setting)
             gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * horizon)))
-        return Exp3State(np.zeros(n), np.ones(1), new_sum_tree(n, 1.0), gamma, gamma / n)
+        state = Exp3State(scores=np.zeros(n), probabilities=np.ones(1), mixing=gamma, step=gamma / n)
+        return self.prepare(state)
+
+    def prepare(self, state: Exp3State) -> Exp3State:
+        """Draw by the weights."""
+        state.sampler = new_sum_tree(state.scores, 1.0)
+        return state
 
     @staticmethod
     @kernel
@@ -129,19 +117,19 @@ class Exp3(Policy[Exp3State]):
         yield cls(gamma=0.2)
 
 
-class LossScan(NamedTuple):
+class LossScan(Record):
     """Room for the probabilities of all arms."""
 
-    probabilities: Annotated[NDArray[np.float64], Scratch()]  # (K,)
+    probabilities: NDArray[np.float64]  # (K,)
 
 
-class LossState(NamedTuple):
-    """Estimated cumulative losses, the probability of the last decision, and the rate; nan follows the step."""
+class LossState(Record):
+    """Estimated cumulative losses, the probability of the last decision, and the rate."""
 
-    losses: Annotated[PerArm, Within()]  # float64 (K,)
-    probabilities: Annotated[NDArray[np.float64], Probabilities()]  # (1,), of the chosen arm
-    sampler: Any  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
-    eta: float
+    losses: Score  # float64 (K,)
+    probabilities: Chance  # float64 (1,), of the chosen arm
+    eta: float  # nan: it follows the step
+    sampler: Any = None  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
 
 
 @kernel
@@ -169,12 +157,6 @@ def draw_by_scan(sampler: LossScan, losses: Any, rate: float, rng: Any) -> int:
     """An arm with probability proportional to ``exp(-rate * losses[arm])``."""
     loss_probabilities(losses, rate, sampler.probabilities)
     return pick(sampler.probabilities, 1.0, rng)
-
-
-@changed.register(LossScan)
-@kernel
-def changed_by_scan(sampler: LossScan, losses: Any, arm: int) -> None:
-    """A scan remembers nothing."""
 
 
 @single_dispatch
@@ -218,14 +200,23 @@ class Exp3IX(Policy[LossState]):
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False
-    remembers = ("probabilities",)
     also_known_as = ("EXP3-IX",)
 
     def start(self, setting: Setting) -> LossState:
         """No loss yet."""
-        n, anytime = setting.n_arms, self.eta is None
-        sampler = LossScan(np.zeros(n)) if anytime else new_sum_tree(n, -float(self.eta))  # type: ignore[arg-type]
-        return LossState(np.zeros(n), np.ones(1), sampler, math.nan if self.eta is None else self.eta)
+        eta = math.nan if self.eta is None else self.eta
+        state = LossState(losses=np.zeros(setting.n_arms), probabilities=np.ones(1), eta=eta)
+        return self.prepare(state)
+
+    def prepare(self, state: LossState) -> LossState:
+        """Draw from the softmax of the losses."""
+        anytime = self.eta is None
+        state.sampler = (
+            LossScan(probabilities=np.zeros_like(state.losses))
+            if anytime
+            else new_sum_tree(state.losses, -state.eta)
+        )
+        return state
 
     @staticmethod
     @kernel

@@ -7,20 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from abex.kernels import kernel
+import numpy as np
+
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Score
 from abex.policies.base import Policy, Setting
-from abex.policies.drawn import DrawnPolicy
-from abex.policies.exp3 import WeightState, mixed_probabilities, weight_state
+from abex.policies.exp3 import mixed_probabilities
+from abex.policies.learner import DrawnPolicy
 from abex.support.parameters import HUGE, TINY, real
 
 
-@kernel
-def biased_update(state: WeightState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Every arm's score grows by step (x 1{pulled} + bonus) / p: an upper confidence bound on its gain."""
-    if seen == arm:
-        state.scores[arm] += state.step * reward / state.probabilities[arm]
-        for k in range(state.scores.size):
-            state.scores[k] += state.step * state.bonus / max(state.probabilities[k], TINY)
+class WeightState(Record):
+    """Log-weights, the distribution of the last decision, and the rates."""
+
+    scores: Score  # float64 (K,), log-weights
+    probabilities: Chance  # float64 (K,), of the last decision
+    mixing: float
+    bonus: float
+    step: float
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,24 @@ class Exp3P(DrawnPolicy[WeightState]):
             gamma = min(0.6, 2.0 * math.sqrt(0.6 * n * math.log(n) / horizon))
         if alpha is None:
             alpha = 2.0 * math.sqrt(math.log(n * horizon / self.delta))
-        return weight_state(n, gamma, alpha / math.sqrt(n * horizon), gamma / (3.0 * n))
+        return WeightState(
+            scores=np.zeros(n),
+            probabilities=np.full(n, 1.0 / n),
+            mixing=gamma,
+            bonus=alpha / math.sqrt(n * horizon),
+            step=gamma / (3.0 * n),
+        )
 
-    update = staticmethod(biased_update)
     probabilities = staticmethod(mixed_probabilities)
+
+    @staticmethod
+    @kernel
+    def update(state: WeightState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Every arm's score grows by step (x 1{pulled} + bonus) / p: an upper confidence bound on its gain."""
+        if seen == arm:
+            state.scores[arm] += state.step * reward / state.probabilities[arm]
+            for k in range(state.scores.size):
+                state.scores[k] += state.step * state.bonus / max(state.probabilities[k], TINY)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

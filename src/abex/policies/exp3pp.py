@@ -4,54 +4,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel
-from abex.policies.base import PerArm, Setting
-from abex.policies.drawn import DrawnPolicy
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Count, Mean, Score
+from abex.policies.base import Setting
 from abex.policies.exp3 import loss_probabilities
+from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
-from abex.schema import Count, MeanOf, Probabilities, Rebuilt, Scratch, Within
 from abex.support.parameters import HUGE, TINY, real
 
 
-class Untried(Scalars):
-    """How many arms were never pulled."""
-
-    count: int
-
-
-class GapState(NamedTuple):
+class GapState(Record):
     """Estimated losses, plain means of the losses, the distribution of the last decision, and the constants."""
 
-    losses: Annotated[PerArm, Within()]  # float64 (K,), importance-weighted sums
-    pulls: Annotated[PerArm, Count()]  # float64 (K,)
-    mean_losses: Annotated[PerArm, MeanOf("pulls")]  # float64 (K,), unweighted
-    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,)
-    floors: Annotated[PerArm, Scratch()]  # float64 (K,), exploration rate of each arm
-    untried: Annotated[Untried, Rebuilt()]
+    losses: Score  # float64 (K,), importance-weighted sums
+    pulls: Count  # float64 (K,)
+    mean_losses: Mean  # float64 (K,), unweighted
+    probabilities: Chance  # float64 (K,)
+    floors: NDArray[np.float64]  # (K,), exploration rate of each arm, written anew at every decision
+    untried: int  # arms that were never pulled
     first: float
     second: float
-
-    def restored(self, fresh: GapState) -> GapState:
-        """Arms never pulled are counted."""
-        return self._replace(untried=Untried(count=int(np.count_nonzero(self.pulls == 0.0))))
 
 
 def gap_state(n_arms: int, first: float, second: float) -> GapState:
     """No loss yet."""
-    even = np.full(n_arms, 1.0 / n_arms)
     return GapState(
-        np.zeros(n_arms),
-        np.zeros(n_arms),
-        np.zeros(n_arms),
-        even,
-        np.zeros(n_arms),
-        Untried(count=n_arms),
-        first,
-        second,
+        losses=np.zeros(n_arms),
+        pulls=np.zeros(n_arms),
+        mean_losses=np.zeros(n_arms),
+        probabilities=np.full(n_arms, 1.0 / n_arms),
+        floors=np.zeros(n_arms),
+        untried=n_arms,
+        first=first,
+        second=second,
     )
 
 
@@ -67,31 +57,6 @@ def floored_probabilities(state: GapState, rate: float, given: float, out: Any) 
 def half_rate(n_arms: int, t: int) -> float:
     """Learning rate and cap of the floors, (1/2) sqrt(ln K / (t K))."""
     return 0.5 * math.sqrt(math.log(n_arms) / (t * n_arms))
-
-
-@kernel
-def confident_gap_probabilities(state: GapState, t: int, out: Any) -> None:
-    """Uniform over unplayed arms while there are any, then the floored softmax."""
-    n_arms = out.size
-    if state.untried.count > 0:
-        for k in range(n_arms):
-            out[k] = 1.0 / state.untried.count if state.pulls[k] == 0.0 else 0.0
-        return
-    logarithm = math.log(t)
-    level = 0.5 * (state.first * logarithm + math.log(n_arms))
-    lowest = 1.0
-    for k in range(n_arms):
-        state.floors[k] = math.sqrt(level / state.pulls[k])
-        lowest = min(lowest, state.mean_losses[k] + state.floors[k])
-    rate = half_rate(n_arms, t)
-    cap = min(0.5 / n_arms, rate)
-    given = 0.0
-    for k in range(n_arms):
-        gap = max(0.0, state.mean_losses[k] - state.floors[k]) - lowest
-        floor = cap if gap <= 0.0 else min(cap, state.second * logarithm / (t * gap * gap))
-        state.floors[k] = floor
-        given += floor
-    floored_probabilities(state, rate, given, out)
 
 
 @dataclass(frozen=True)
@@ -137,7 +102,35 @@ class Exp3PlusPlus(DrawnPolicy[GapState]):
         """No loss yet."""
         return gap_state(setting.n_arms, self.a, self.b)
 
-    probabilities = staticmethod(confident_gap_probabilities)
+    def prepare(self, state: GapState) -> GapState:
+        """Count the arms that were never pulled."""
+        state.untried = int(np.count_nonzero(state.pulls == 0.0))
+        return state
+
+    @staticmethod
+    @kernel
+    def probabilities(state: GapState, t: int, out: Any) -> None:
+        """Uniform over unplayed arms while there are any, then the floored softmax."""
+        n_arms = out.size
+        if state.untried > 0:
+            for k in range(n_arms):
+                out[k] = 1.0 / state.untried if state.pulls[k] == 0.0 else 0.0
+            return
+        logarithm = math.log(t)
+        level = 0.5 * (state.first * logarithm + math.log(n_arms))
+        lowest = 1.0
+        for k in range(n_arms):
+            state.floors[k] = math.sqrt(level / state.pulls[k])
+            lowest = min(lowest, state.mean_losses[k] + state.floors[k])
+        rate = half_rate(n_arms, t)
+        cap = min(0.5 / n_arms, rate)
+        given = 0.0
+        for k in range(n_arms):
+            gap = max(0.0, state.mean_losses[k] - state.floors[k]) - lowest
+            floor = cap if gap <= 0.0 else min(cap, state.second * logarithm / (t * gap * gap))
+            state.floors[k] = floor
+            given += floor
+        floored_probabilities(state, rate, given, out)
 
     @staticmethod
     @kernel
@@ -147,26 +140,10 @@ class Exp3PlusPlus(DrawnPolicy[GapState]):
             loss = 1.0 - reward
             first_pull = state.pulls[arm] == 0.0
             if first_pull:
-                state.untried.count -= 1
+                state.untried -= 1
             state.pulls[arm] += 1.0
             state.mean_losses[arm] += (loss - state.mean_losses[arm]) / state.pulls[arm]
             state.losses[arm] += loss if first_pull else loss / state.probabilities[arm]
-
-
-@kernel
-def weighted_gap_probabilities(state: GapState, t: int, out: Any) -> None:
-    """The floored softmax."""
-    least = smallest(state.losses)
-    rate = half_rate(out.size, t)
-    cap = min(0.5 / out.size, rate)
-    level = state.first * math.log(t) * math.log(t) / t
-    given = 0.0
-    for k in range(out.size):
-        gap = min(1.0, (state.losses[k] - least) / t)
-        floor = cap if gap <= 0.0 else min(cap, level / (gap * gap))
-        state.floors[k] = floor
-        given += floor
-    floored_probabilities(state, rate, given, out)
 
 
 @dataclass(frozen=True)
@@ -203,7 +180,21 @@ class Exp3PlusPlus2014(DrawnPolicy[GapState]):
         """No loss yet."""
         return gap_state(setting.n_arms, self.c, 0.0)
 
-    probabilities = staticmethod(weighted_gap_probabilities)
+    @staticmethod
+    @kernel
+    def probabilities(state: GapState, t: int, out: Any) -> None:
+        """The floored softmax."""
+        least = smallest(state.losses)
+        rate = half_rate(out.size, t)
+        cap = min(0.5 / out.size, rate)
+        level = state.first * math.log(t) * math.log(t) / t
+        given = 0.0
+        for k in range(out.size):
+            gap = min(1.0, (state.losses[k] - least) / t)
+            floor = cap if gap <= 0.0 else min(cap, level / (gap * gap))
+            state.floors[k] = floor
+            given += floor
+        floored_probabilities(state, rate, given, out)
 
     @staticmethod
     @kernel

@@ -5,46 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.drawn import DrawnPolicy
-from abex.schema import Distribution, Probabilities
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Score, agree
+from abex.policies.base import Policy, Setting
+from abex.policies.learner import DrawnPolicy
 from abex.support.parameters import MOST_STEPS, real, whole
 
 
-class SharedState(NamedTuple):
+class SharedState(Record):
     """Weights, the distribution of the last decision, and the rates."""
 
-    weights: Annotated[PerArm, Distribution()]  # float64 (K,)
-    probabilities: Annotated[PerArm, Probabilities(floor="mixing")]  # float64 (K,), of the last select
+    weights: Score  # float64 (K,), which sum to 1
+    probabilities: Chance  # float64 (K,), of the last decision
     mixing: float  # gamma
     share: float  # of all weight that is handed out evenly at every step
-
-
-@kernel
-def shared_probabilities(state: SharedState, t: int, out: Any) -> None:
-    """The weights, mixed with the uniform distribution."""
-    n_arms = out.size
-    for k in range(n_arms):
-        out[k] = (1.0 - state.mixing) * state.weights[k] + state.mixing / n_arms
-
-
-@kernel
-def shared_update(state: SharedState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """The pulled arm's weight grows by its importance-weighted reward, then every arm has its share of all."""
-    if seen != arm:
-        return
-    n_arms = state.weights.size
-    growth = math.exp(min(state.mixing / n_arms * reward / state.probabilities[arm], 700.0))
-    total = 1.0 + state.weights[arm] * (growth - 1.0)
-    state.weights[arm] *= growth
-    even = state.share / n_arms  # of the weight before it grew, which was 1
-    for k in range(n_arms):
-        state.weights[k] = (state.weights[k] + even) / (total + state.share)
 
 
 @dataclass(frozen=True)
@@ -100,10 +78,37 @@ class Exp3S(DrawnPolicy[SharedState]):
         if alpha is None:
             alpha = 1.0 / self.horizon_of(setting)
         even = np.full(n, 1.0 / n)
-        return SharedState(even, even.copy(), float(gamma), float(math.e * alpha))
+        return SharedState(
+            weights=even, probabilities=even.copy(), mixing=float(gamma), share=float(math.e * alpha)
+        )
 
-    update = staticmethod(shared_update)
-    probabilities = staticmethod(shared_probabilities)
+    def prepare(self, state: SharedState) -> SharedState:
+        """The weights must be a distribution."""
+        fine = bool((state.weights >= 0.0).all()) and abs(state.weights.sum() - 1.0) < 1e-6
+        agree(fine, "weights must be probabilities that sum to 1")
+        return state
+
+    @staticmethod
+    @kernel
+    def probabilities(state: SharedState, t: int, out: Any) -> None:
+        """The weights, mixed with the uniform distribution."""
+        n_arms = out.size
+        for k in range(n_arms):
+            out[k] = (1.0 - state.mixing) * state.weights[k] + state.mixing / n_arms
+
+    @staticmethod
+    @kernel
+    def update(state: SharedState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """The pulled arm's weight grows by its importance-weighted reward, then every arm has its share of all."""
+        if seen != arm:
+            return
+        n_arms = state.weights.size
+        growth = math.exp(min(state.mixing / n_arms * reward / state.probabilities[arm], 700.0))
+        total = 1.0 + state.weights[arm] * (growth - 1.0)
+        state.weights[arm] *= growth
+        even = state.share / n_arms  # of the weight before it grew, which was 1
+        for k in range(n_arms):
+            state.weights[k] = (state.weights[k] + even) / (total + state.share)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

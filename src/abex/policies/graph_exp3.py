@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, graph_index, probability_seen
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.drawn import DrawnPolicy
+from abex.graphs.feedback import graph_index, probability_seen
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Number, Score, agree
+from abex.policies.base import Policy, Setting
+from abex.policies.exp3 import loss_probabilities
 from abex.policies.known_graph import (
     clique_cover_estimate,
     exploration_distribution,
@@ -22,8 +23,8 @@ from abex.policies.known_graph import (
     known_graph,
     typical_graphs,
 )
+from abex.policies.learner import DrawnPolicy
 from abex.samplers.softmax import softmax_weights
-from abex.schema import Distribution, Probabilities, Within
 from abex.support.parameters import HUGE, TINY, real
 
 LEAST_PROBABILITY_SEEN = (
@@ -31,15 +32,15 @@ LEAST_PROBABILITY_SEEN = (
 )
 
 
-class CoverState(NamedTuple):
+class CoverState(Record):
     """Log-weights mixed with an exploration distribution, one for each of the graphs that take turns."""
 
-    scores: Annotated[PerArm, Within()]  # float64 (K,), log-weights
-    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,), probabilities of the last select
-    exploration: Annotated[NDArray[np.float64], Distribution()]  # (period, K) or (1, K), where to explore
-    mixing: Annotated[NDArray[np.float64], Within(0.0, 1.0)]  # (period,) or (1,), how much
+    scores: Score  # float64 (K,), log-weights
+    probabilities: Chance  # float64 (K,), of the last decision
+    exploration: NDArray[np.float64]  # (period, K) or (1, K), where to explore
+    mixing: NDArray[np.float64]  # (period,) or (1,), how much
     step: float
-    graph: Feedback
+    graph: Any
 
 
 @kernel
@@ -52,42 +53,8 @@ def mixture_probabilities(state: CoverState, t: int, out: Any) -> None:
         out[k] = share * out[k] + mixing * state.exploration[turn, k]
 
 
-@kernel
-def weighted_gain(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """The observed reward over the probability of observing it."""
-    probability = probability_seen(state.graph, t, seen, state.probabilities)
-    state.scores[seen] += state.step * reward / max(probability, LEAST_PROBABILITY_SEEN)
-
-
-@kernel
-def weighted_loss(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """The observed loss over the probability of observing it."""
-    probability = probability_seen(state.graph, t, seen, state.probabilities)
-    state.scores[seen] -= state.step * (1.0 - reward) / max(probability, LEAST_PROBABILITY_SEEN)
-
-
-class _GraphWeights(DrawnPolicy[CoverState]):
-    """What the policies of this file share: they know the graph, and their weights belong to a decision."""
-
-    needs_graph = True
-    resizable = False
-    probabilities = staticmethod(mixture_probabilities)
-
-    def _independence(self, given: float | None, setting: Setting) -> float:
-        """The estimate given, or the mean over the graphs of a greedy set's size."""
-        if given is not None:
-            return given
-        return float(np.mean([independence_estimate(graph) for graph in typical_graphs(self, setting)]))
-
-
-def _even(n_arms: int, record: Feedback, mixing: float, step: float) -> CoverState:
-    """Equal weights, exploration over all arms alike."""
-    exploration = np.full((1, n_arms), 1.0 / n_arms)
-    return CoverState(np.zeros(n_arms), exploration[0].copy(), exploration, np.array([mixing]), step, record)
-
-
 @dataclass(frozen=True)
-class ELP(_GraphWeights):
+class ELP(DrawnPolicy[CoverState]):
     r"""Exponential weights explored by a linear program: the arms from which every arm is seen most often.
 
     :math:`s=\arg\max_s\min_j\sum_{l\in in(j)}s_l` with value v, :math:`\gamma=\beta/v`,
@@ -123,12 +90,13 @@ class ELP(_GraphWeights):
 
     beta: float | None = real(None, above=0.0, most=0.5, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
+    needs_graph = True
+    resizable = False
     horizon_sets = ("beta",)
 
     def start(self, setting: Setting) -> CoverState:
         """Equal weights, the program solved."""
-        record, n = known_graph(self, setting), setting.n_arms
-        graphs = graphs_in_turn(self, setting)
+        n, graphs = setting.n_arms, graphs_in_turn(self, setting)
         beta = self.beta
         if beta is None:
             alpha = self.independence or float(
@@ -140,9 +108,23 @@ class ELP(_GraphWeights):
         distributions = [exploration_distribution(graph) for graph in graphs]
         exploration = np.array([distribution for distribution, _ in distributions])
         mixing = np.array([min(1.0, beta / value) for _, value in distributions])
-        return CoverState(np.zeros(n), np.full(n, 1.0 / n), exploration, mixing, beta, record)
+        return CoverState(
+            scores=np.zeros(n),
+            probabilities=np.full(n, 1.0 / n),
+            exploration=exploration,
+            mixing=mixing,
+            step=beta,
+            graph=known_graph(self, setting),
+        )
 
-    update = staticmethod(weighted_gain)
+    probabilities = staticmethod(mixture_probabilities)
+
+    @staticmethod
+    @kernel
+    def update(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """The observed reward over the probability of observing it."""
+        probability = probability_seen(state.graph, t, seen, state.probabilities)
+        state.scores[seen] += state.step * reward / max(probability, LEAST_PROBABILITY_SEEN)
 
     def report(self, state: CoverState) -> dict[str, float]:
         """Share of exploration and step size."""
@@ -157,7 +139,7 @@ class ELP(_GraphWeights):
 
 
 @dataclass(frozen=True)
-class Exp3SET(_GraphWeights):
+class Exp3SET(DrawnPolicy[CoverState]):
     r"""Exponential weights on observed losses without exploration; the graph is needed after the pull only.
 
     :math:`p=\mathrm{softmax}(-\eta\hat L)`, :math:`\hat L_j\mathrel{+}=l_j/\sum_{l\in in(j)}p_l` for every observed j.
@@ -192,22 +174,116 @@ class Exp3SET(_GraphWeights):
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
+    needs_graph = True
+    resizable = False
     also_known_as = ("EXP3-SET",)
     horizon_sets = ("eta",)
 
     def start(self, setting: Setting) -> CoverState:
         """Equal weights."""
-        record, n = known_graph(self, setting), setting.n_arms
-        eta = self.eta
+        n, eta = setting.n_arms, self.eta
         if eta is None:
-            alpha = self._independence(self.independence, setting)
+            graphs = typical_graphs(self, setting)
+            alpha = self.independence or float(np.mean([independence_estimate(graph) for graph in graphs]))
             eta = math.sqrt(2.0 * math.log(n) / (alpha * self.horizon_of(setting)))
-        return _even(n, record, 0.0, eta)
+        return CoverState(
+            scores=np.zeros(n),
+            probabilities=np.full(n, 1.0 / n),
+            exploration=np.full((1, n), 1.0 / n),
+            mixing=np.zeros(1),
+            step=eta,
+            graph=known_graph(self, setting),
+        )
 
-    update = staticmethod(weighted_loss)
+    probabilities = staticmethod(mixture_probabilities)
+
+    @staticmethod
+    @kernel
+    def update(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """The observed loss over the probability of observing it."""
+        probability = probability_seen(state.graph, t, seen, state.probabilities)
+        state.scores[seen] -= state.step * (1.0 - reward) / max(probability, LEAST_PROBABILITY_SEEN)
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
         """Tuned for the horizon, and with a given step."""
         yield cls()
         yield cls(eta=0.1)
+
+
+class ImplicitState(Record):
+    """Estimated losses, the distribution of the last decision, and the sum that sets the rate."""
+
+    losses: Score  # float64 (K,)
+    probabilities: Chance  # float64 (K,), of the last decision
+    spent: Number  # the sum of Q_s over the steps so far
+    graph: Any
+
+
+@kernel
+def spent_rate(state: ImplicitState) -> float:
+    """Learning rate and implicit exploration of the next step."""
+    n_arms = state.losses.size
+    return math.sqrt(math.log(max(n_arms, 2)) / (n_arms + state.spent))
+
+
+@dataclass(frozen=True)
+class Exp3IXGraph(DrawnPolicy[ImplicitState]):
+    r"""EXP3-IX with side observations: tempered loss estimates, a rate that finds the graph's difficulty itself.
+
+    :math:`p=\mathrm{softmax}(-\eta_t\hat L)`, :math:`o_j=\sum_{l\in in(j)}p_l`,
+    :math:`\hat L_j\mathrel{+}=l_j/(o_j+\gamma_t)` for every observed j, and
+    :math:`\eta_t=\gamma_t=\sqrt{\ln K/(K+\sum_{s<t}Q_s)}`, :math:`Q_t=\sum_j p_j/(o_j+\gamma_t)`.
+
+    Notes
+    -----
+    Cost O(K + edges) per step, for Q. Plays every graph; the graph is needed after the pull only.
+
+    References
+    ----------
+    Kocák, Neu, Valko, Munos 2014, Algorithm 1 and Theorem 2 (from memory, re-derived): regret
+    :math:`O(\sqrt{\ln K(K+\sum_t\alpha_t\ln(KT))})`, without knowing :math:`\alpha` or the horizon.
+
+    Examples
+    --------
+    >>> from abex import Graph, Player
+    >>> Player(Exp3IXGraph(), n_arms=2, graph=Graph.from_edges([(0, 1)]), seed=0).probabilities().tolist()
+    [0.5, 0.5]
+    """
+
+    needs_graph = True
+    resizable = False
+    also_known_as = ("EXP3-IX on graphs",)
+
+    def start(self, setting: Setting) -> ImplicitState:
+        """No loss yet."""
+        n = setting.n_arms
+        return ImplicitState(
+            losses=np.zeros(n), probabilities=np.full(n, 1.0 / n), graph=known_graph(self, setting)
+        )
+
+    def prepare(self, state: ImplicitState) -> ImplicitState:
+        """The rate's sum never falls."""
+        agree(state.spent >= 0.0, "spent must not be below 0")
+        return state
+
+    @staticmethod
+    @kernel
+    def probabilities(state: ImplicitState, t: int, out: Any) -> None:
+        """The softmax of the estimated losses."""
+        loss_probabilities(state.losses, spent_rate(state), out)
+
+    @staticmethod
+    @kernel
+    def update(state: ImplicitState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Tempered loss of an observed arm; at the end of the step, what it adds to the rate's sum."""
+        gamma = spent_rate(state)
+        probability = probability_seen(state.graph, t, seen, state.probabilities)
+        state.losses[seen] += (1.0 - reward) / (probability + gamma)
+        if seen == arm:
+            total = 0.0
+            for j in range(state.losses.size):
+                total += state.probabilities[j] / (
+                    probability_seen(state.graph, t, j, state.probabilities) + gamma
+                )
+            state.spent += total

@@ -5,37 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, graph_index, probability_seen
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.drawn import DrawnPolicy
+from abex.graphs.feedback import graph_index, probability_seen
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Score
+from abex.policies.base import Policy, Setting
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
+from abex.policies.learner import DrawnPolicy
 from abex.samplers.softmax import softmax_weights
-from abex.schema import FixedAtStart, Probabilities, UpToArms, Within
 from abex.support.parameters import real
 
 
-class DominatingState(NamedTuple):
+class DominatingState(Record):
     """Log-weights for each class of dominating sets, the sets, and the distribution of the last decision."""
 
-    scores: Annotated[
-        NDArray[np.float64], Within()
-    ]  # (classes, K), log-weights of the class of sets with 2^b <= size < 2^(b+1)
-    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,), probabilities of the last select
-    size: Annotated[
-        NDArray[np.int64], UpToArms(least=1)
-    ]  # (1,), size of the dominating set of the last select
-    sets: Annotated[NDArray[np.int64], FixedAtStart()]  # (period, K), a dominating set for each graph
-    sizes: Annotated[NDArray[np.int64], FixedAtStart()]  # (period,)
+    scores: Score  # float64 (classes, K), log-weights of the class of sets with 2^b <= size < 2^(b+1)
+    probabilities: Chance  # float64 (K,), of the last decision
+    sets: NDArray[np.int64]  # (period, K), a dominating set for each graph
+    sizes: NDArray[np.int64]  # (period,)
     gamma: float  # nan: tuned to the horizon
     horizon: float
-    graph: Feedback
+    graph: Any
 
 
 @kernel
@@ -61,7 +56,6 @@ def dominating_probabilities(state: DominatingState, t: int, out: Any) -> None:
     """The class's weights mixed with uniform exploration of the dominating set."""
     turn = graph_index(state.graph, t)
     size = int(state.sizes[turn])
-    state.size[0] = size
     number = size_class(size)
     gamma = class_rate(state, number)
     total = softmax_weights(state.scores[number], 1.0, out)
@@ -105,7 +99,6 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     needs_graph = True
     resizable = False
-    remembers = ("probabilities", "size")
     also_known_as = ("EXP3-DOM",)
     horizon_sets = ("gamma",)
 
@@ -122,7 +115,6 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
         return DominatingState(
             scores=np.zeros((int(math.log2(n)) + 1, n)),
             probabilities=np.full(n, 1.0 / n),
-            size=np.ones(1, dtype=np.int64),
             sets=sets,
             sizes=sizes,
             gamma=math.nan if self.gamma is None else float(self.gamma),
@@ -136,7 +128,7 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     @kernel
     def update(state: DominatingState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Weighted loss of an observed arm, in the class of the decision."""
-        number = size_class(state.size[0])
+        number = size_class(int(state.sizes[graph_index(state.graph, t)]))
         probability = max(probability_seen(state.graph, t, seen, state.probabilities), LEAST_PROBABILITY_SEEN)
         state.scores[number, seen] -= class_rate(state, number) * (1.0 - reward) / (probability * 2.0**number)
 

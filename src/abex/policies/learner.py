@@ -1,4 +1,4 @@
-"""Policies that learn each observation by one kernel: what is learned with a weight can fade, leave and be forgotten."""
+"""Policies that are one kernel: `learn` where a sampler finds the arm, `probabilities` where it is drawn from them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 from abex.kernels import Record, kernel, single_dispatch
 from abex.policies.base import Policy, State
 from abex.samplers import changed, distribution, draw
+from abex.samplers.softmax import pick
 
 
 class Learned(Record):
     """What a `Learner` knows: subclasses add fields with kinds (`abex.kinds`)."""
 
     sampler: Any = None  # what finds the arm, where something does
-    memory: Any = (
-        None  # what forgets, where something does: `Discounted`, `Windowed` and `Restarting` put it here
-    )
+    memory: Any = None  # of a policy around it, such as `Discounted`, which decides what counts
 
 
 @single_dispatch
@@ -71,6 +70,35 @@ def learned(
         advance(state, arm, seen)
 
     return update if counted is None else update_counted
+
+
+@cache
+def drawn_from(probabilities: Callable[..., Any]) -> Any:
+    """The kernel ``select`` that draws from the kernel ``probabilities(state, t, out)``, kept in ``state.probabilities``."""
+
+    @kernel
+    def select(state: Any, t: int, rng: Any) -> int:
+        probabilities(state, t, state.probabilities)
+        return pick(state.probabilities, 1.0, rng)
+
+    return select
+
+
+class DrawnPolicy(Policy[State]):
+    """A policy that draws from probabilities in closed form: a subclass gives the kernel `probabilities`.
+
+    Its state has an array ``probabilities`` for them, of the kind `Chance`: rewards are weighed by it.
+    """
+
+    @staticmethod
+    def select(state: Any, t: int, rng: Any) -> int:
+        """A draw from the probabilities: `drawn_from` makes it for each formula."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "probabilities" in vars(cls):
+            cls.select = staticmethod(drawn_from(cls.probabilities))  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
 
 
 class Learner(Policy[State]):

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.exp3pp import Untried
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Count, Score, agree
+from abex.policies.base import Policy, Setting
 from abex.samplers.softmax import normalise, pick, softmax_weights
-from abex.schema import Count, Probabilities, Rebuilt, Within, agree
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 
 
-class MultiBoostState(NamedTuple):
+class MultiBoostState(Record):
     """Log-weights, unnormalised probabilities, which arms the first sweep has tried, and the constants."""
 
-    scores: Annotated[PerArm, Within()]  # float64 (K,)
-    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,), not normalised
-    untried: Annotated[PerArm, Count()]  # float64 (K,), 1 before the arm's first pull
-    left: Annotated[Untried, Rebuilt()]
+    scores: Score  # float64 (K,)
+    probabilities: Chance  # float64 (K,), not normalised
+    untried: Count  # float64 (K,), 1 before the arm's first pull
+    left: int  # arms before their first pull
     gamma: float
     alpha: float
     horizon: float
-
-    def restored(self, fresh: MultiBoostState) -> MultiBoostState:
-        """Arms not yet tried are counted."""
-        agree(bool((self.untried <= 1.0).all()), "untried must be 0 or 1")
-        return self._replace(left=Untried(count=int(np.count_nonzero(self.untried))))
 
 
 @kernel
@@ -84,21 +78,32 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     alpha: float = real(0.4, least=0.0, most=HUGE)
     horizon: int = whole(100, least=1, most=MOST_STEPS)
     resizable = False
-    remembers = ("probabilities",)
 
     def start(self, setting: Setting) -> MultiBoostState:
         """Nothing tried yet."""
         n = setting.n_arms
         return MultiBoostState(
-            np.zeros(n), np.ones(n), np.ones(n), Untried(count=n), self.gamma, self.alpha, float(self.horizon)
+            scores=np.zeros(n),
+            probabilities=np.ones(n),
+            untried=np.ones(n),
+            left=n,
+            gamma=self.gamma,
+            alpha=self.alpha,
+            horizon=float(self.horizon),
         )
+
+    def prepare(self, state: MultiBoostState) -> MultiBoostState:
+        """Count the arms not yet tried."""
+        agree(bool(np.isin(state.untried, (0.0, 1.0)).all()), "untried must be 0 or 1")
+        state.left = int(np.count_nonzero(state.untried))
+        return state
 
     @staticmethod
     @kernel
     def select(state: MultiBoostState, t: int, rng: Any) -> int:
         """An arm of the first sweep, then a draw."""
-        if state.left.count > 0:
-            return pick(state.untried, state.left.count, rng)
+        if state.left > 0:
+            return pick(state.untried, state.left, rng)
         return pick(state.probabilities, multiboost_probabilities(state, t, state.probabilities), rng)
 
     @staticmethod
@@ -111,7 +116,7 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
         root = math.sqrt(n * state.horizon)
         if state.untried[arm] == 1.0:
             state.untried[arm] = 0.0
-            state.left.count -= 1
+            state.left -= 1
             start = state.alpha * state.gamma / 3.0 * math.sqrt(state.horizon / n)
             state.scores[arm] = start + state.gamma / 3.0 * reward + state.alpha * n / root
         else:
@@ -122,8 +127,8 @@ class Exp3PMultiBoost(Policy[MultiBoostState]):
     @kernel
     def probabilities(state: MultiBoostState, t: int, out: Any) -> None:
         """Uniform over the untried arms, then the normalised probabilities."""
-        if state.left.count > 0:
+        if state.left > 0:
             for k in range(out.size):
-                out[k] = state.untried[k] / state.left.count
+                out[k] = state.untried[k] / state.left
         else:
             normalise(out, multiboost_probabilities(state, t, out))

@@ -5,50 +5,43 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel
-from abex.policies.base import PerArm, Policy, Setting
+from abex.kernels import Record, kernel
+from abex.kinds import Count, Mean, Score
+from abex.policies.base import Policy, Setting
 from abex.samplers import changed, draw
-from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
-from abex.schema import MOST_COUNT, Count, MeanOf, Within
+from abex.samplers.sum_tree import new_sum_tree, weight_share
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
 TINY_EXCESS = 1e-6
 
 
-class ScreeningClock(Scalars):
-    """How much was seen."""
-
-    total: Annotated[float, Within(0.0, MOST_COUNT)]  # observations of all arms
-
-
-class ScreeningState(NamedTuple):
+class ScreeningState(Record):
     """Number and recent mean of the observations, logarithms of the weights, what draws by them, and the parameters."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
-    scores: Annotated[PerArm, Within(-200.0, 0.0)]  # float64 (K,)
-    sampler: SumTree
-    clock: ScreeningClock
+    observations: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    scores: Score  # float64 (K,)
+    total: float  # observations of all arms
     baseline: float
     half: float
     width: float
     memory: float
     exploration: float
+    sampler: Any = None
 
 
 @kernel
 def even_share(state: ScreeningState) -> float:
     """The probability of uniform choice."""
-    if state.clock.total == 0.0:
+    if state.total == 0.0:
         return 1.0
     even = state.exploration * state.means.size
-    return float(even / (even + state.clock.total))
+    return float(even / (even + state.total))
 
 
 @dataclass(frozen=True)
@@ -103,21 +96,23 @@ class Screening(Policy[ScreeningState]):
     def start(self, setting: Setting) -> ScreeningState:
         """Nothing observed: all weights are 1."""
         n = setting.n_arms
-        return ScreeningState(
-            np.zeros(n), np.zeros(n), np.zeros(n), new_sum_tree(n, 1.0), ScreeningClock(total=0.0),
-            float(self.baseline), float(self.half), float(self.width), float(self.memory), float(self.exploration),
-        )  # fmt: skip
+        state = ScreeningState(
+            observations=np.zeros(n),
+            means=np.zeros(n),
+            scores=np.zeros(n),
+            baseline=self.baseline,
+            half=self.half,
+            width=self.width,
+            memory=self.memory,
+            exploration=self.exploration,
+        )
+        return self.prepare(state)
 
-    def new_sampler(self, state: ScreeningState) -> SumTree:
-        """Draw by the weights that the state holds."""
-        fresh = new_sum_tree(state.means.size, 1.0)
-        return fresh.restored(state, state._replace(sampler=fresh))
-
-    def with_arms(self, state: ScreeningState, setting: Setting, keep: NDArray[np.int64]) -> ScreeningState:
-        """Only observations of the arms that stay are counted."""
-        kept = super().with_arms(state, setting, keep)
-        kept.clock.total = float(kept.observations.sum())
-        return kept
+    def prepare(self, state: ScreeningState) -> ScreeningState:
+        """Count all observations, and draw by the weights."""
+        state.total = float(state.observations.sum())
+        state.sampler = new_sum_tree(state.scores, 1.0)
+        return state
 
     @staticmethod
     @kernel
@@ -131,7 +126,7 @@ class Screening(Policy[ScreeningState]):
     @kernel
     def update(state: ScreeningState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn the recent mean."""
-        state.clock.total += 1.0
+        state.total += 1.0
         state.observations[seen] += 1.0
         step = max(1.0 / state.observations[seen], 1.0 / state.memory)
         state.means[seen] += step * (reward - state.means[seen])

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.kernels import kernel
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.drawn import DrawnPolicy
+from abex.kernels import Record, kernel
+from abex.kinds import Chance, Score, agree
+from abex.policies.base import Policy, Setting
+from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
 from abex.samplers.softmax import normalise
-from abex.schema import Probabilities, Within, agree
 from abex.support.parameters import HUGE, TINY, choice, real
 
 ESTIMATORS = ("RV", "IW")
 
 
-class TsallisState(NamedTuple):
-    """Estimated losses, the distribution of the last decision, and the learning rate (over sqrt(t) if it decays)."""
+class TsallisState(Record):
+    """Estimated losses, the distribution of the last decision, and the learning rate."""
 
-    losses: Annotated[PerArm, Within()]  # float64 (K,)
-    probabilities: Annotated[PerArm, Probabilities()]  # float64 (K,)
-    rate: float
+    losses: Score  # float64 (K,)
+    probabilities: Chance  # float64 (K,)
+    rate: float  # over sqrt(t) if it decays
     decays: bool
     reduced: bool
-
-    def restored(self, fresh: TsallisState) -> TsallisState:
-        """The smallest loss must not drown what is subtracted from it before the first step of Newton's method."""
-        most = 2.0**50 * 2.0 / self.rate
-        agree(bool(abs(self.losses.min()) <= most), f"losses must begin below {most:g}")
-        return self
 
 
 @kernel
@@ -42,57 +37,76 @@ def tsallis_rate(state: TsallisState, t: int) -> float:
     return float(state.rate / math.sqrt(t) if state.decays else state.rate)
 
 
-@kernel
-def tsallis_probabilities(state: TsallisState, t: int, out: Any) -> None:
-    """Weights 4 / (eta (L_k - x))^2 with x such that they sum to 1, by Newton's method.
+class TsallisPolicy(DrawnPolicy[TsallisState]):
+    """Draws from the solution of the regularised leader; a subclass says by which rate."""
 
-    At x = min L - 2/eta one weight is 1, so the sum is at least 1: from there Newton's iterates fall
-    monotonically to the root of this convex function and never cross the pole. What is sought is how far
-    x lies below min L: beside large losses it may be too little to be seen in x itself.
-    """
-    eta = tsallis_rate(state, t)
-    least = smallest(state.losses)
-    depth = 2.0 / eta
-    total = 0.0
-    for _ in range(100):
-        total = 0.0
-        slope = 0.0
-        for k in range(out.size):
-            root = 2.0 / (eta * (state.losses[k] - least + depth))
-            weight = root * root
-            out[k] = weight
-            total += weight
-            slope += weight * root
-        if total - 1.0 < 1e-12:
-            break
-        depth += (total - 1.0) / (eta * slope)
-    normalise(out, total)
+    resizable = False
 
+    @abstractmethod
+    def rate(self, setting: Setting) -> tuple[float, bool, bool]:
+        """The learning rate, whether it decays, and whether the estimates have reduced variance."""
 
-@kernel
-def tsallis_update(state: TsallisState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-    """Importance-weighted loss; with reduced variance, every likely arm is charged a baseline of 1/2."""
-    if seen != arm:
-        return
-    loss = 1.0 - reward
-    if state.reduced:
+    def start(self, setting: Setting) -> TsallisState:
+        """No loss yet."""
+        n = setting.n_arms
+        rate, decays, reduced = self.rate(setting)
+        return TsallisState(
+            losses=np.zeros(n), probabilities=np.full(n, 1.0 / n), rate=rate, decays=decays, reduced=reduced
+        )
+
+    def prepare(self, state: TsallisState) -> TsallisState:
+        """The smallest loss must not drown what is subtracted from it before the first step of Newton's method."""
+        most = 2.0**50 * 2.0 / state.rate
+        agree(bool(abs(state.losses.min()) <= most), f"losses must begin below {most:g}")
+        return state
+
+    @staticmethod
+    @kernel
+    def probabilities(state: TsallisState, t: int, out: Any) -> None:
+        """Weights 4 / (eta (L_k - x))^2 with x such that they sum to 1, by Newton's method.
+
+        At x = min L - 2/eta one weight is 1, so the sum is at least 1: from there Newton's iterates fall
+        monotonically to the root of this convex function and never cross the pole. What is sought is how far
+        x lies below min L: beside large losses it may be too little to be seen in x itself.
+        """
         eta = tsallis_rate(state, t)
-        for k in range(state.losses.size):
-            if state.probabilities[k] >= eta * eta:
-                state.losses[k] += 0.5
-        base = 0.5 if state.probabilities[arm] >= eta * eta else 0.0
-        state.losses[arm] += (loss - base) / state.probabilities[arm]
-    else:
-        state.losses[arm] += loss / state.probabilities[arm]
+        least = smallest(state.losses)
+        depth = 2.0 / eta
+        total = 0.0
+        for _ in range(100):
+            total = 0.0
+            slope = 0.0
+            for k in range(out.size):
+                root = 2.0 / (eta * (state.losses[k] - least + depth))
+                weight = root * root
+                out[k] = weight
+                total += weight
+                slope += weight * root
+            if total - 1.0 < 1e-12:
+                break
+            depth += (total - 1.0) / (eta * slope)
+        normalise(out, total)
 
-
-def tsallis_state(n_arms: int, rate: float, decays: bool, reduced: bool) -> TsallisState:
-    """No loss yet."""
-    return TsallisState(np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), rate, decays, reduced)
+    @staticmethod
+    @kernel
+    def update(state: TsallisState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """Importance-weighted loss; with reduced variance, every likely arm is charged a baseline of 1/2."""
+        if seen != arm:
+            return
+        loss = 1.0 - reward
+        if state.reduced:
+            eta = tsallis_rate(state, t)
+            for k in range(state.losses.size):
+                if state.probabilities[k] >= eta * eta:
+                    state.losses[k] += 0.5
+            base = 0.5 if state.probabilities[arm] >= eta * eta else 0.0
+            state.losses[arm] += (loss - base) / state.probabilities[arm]
+        else:
+            state.losses[arm] += loss / state.probabilities[arm]
 
 
 @dataclass(frozen=True)
-class TsallisINF(DrawnPolicy[TsallisState]):
+class TsallisINF(TsallisPolicy):
     r"""Best of both worlds by Tsallis entropy.
 
     Arm k has probability :math:`w_k=4/(\eta_t(\hat L_k-x))^2` with x such that :math:`\sum_k w_k=1`.
@@ -125,16 +139,12 @@ class TsallisINF(DrawnPolicy[TsallisState]):
     """
 
     estimator: str = choice("RV", ESTIMATORS)
-    resizable = False
     also_known_as = ("Tsallis-INF",)
 
-    def start(self, setting: Setting) -> TsallisState:
-        """No loss yet."""
+    def rate(self, setting: Setting) -> tuple[float, bool, bool]:
+        """4 or 2 over the root of t."""
         reduced = self.estimator == "RV"
-        return tsallis_state(setting.n_arms, 4.0 if reduced else 2.0, True, reduced)
-
-    update = staticmethod(tsallis_update)
-    probabilities = staticmethod(tsallis_probabilities)
+        return (4.0 if reduced else 2.0), True, reduced
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:
@@ -144,7 +154,7 @@ class TsallisINF(DrawnPolicy[TsallisState]):
 
 
 @dataclass(frozen=True)
-class INF(DrawnPolicy[TsallisState]):
+class INF(TsallisPolicy):
     r"""Implicitly normalised forecaster with a polynomial potential.
 
     With the potential :math:`\psi(x)=(\eta/(-x))^2`, arm k has probability :math:`p_k=(\eta/(\hat L_k-x))^2`, x such
@@ -171,13 +181,9 @@ class INF(DrawnPolicy[TsallisState]):
     """
 
     eta: float | None = real(None, least=TINY, most=HUGE, or_none=True)
-    resizable = False
     horizon_sets = ("eta",)
 
-    def start(self, setting: Setting) -> TsallisState:
-        """No loss yet."""
+    def rate(self, setting: Setting) -> tuple[float, bool, bool]:
+        """2 / eta."""
         eta = math.sqrt(self.horizon_of(setting)) if self.eta is None else self.eta
-        return tsallis_state(setting.n_arms, 2.0 / eta, False, False)
-
-    update = staticmethod(tsallis_update)
-    probabilities = staticmethod(tsallis_probabilities)
+        return 2.0 / eta, False, False

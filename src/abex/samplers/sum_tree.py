@@ -10,14 +10,13 @@ steps of one arm.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Scalars, kernel, rare_kernel
 from abex.samplers.interface import changed, draw
-from abex.schema import Rebuilt, Within, agree
 
 FARTHEST = 200.0  # log-weights that far from the reference move it
 
@@ -25,53 +24,29 @@ FARTHEST = 200.0  # log-weights that far from the reference move it
 class TreeClock(Scalars):
     """What changes beside the tree."""
 
-    reference: Annotated[float, Within()]  # the score whose weight is 1
+    reference: float  # the score whose weight is 1
 
 
 class SumTree(NamedTuple):
     """Weights ``exp(rate * (score - reference))`` and the sums above them."""
 
-    tree: Annotated[NDArray[np.float64], Rebuilt()]  # (2 size,), root at 1, leaf of arm k at size + k
+    tree: NDArray[np.float64]  # (2 size,), root at 1, leaf of arm k at size + k
     clock: TreeClock
     rate: float
 
-    def restored(self, state: Any, fresh: Any) -> SumTree:
-        """The weights follow from the scores."""
-        scores = state.losses if self.rate < 0.0 else state.scores
-        logs = self.rate * (scores - self.clock.reference)
-        agree(float(logs.max()) <= FARTHEST, "reference must be near the score of the largest weight")
-        tree = tree_of(logs, fresh.sampler.tree)
-        agree(
-            bool(tree[1] >= math.exp(-FARTHEST - 1.0)),
-            "reference must be near the score of the largest weight",
-        )
-        return self._replace(tree=tree)
 
-
-def tree_of(logs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The tree of the weights with these logarithms, in the size of another one."""
-    tree = np.zeros_like(like)
+def new_sum_tree(scores: NDArray[np.float64], rate: float) -> SumTree:
+    """The tree of these scores; the reference is 0 as long as that is near enough."""
+    largest = scores[int(np.argmax(rate * scores))]
+    reference = float(largest) if abs(rate * largest) > FARTHEST else 0.0
+    tree = np.zeros(2 << (scores.size - 1).bit_length())
     size = tree.size >> 1
-    different, which = np.unique(logs, return_inverse=True)
-    tree[size : size + logs.size] = np.array([math.exp(log) for log in different])[which]
+    different, which = np.unique(rate * (scores - reference), return_inverse=True)
+    tree[size : size + scores.size] = np.array([math.exp(log) for log in different])[which]
     while size > 1:  # all sums, as `add_up` writes them
         tree[size >> 1 : size] = tree[size : 2 * size : 2] + tree[size + 1 : 2 * size : 2]
         size >>= 1
-    return tree
-
-
-def new_sum_tree(n_arms: int, rate: float) -> SumTree:
-    """The tree of scores of 0."""
-    return SumTree(even_tree(n_arms), TreeClock(), rate)
-
-
-def even_tree(n_arms: int) -> NDArray[np.float64]:
-    """The sums of ``n_arms`` weights of 1."""
-    size = 1 << (n_arms - 1).bit_length()
-    tree = np.zeros(2 * size)
-    tree[size : size + n_arms] = 1.0
-    add_up(tree)
-    return tree
+    return SumTree(tree, TreeClock(reference=reference), rate)
 
 
 @kernel
