@@ -2,7 +2,7 @@
 
 The policy inside learns by its kernel ``learn(state, arm, reward, weight)`` (`abex.policies.learner`), which the policy around it
 calls with weights of its own. Its formulas stay as they are, and so does its state, whose field ``memory`` holds a record with a
-few kernels: ``leaves``, ``enters``, ``lived``, ``forced``. A new way to forget is a record and these kernels.
+few kernels: ``leaves``, ``enters``, ``alarmed``, ``lived``, ``forced``. A new way to forget is a record and these kernels.
 """
 
 from __future__ import annotations
@@ -97,11 +97,17 @@ def forced(memory: Any, t: int) -> int:
     return -1
 
 
+@single_dispatch
+def alarmed(memory: Any) -> bool:
+    """Whether what has just been learned is the reason that other things are to be learned anew (kernel)."""
+    return False
+
+
 @cache
 def leaving(learn: Callable[..., Any]) -> Any:
     """The kernel that lets go what leaves."""
 
-    @rare_kernel
+    @kernel
     def let_go(state: Any, t: int, entering: bool) -> None:
         arm, reward, weight = leaves(state.memory, t, entering)
         while arm >= 0:
@@ -129,7 +135,8 @@ def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: An
         weight = enters(state.memory, t, seen, reward)
         if weight > 0.0:
             learn(state, seen, reward, weight)
-            let_go(state, 0, True)  # an alarm
+            if alarmed(state.memory):
+                let_go(state, t, True)
         advance(state, arm, seen)
 
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:

@@ -16,6 +16,7 @@ from abex.policies.detectors import CUSUM, GLR, Detector, clear, observe
 from abex.policies.forgetting import (
     Forgetting,
     Shrinking,
+    alarmed,
     enters,
     forced,
     forget,
@@ -25,7 +26,7 @@ from abex.policies.forgetting import (
 )
 from abex.policies.klucb import KLUCB
 from abex.policies.thompson import Thompson
-from abex.samplers.indices import level_of, level_of_arm
+from abex.samplers.indices import time_of_arm, times_differ
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
 
@@ -98,6 +99,13 @@ def enter_watched(memory: Watched, t: int, arm: int, reward: float) -> float:
     return 1.0
 
 
+@alarmed.register(Watched)
+@kernel
+def alarmed_watched(memory: Watched) -> bool:
+    """Whether arms are to be started anew."""
+    return memory.next < memory.last
+
+
 @lived.register(Watched)
 @kernel
 def lived_watched(memory: Watched, t: int) -> float:
@@ -116,11 +124,18 @@ def forced_watched(memory: Watched, t: int) -> int:
     return -1
 
 
-@level_of_arm.register(Watched)
+@times_differ.register(Watched)
 @kernel
-def level_since_restart(memory: Watched, state: Any, arm: int, t: float, level: float) -> float:
-    """That of the arm's own time, where each has one."""
-    return level_of(state, max(t - memory.starts[arm], 1.0)) if memory.single else level
+def times_differ_watched(memory: Watched) -> bool:
+    """Where an alarm starts one arm anew."""
+    return memory.single
+
+
+@time_of_arm.register(Watched)
+@kernel
+def time_since_restart(memory: Watched, arm: int, t: float) -> float:
+    """The steps since its own restart."""
+    return max(t - memory.starts[arm], 1.0)
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,15 @@ def level_of(state: Any, t: float) -> float:
 
 
 @single_dispatch
-def level_of_arm(memory: Any, state: Any, arm: int, t: float, level: float) -> float:
-    """The level of an arm where that of step t is given: another one where arms have times of their own (kernel)."""
-    return level
+def times_differ(memory: Any) -> bool:
+    """Whether arms have times of their own (kernel)."""
+    return False
+
+
+@single_dispatch
+def time_of_arm(memory: Any, arm: int, t: float) -> float:
+    """The time of an arm at step t, where they differ (kernel)."""
+    return t
 
 
 @single_dispatch
@@ -116,10 +122,11 @@ def largest_of_all(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one."""
     level = level_of(state, float(t))
-    best = -math.inf
+    best, differ = -math.inf, times_differ(state.memory)
     for k in range(state.means.size):
-        own = level_of_arm(state.memory, state, k, float(t), level)
-        sampler.score[k] = contending_index(state.rule, state, k, own, best)
+        if differ:
+            level = level_of(state, time_of_arm(state.memory, k, float(t)))
+        sampler.score[k] = contending_index(state.rule, state, k, level, best)
         best = max(best, sampler.score[k])
 
 
