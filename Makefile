@@ -10,7 +10,7 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-.PHONY: run test oldest fuzz mutants lint docs benchmarks-docs clean
+.PHONY: run test oldest prerelease fuzz mutants lint docs benchmarks-docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -19,7 +19,8 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
-OLDEST_TESTS = kernels kernels_cache kernels_interfaces kernels_linking kernels_records kernels_shortcuts kernels_elements curves graph_quantities intervals player_terms datasets_own showing
+KERNEL_TESTS = kernels kernels_cache kernels_interfaces kernels_records kernels_sources
+OLDEST_TESTS = $(KERNEL_TESTS) curves graph_quantities intervals player_terms datasets_own showing
 
 oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS:%=tests/test_%.py)
@@ -29,6 +30,10 @@ $(VENV)-oldest/.installed: pyproject.toml .ci/oldest.py
 	$(PYTHON) .ci/oldest.py report store >$(VENV)-oldest/requirements.txt
 	$(VENV)-oldest/bin/python -m pip install --quiet -r $(VENV)-oldest/requirements.txt pytest hypothesis ipykernel mpmath nbclient polars -e .
 	touch $@
+
+# the compiler that is to come; nothing here has to work with it yet
+prerelease: $(VENV)/.installed-test
+	.ci/prerelease $(BIN)/python $(VENV)-prerelease $(KERNEL_TESTS:%=tests/test_%.py)
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md

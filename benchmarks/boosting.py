@@ -23,6 +23,7 @@ from abex.boosting.booster import new_booster
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import PRODUCT, TREE
 from abex.boosting.weights import first_weights
+from abex.kernels import Record, fields_of
 from abex.lab.datasets import load
 from abex.policies import Uniform
 from abex.support.randomness import stream
@@ -54,6 +55,11 @@ def main() -> None:
     prediction(names)
 
 
+def size_of(record: Record) -> int:
+    """Bytes of all arrays of a record."""
+    return sum(getattr(getattr(record, name), "nbytes", 0) for name in fields_of(record))
+
+
 def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     signs = np.where(y[:, None] == np.unique(y), 1, -1).astype(np.int8)
     begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 10).advance(
@@ -63,9 +69,8 @@ def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     ours = begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 20_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    result = (*ours.learners.arrays.values(), *ours.pulls.arrays.values())  # stumps and pulls
-    peak -= sum(array.nbytes for array in result)
-    coded = sum(array.nbytes for array in ours.binned.arrays.values()) + ours.weights.values.nbytes
+    peak -= size_of(ours.learners) + size_of(ours.pulls)
+    coded = size_of(ours.binned) + ours.weights.values.nbytes
     full = begin(X, signs, BoostingParameters(policy=None, dtype=np.float32), 100)
     presorted = Presorted(X, signs)
     tuned = Presorted(X, signs, tuned=True)

@@ -111,8 +111,6 @@ def service(store: str, port: int, workers: int) -> Any:
         str(port),
         "--workers",
         str(workers),
-        "--rate",
-        "0",
     ]
     return running(*words, "--max-open", "1000000", port=port)
 

@@ -100,13 +100,13 @@ def request() -> Iterator[Way]:
     import uvicorn
 
     from abex.service import Settings
-    from abex.service.launching import configuration, listening_socket
+    from abex.service.run import configuration, listening_socket
 
     with tempfile.TemporaryDirectory() as folder:
         store = f"sqlite:///{folder}/shop.db"
         with abex.Player.open(store, "banner", "ABE(eta=1.0)", n_arms=10):
             pass
-        settings = Settings(store=store, port=0, rate=0.0)
+        settings = Settings(store=store, port=0)
         listening = listening_socket(settings)
         server = uvicorn.Server(configuration(settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

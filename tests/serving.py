@@ -34,7 +34,7 @@ def service(store, **settings):
 def command(store, *options, log=None):
     """`abex serve` as a process on a free port, its log in a file; yields the process and its address."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    words = [sys.executable, "-m", "abex", "serve", "--store", store, "--port", "0", "--rate", "0", *options]
+    words = [sys.executable, "-m", "abex", "serve", "--store", store, "--port", "0", *options]
     with contextlib.ExitStack() as stack:
         if log is None:  # a pipe that nobody reads would fill up
             log = stack.enter_context(tempfile.NamedTemporaryFile("w"))

@@ -40,7 +40,7 @@ FIRST_PLACES = {
 # Modules of one name in several packages, because they tell of one thing.
 SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
-    "page": {"lab/report", "lab/arena"},
+    "page": {"lab/report", "lab/arena", "service"},
     "parameters": {"support", "boosting"},
     "schedule": {"policies", "theory"},
 }
@@ -53,16 +53,15 @@ GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
-    "drawn",
     "learner",
     "restarting",
-    "watch",
+    "change_test",
     "windowed",
 }
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
-    "thompson: coin", "thompson: learn_posterior",
+    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "ucb: learn_width",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import numpy as np
@@ -83,7 +84,8 @@ def test_a_practised_policy_finds_its_arms_again_among_more():
     new = partial(new_booster, X[:-1], signs[:-1], np.full((1199, 3), 1 / 3597))
     practice = practised(new, parameters, seed=1).practice
     assert practice.arms.features.tolist() == [j for j in range(40) if j != 7]
-    arms = practice.arms.replace(start=np.arange(41), features=np.arange(40))
+    arms = copy.copy(practice.arms)
+    arms.start, arms.features = np.arange(41), np.arange(40)
     state = practice.carried_to(arms, Setting(40))
     np.testing.assert_array_equal(np.delete(state.means, 7), practice.state.means)
     assert state.observations[7] == 0
@@ -91,8 +93,8 @@ def test_a_practised_policy_finds_its_arms_again_among_more():
     out = np.zeros(40)
     Screening.probabilities(state, 1, out)
     assert out.argmax() == 7  # never seen
-    fewer = practice.arms.replace(start=np.arange(31), features=np.arange(5, 35))
-    state = practice.carried_to(fewer, Setting(30))
+    arms.start, arms.features = np.arange(31), np.arange(5, 35)
+    state = practice.carried_to(arms, Setting(30))
     np.testing.assert_array_equal(np.delete(state.means, 2), practice.state.means[5:34])
 
 

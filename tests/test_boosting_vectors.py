@@ -53,7 +53,7 @@ def run():
     def compiled_combine(out, totals, rows, lane, number, width):
         combine(out, totals, rows, lane, number, width)
 
-    return compiled_combine.lean  # one function for all types
+    return compiled_combine  # one function for all types
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

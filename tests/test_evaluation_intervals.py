@@ -11,7 +11,7 @@ from abex.evaluation.target import as_target
 from abex.evaluation.uncertainty import guaranteed, least_mean, likely
 from abex.players.summary import interval_of
 from abex.players.terms import Terms
-from abex.service.chronicle import MOST_BLOCKS, UniformChoice
+from abex.service.timeline import MOST_BLOCKS, UniformChoice
 
 LOGS, ROWS = 1_000, 400
 MEANS = np.array([0.2, 0.4, 0.5, 0.6])

@@ -1,4 +1,4 @@
-"""Evidence: what its sampler, its watch and its arms that come and go promise."""
+"""Evidence: what its sampler, its change test and its arms that come and go promise."""
 
 import copy
 
@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from abex import Evidence, Player, SpecialArm, UserError
 from abex.graphs import star
 from abex.policies.base import Setting
-from abex.policies.watch import MOST_BLOCKS, WatchClock, push_reward
+from abex.policies.change_test import append_reward, new_change_test
 from abex.samplers.evidence import leads, new_tournament, surely_above, weight_of
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, two_moment_divergence
@@ -105,20 +105,20 @@ def test_rewards_a_thousand_times_smaller_are_played_alike_without_caution():
 
 
 def test_blocks_are_at_most_two_of_each_power_of_two_and_hold_every_reward():
-    blocks, clock, chance = np.zeros((3, MOST_BLOCKS)), WatchClock(), stream(1, "rewards")
+    test, chance = new_change_test(), stream(1, "rewards")
     rewards = []
     for n in range(1, 600):
         rewards.append(chance.random())
-        push_reward(blocks, clock, rewards[-1])
-        counts = blocks[0, : clock.blocks]
+        append_reward(test, rewards[-1])
+        counts = test.blocks[0, : test.n_blocks]
         assert counts.sum() == n
         assert set(np.unique(counts, return_counts=True)[1]) <= {1, 2}
         assert (np.log2(counts) % 1 == 0).all()
         assert (np.diff(counts) <= 0).all()
         ends = np.cumsum(counts).astype(int)
-        for j in range(clock.blocks):
+        for j in range(test.n_blocks):
             part = np.array(rewards[ends[j] - int(counts[j]) : ends[j]])
-            assert blocks[1:, j] == pytest.approx([part.sum(), (part**2).sum()])
+            assert test.blocks[1:, j] == pytest.approx([part.sum(), (part**2).sum()])
 
 
 def test_an_arm_that_comes_is_explored_and_one_that_goes_leaves_no_trace():
@@ -131,9 +131,9 @@ def test_an_arm_that_comes_is_explored_and_one_that_goes_leaves_no_trace():
     fresh = Player(Evidence(), n_arms=3, seed=4)
     fresh.update_many([(0, 0.2), (1, 0.3)] * 30 + [(2, 0.25)] * 10)
     state, other = player._replica.state, fresh._replica.state
-    for name in ("observations", "means", "squares", "tops", "lows"):
+    for name in ("observations", "means", "squares", "highest", "lowest"):
         assert np.allclose(getattr(state, name), getattr(other, name)), name
-    assert state.clock.highest == 0.3
+    assert state.largest_reward == 0.3
 
 
 @settings(max_examples=20)
@@ -173,25 +173,27 @@ def test_a_player_without_a_policy_plays_evidence():
 
 
 def too_many(state):  # none of them would ever be merged
-    state.blocks[0, :127], state.clock.blocks, state.observations[state.clock.watched] = 3.0, 127, 381.0
+    state.test.blocks[0, :127], state.test.n_blocks, state.observations[state.test.arm] = 3.0, 127, 381.0
 
 
 @pytest.mark.parametrize(
     "change",
     [
         too_many,
-        lambda state: state.blocks.__setitem__((0, 1), -1.0),
-        lambda state: state.blocks.__setitem__((1, 0), np.nan),
+        lambda state: state.test.blocks.__setitem__((0, 1), -1.0),
+        lambda state: state.test.blocks.__setitem__((1, 0), np.nan),
     ],
     ids=["too many", "negative", "not a number"],
 )
-def test_a_file_with_blocks_that_could_outgrow_their_room_is_refused(change, tmp_path):
+def test_a_file_with_blocks_that_could_outgrow_their_room_is_refused(change, tmp_path, monkeypatch):
     player, path = Player(Evidence(), n_arms=2, seed=1), tmp_path / "player.json"
     player.update_many([(0, 0.5), (1, 0.25)] * 40)
     player.save(path)
     loaded = Player.load(path)
-    assert np.array_equal(loaded._replica.state.blocks, player._replica.state.blocks)
+    assert np.array_equal(loaded._replica.state.test.blocks, player._replica.state.test.blocks)
     change(loaded._replica.state)
-    loaded.save(path)
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr(Evidence, "prepare", lambda self, state: state)
+        loaded.save(path)
     with pytest.raises(UserError):
         Player.load(path)

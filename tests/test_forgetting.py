@@ -161,7 +161,7 @@ def test_every_decision_is_the_formula_on_what_is_not_forgotten(inside, way, lat
                 assert out.sum() == pytest.approx(1.0)
                 assert out[arm] > 0.0
                 if graph is None and (seen == (counts > 0.0)).all():
-                    law = evidence_law(inside, time, counts, means, squares, state.clock.highest)
+                    law = evidence_law(inside, time, counts, means, squares, state.largest_reward)
                     np.testing.assert_allclose(out, law, atol=1e-5)
             elif isinstance(inside, Boltzmann) and policy.probabilities is not None:
                 out = np.zeros(n_arms)

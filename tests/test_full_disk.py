@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from abex.lab.results import Store
-from tests.test_results import of_format_1
 from tests.waiting import PATIENCE
 
 resource = pytest.importorskip("resource", reason="limits on file sizes are a matter of Unix")
@@ -83,12 +82,11 @@ def needs_mounts() -> None:
 
 
 def test_a_folder_that_may_only_be_read_is_enough_where_it_holds_everything(tmp_path):
-    """Also if the store is of an older format; and where a cell is missing, one sentence says why it stays so."""
+    """And where a cell is missing, one sentence says why it stays so."""
     needs_mounts()
     out, script = tmp_path / "out", 'mount --bind out out && mount -o remount,bind,ro out && "$@"'
     assert run(tmp_path, out).returncode == 0
     shutil.rmtree(out / "figures")
-    of_format_1(out / "cells.sqlite")
     done = run(tmp_path, out, prefix=("unshare", "-rm", "sh", "-c", script, "sh"))
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "may only be read" in done.stderr

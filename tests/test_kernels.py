@@ -1,5 +1,6 @@
 """The boundary to the compiler: what is compiled and how, and what arrives when it goes wrong."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -25,10 +26,13 @@ from abex.kernels import (
     source_stamp,
     watching,
 )
+from abex.kernels.garbage import collection_paused
 from abex.kernels.watching import CompilationStopped
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.means import new_means
 from abex.support.progress import Progress
+from abex.support.randomness import argmax
+from tests.waiting import PATIENCE
 
 PROGRAM = "from abex import *; print(simulate(UCB1(), Bernoulli([.4, .6]), horizon=200, replications=2).regret.sum())"
 
@@ -283,3 +287,83 @@ def test_what_is_not_wanted_any_more_is_not_compiled():
     with compile_as("unwanted", lambda: True), pytest.raises(CompilationStopped):
         twice(1.0)
     assert twice(1.0) == 2.0
+
+
+def test_functions_of_other_people_may_call_our_kernels():
+    import numba
+
+    compiled(argmax)(lambda values, rng: argmax(values, rng))(np.arange(3.0), np.random.default_rng(0))
+
+    @numba.njit
+    def largest(values, rng):
+        return argmax(values, rng) + min(2, 1)
+
+    assert largest(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0)) == 2
+
+
+def test_kernels_become_part_of_their_callers(tmp_path):
+    """A call hands over what the caller holds in registers, at every step; rare kernels alone are called."""
+    code = (
+        "import re; from abex import ABE, Bernoulli, simulate; from abex.graphs.feedback import reveal_bandit\n"
+        "from abex.simulation.loop import compiled_loop\n"
+        "policy, world = ABE(), Bernoulli([.4] * 9 + [.6])\n"
+        "simulate(policy, world, horizon=50, replications=1, workers=1)\n"
+        "(code,) = compiled_loop(policy.kernels(), world.rules(), reveal_bandit).inspect_llvm().values()\n"
+        "called = set(re.findall(r' call .*?@(_ZN4abex\\w+)', code))\n"
+        "rare = ('4play', 'bound_all_arms', 'scan_arms')\n"
+        "print(len(called), [name for name in called if not any(one in name for one in rare)])\n"
+    )
+    assert run(code, ABEX_CACHE=str(tmp_path)) == "3 []"
+
+
+def test_nothing_of_the_compiler_is_replaced(tmp_path):
+    """Neither while anything is compiled nor afterwards; what is registered by its public interface is added to it."""
+    code = (
+        "import sys, numba, numba.np.arraymath; from types import FunctionType; from llvmlite import binding\n"
+        "from abex import Bernoulli, simulate; from abex.boosting import AdaBoostMHClassifier\n"
+        "def functions(scope, of):\n"
+        "    for name, value in list(vars(scope).items()):\n"
+        "        if isinstance(value, FunctionType): yield (of, name), value\n"
+        "        elif isinstance(value, type) and value.__module__ == of: yield from functions(value, f'{of}.{name}')\n"
+        "def everything():\n"
+        "    names = [name for name in sys.modules if name.split('.')[0] in ('numba', 'llvmlite', 'scipy', 'numpy')]\n"
+        "    return {at: value for name in names for at, value in functions(sys.modules[name], name)}\n"
+        "before, during, optimise = everything(), {}, numba.core.codegen.CPUCodeLibrary.finalize\n"
+        "from numba.core import event\n"
+        "class Look(event.Listener):\n"
+        "    def on_start(self, e): during or during.update(everything())\n"
+        "    def on_end(self, e): pass\n"
+        "event.register('numba:llvm_lock', Look())\n"
+        "simulate('UCB1', Bernoulli([.4, .6]), horizon=9, replications=1)\n"
+        "AdaBoostMHClassifier(3, calibrate=False).fit([[0.0], [1.0], [2.0]], [0, 1, 1])\n"
+        "for then in (during, everything()):\n"
+        "    print(len(before) > 5000, [at for at in before if then.get(at) is not before[at]])\n"
+    )
+    assert run(code, ABEX_CACHE=str(tmp_path)).split("\n") == ["True []"] * 2
+
+
+def test_no_garbage_is_collected_while_anything_compiles():
+    assert gc.isenabled()
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with collection_paused():
+            inside.set()
+            leave.wait(PATIENCE)
+
+    thread = threading.Thread(target=other)
+    with collection_paused():
+        thread.start()
+        assert inside.wait(PATIENCE)
+        assert not gc.isenabled()
+    assert not gc.isenabled()  # the other thread still compiles
+    leave.set()
+    thread.join()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collection_paused():
+            pass
+        assert not gc.isenabled()  # as it was
+    finally:
+        gc.enable()

@@ -12,8 +12,11 @@ import pytest
 
 import abex.kernels.cache
 import abex.kernels.compiling
+from abex import UCB1, Bernoulli
 from abex.kernels import CompilerWarning, cache_folder, compiled
-from abex.kernels.cache import KernelCache, kinds_described, read_entry, write_entry
+from abex.kernels.cache import KernelCache, kinds_described, make_callable, read_entry, write_entry
+from abex.policies.base import Setting
+from tests.test_kernels import run
 
 KEY = b"k" * 32
 
@@ -242,3 +245,39 @@ def test_records_of_other_classes_are_not_mistaken_for_ours():
     assert kinds_described(kinds[0]) != kinds_described(kinds[1])
     one.__module__ = "__main__"
     assert kinds_described(kinds[0]) is None
+
+
+def test_code_from_the_disk_does_not_make_the_whole_compiler_ready(tmp_path):
+    """Its names are there without; `numba.np.arraymath` is what Numba imports only to compile."""
+    code = (
+        "import sys; from abex import *; simulate('ABE', Bernoulli([.4, .6]), horizon=50, replications=1);"
+        "print('numba.np.arraymath' in sys.modules)"
+    )
+    assert [run(code, ABEX_CACHE=str(tmp_path)) for _ in range(2)] == ["True", "False"]
+
+
+def test_code_from_the_disk_that_names_what_is_missing_gets_the_whole_compiler():
+    class Target:
+        refreshed = 0
+
+        def refresh(self):
+            Target.refreshed += 1
+
+    from numba.core.registry import cpu_target
+
+    target = Target()
+    target.__dict__.update(vars(cpu_target.target_context))
+    make_callable(["Py_DecRef", "PyExc_IndexError"], target)
+    assert Target.refreshed == 0
+    make_callable(["Py_DecRef", "no_such_function"], target)
+    assert Target.refreshed == 1
+
+
+def test_compiled_code_is_stale_when_the_module_of_a_record_changes():
+    """The formula of an index stands beside its rule, in a module that the kernel of `select` does not import."""
+    import numba
+
+    state = UCB1().start(Setting(3))
+    _, modules = kinds_described((numba.typeof(state),))
+    assert {"abex.policies.ucb", "abex.samplers.indices"} <= modules
+    assert Bernoulli.__module__ not in modules

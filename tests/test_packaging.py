@@ -34,3 +34,13 @@ def test_benchmarks_that_are_followed_are_there():
     found = [path.read_text() for path in (ROOT / settings["benchmark_dir"]).glob("*.py")]
     assert sum(len(re.findall(r"def (?:time|track|mem)_\w+", text)) for text in found) >= 4
     assert ".asv/" in (ROOT / ".gitignore").read_text()
+
+
+def test_what_runs_on_other_versions_is_there():
+    lists = dict(re.findall(r"^(\w+_TESTS) = (.*)$", (ROOT / "Makefile").read_text(), re.M))
+    kernel_tests = lists["KERNEL_TESTS"].split()
+    others = lists["OLDEST_TESTS"].replace("$(KERNEL_TESTS)", "").split()
+    assert all((ROOT / "tests" / f"test_{name}.py").exists() for name in kernel_tests + others)
+    assert sorted(f"test_{name}.py" for name in kernel_tests) == sorted(
+        path.name for path in (ROOT / "tests").glob("test_kernels*.py")
+    )

@@ -191,36 +191,6 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         Store(tmp_path / "file" / "cells.sqlite")
 
 
-def of_format_1(path: Path) -> None:
-    """Turn a store into one as the first version wrote it."""
-    base = sqlite3.connect(path)
-    base.executescript(
-        "ALTER TABLE cells DROP COLUMN measured_checksum; ALTER TABLE experiments DROP COLUMN checksum;"
-        "PRAGMA user_version = 1"
-    )
-    base.close()
-
-
-def test_a_store_of_the_first_format_is_read_and_brought_up_to_date(tmp_path):
-    path = tmp_path / "cells.sqlite"
-    with Store(path) as store:
-        cells = some(store)
-        store.remember("study-v1", {"name": "study"})
-        before = store.dump()
-    of_format_1(path)
-    base = sqlite3.connect(path)
-    base.execute("UPDATE cells SET measured = 'no JSON' WHERE key = ?", (key_of(cells[1]),))
-    base.commit()
-    base.close()
-    with Store(path) as store:
-        assert [key for key, _ in store.damaged()] == [key_of(cells[1])]  # and no others
-        store.put([(cells[1], Payload({"x": np.arange(100.0) + 1}))])
-        assert store.dump() == before
-        assert store.experiments() == {"study-v1": {"name": "study"}}
-        assert not store.damaged()
-        assert store._base.execute("PRAGMA user_version").fetchone()[0] == 2
-
-
 def test_a_store_that_is_deleted_while_in_use_is_called_so(store):
     some(store)
     store.path.unlink()
@@ -275,13 +245,11 @@ def test_a_store_whose_writer_was_killed_in_a_commit_is_sound(tmp_path):
 def test_a_sound_store_is_not_touched(tmp_path, capsys):
     path = tmp_path / "cells.sqlite"
     a_store(path, 20)
-    for _ in range(2):  # of this format, and of an older one
-        content, when = path.read_bytes(), path.stat().st_mtime_ns
-        assert main(["results", "--results", str(tmp_path), "salvage"]) == 0
-        assert "is sound (20 cells)" in capsys.readouterr().out
-        assert (path.read_bytes(), path.stat().st_mtime_ns) == (content, when)
-        assert list(tmp_path.iterdir()) == [path]
-        of_format_1(path) if _ == 0 else None
+    content, when = path.read_bytes(), path.stat().st_mtime_ns
+    assert main(["results", "--results", str(tmp_path), "salvage"]) == 0
+    assert "is sound (20 cells)" in capsys.readouterr().out
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (content, when)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_salvage_saves_what_stands_between_bad_pages_and_keeps_every_damaged_file(tmp_path, capsys):

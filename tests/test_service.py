@@ -1,27 +1,31 @@
 """The decision service in one process: what it answers, refuses, and keeps."""
 
-import asyncio
+import contextlib
+import gc
 import io
 import json
+import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from abex import Player, UserError
 from abex.evaluation import Log, evaluate
 from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
-from abex.service import Settings, rates, watching_handlers
-from abex.service.chronicle import Chronicle
+from abex.service import Settings, create_app
 from abex.service.desk import Desk
 from abex.service.keys import ROLES, new_key, parse_keys
 from abex.service.overview import summary_of
 from abex.service.routes import ROUTES
-from tests.serving import service
+from abex.service.timeline import Timeline
+from tests.serving import TestClient, service
 from tests.test_player_terms import Clock
 from tests.waiting import wait_until
 
@@ -218,27 +222,63 @@ def test_arms_come_go_and_change_their_names(shop):
 def test_requests_that_wait_share_a_commit(store, monkeypatch):
     """Twenty come at once: some are in the first commit, and all that came while it was under way in the second."""
     commits, asked = [], []
-    append, put = SqliteJournal.append, Desk.put
+    append, submit = SqliteJournal.append, Desk.submit
 
     def slow(self, player, collect):
         commits.append(len(asked))
         wait_until(lambda: len(asked) % 20 == 0)
         return append(self, player, collect)
 
-    def counted(self, work, answered):
-        put(self, work, answered)
+    def counted(self, work):
+        future = submit(self, work)
         asked.append(work)
+        return future
 
     with service(store) as client, ThreadPoolExecutor(20) as pool:
         banner(client)
         monkeypatch.setattr(SqliteJournal, "append", slow)
-        monkeypatch.setattr(Desk, "put", counted)
+        monkeypatch.setattr(Desk, "submit", counted)
         decisions = list(pool.map(lambda _: ask(client), range(20)))
         assert len(commits) <= 2
         learned = list(pool.map(lambda one: tell(client, one["id"]).json()["learned"], decisions))
         assert len(commits) <= 4
     assert len({one["id"] for one in decisions}) == 20
     assert all(learned)
+
+
+def test_an_application_mounted_elsewhere_answers_and_changes_nothing_of_its_process(shop, store):
+    ask(shop)
+    before = sys.getswitchinterval(), gc.get_freeze_count(), gc.isenabled(), signal.getsignal(signal.SIGTERM)
+    ours = create_app(Settings(store))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app):
+        yield
+        await ours.close()
+
+    outer = Starlette(routes=[Mount("/bandit", ours)], lifespan=lifespan)
+    with TestClient(outer, base_url="http://localhost") as client:
+        assert client.post(f"/bandit{DECIDE}").json()["arm"]
+        assert client.get("/bandit/health").json() == {"status": "ok"}
+        assert client.get("/bandit/openapi.json").json()["openapi"] == "3.1.0"
+        assert before == (
+            sys.getswitchinterval(), gc.get_freeze_count(), gc.isenabled(), signal.getsignal(signal.SIGTERM),
+        )  # fmt: skip
+
+
+def test_methods_are_told_and_head_is_like_get(shop):
+    refused = shop.put(DECIDE)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+    assert shop.head("/v1/players").status_code == 200
+
+
+def test_who_looks_again_gets_a_summary_only_where_something_has_happened(shop):
+    first = shop.get("/v1/players/banner/summary")
+    tag = {"if-none-match": first.headers["etag"]}
+    again = shop.get("/v1/players/banner/summary", headers=tag)
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    ask(shop)
+    assert shop.get("/v1/players/banner/summary", headers=tag).json()["decisions"] == 1
 
 
 # -- refusals ---------------------------------------------------------------------------------------------
@@ -332,24 +372,13 @@ def test_what_is_too_much_is_refused(store):
         assert client.post(DECIDE).status_code == 200
 
 
-def test_who_asks_too_often_waits(store, monkeypatch):
-    monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: 7.0))
-    with service(store, rate=0.8) as client:
-        answers = [client.get("/v1/players") for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [200, 429, 429]
-        assert [answer.headers.get("retry-after") for answer in answers] == [None, "0.500", "0.500"]
-        assert client.get("/health").status_code == 200
-
-
 def test_every_endpoint_asks_for_the_key_of_its_role(store):
     keys = {role: new_key(role) for role in ROLES}
     ring = parse_keys("\n".join(line for _, line in keys.values()), "keys")
     assert not any(key in line for key, line in keys.values())
     with service(store, keys=ring, host="0.0.0.0") as client:
         for one in ROUTES:
-            if one.name == "stream":
-                continue  # it would go on for ever
-            path = one.path.replace("{name}", "nobody").replace("{arm:path}", "x")
+            path = one.path.replace("{name}", "nobody").replace("{arm}", "x")
             for role in (None, "wrong", *ROLES):
                 key = None if role is None else "abex_wrong" if role == "wrong" else keys[role][0]
                 headers = {} if key is None else {"authorization": f"Bearer {key}"}
@@ -460,9 +489,9 @@ def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
         for step in range(250):  # of a second each, where there is room for a hundred
             clock.now += 1.0
             player.update(player.decide(), float(step % 2))
-        found = Chronicle(player._definition)
+        found = Timeline(player._definition)
         found.read_on(player._journal, player._id)
-    told = found.told()
+    told = found.as_json()
     assert told["bucket_milliseconds"] == 4_000
     assert told["buckets"][-1]["rewards"] == sum(one["decisions"] for one in told["buckets"]) == 250
     assert told["reward"] == 125.0
@@ -503,38 +532,6 @@ def test_metrics_tell_of_requests_and_players(shop):
         'abex_arm_share{arm="',
     ):
         assert line in text
-
-
-def test_a_stream_pauses_between_its_events_and_shows_that_it_lives(monkeypatch):
-    """By a clock of its own: 100 decisions a second for two seconds, then nothing for half a minute."""
-    now, told = [0.0], []
-    player = SimpleNamespace(n_arms=3, seq=lambda: int(100 * min(now[0], 2.0)))
-    context = SimpleNamespace(stopping=False)
-    state = watching_handlers.Watching()
-
-    async def do(work):
-        pass
-
-    async def sleep(seconds):
-        now[0] += seconds
-        context.stopping = now[0] > 33.0
-
-    async def listen():
-        async for event in watching_handlers._events(context, SimpleNamespace(player=player, do=do), state):
-            told.append((now[0], event.partition(b"\n")[0]))
-
-    fakes = SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread)
-    monkeypatch.setattr(watching_handlers, "asyncio", fakes)
-    monkeypatch.setattr(watching_handlers, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(watching_handlers, "summary_of", lambda player, shown: {})
-    asyncio.run(listen())
-    assert told == [
-        *((0.25 * number, b"event: summary") for number in range(9)),
-        (6.75, b"event: speed"),  # nothing in the last twenty looks
-        (17.25, b": still here"),
-        (32.5, b": still here"),
-    ]
-    assert state.streams == 0
 
 
 def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):

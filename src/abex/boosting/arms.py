@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.parameters import BoostingParameters
-from abex.kernels import Struct, kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
 
 
-class Arms(Struct):
+class Arms(Record):
     """What a pull searches: arm k has the features ``features[start[k]:start[k + 1]]``."""
 
-    constant = ("per_search", "shadows")
     start: NDArray[np.int64]  # (K + 1,)
     features: NDArray[np.int64]
     per_search: int
@@ -37,7 +36,7 @@ class Arms(Struct):
     paid: bool  # at this time
 
 
-class Pulls(Struct):
+class Pulls(Record):
     """What the policy did."""
 
     arm: NDArray[np.int32]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Struct
+from abex.kernels import Record
 
 MOST_BINS = 256  # a code is one byte
 WIDE_BINS = 192  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
@@ -27,7 +27,7 @@ BLOCK = (
 )
 
 
-class BinnedFeatures(Struct):
+class BinnedFeatures(Record):
     """All features, coded. Arrays of one feature lie one after the other; ``*_start`` says where."""
 
     bins: NDArray[np.int64]  # (d,) number of bins; 0 or 1 for a constant feature

@@ -23,7 +23,6 @@ from abex.boosting.stump_grower import StumpGrower, new_stump_grower
 from abex.boosting.tree_grower import TreeGrower, grow_on, new_tree_grower
 from abex.boosting.weak_learners import CERTAIN, PRODUCT, STUMP, TREE, WeakLearners, new_weak_learners
 from abex.boosting.weights import ExampleWeights, group_examples, new_weights, set_weights
-from abex.kernels import by_reference, foreign
 from abex.policies.base import Setting, arms_exist
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
@@ -120,12 +119,11 @@ class Booster:
         self.pulls = self.pulls.with_room(more * self.pulls_each)
 
     def _advance_alone(self, count: int, certain: float) -> int:
-        policy, chooser = self.parameters.policy, Chooser(self.state, self.rng)
-        with arms_exist(policy, self.arms.start.size - 1):
+        with arms_exist(self.parameters.policy, self.arms.start.size - 1):
             found: int = self.loop(
                 self.done, self.done + count, self.functions, self.binned, self.weights, self.search, self.shadow,
                 self.grower, self.arms, self.pulls, self.learners, certain,
-                by_reference(chooser) if policy is None or not foreign(policy.kernels()) else chooser,
+                Chooser(state=self.state, rng=self.rng),
             )  # fmt: skip
         return found
 
@@ -182,9 +180,9 @@ def new_booster(
     )  # fmt: skip
     search = shadow = new_search()
     if parameters.shadows:
-        shadow = new_search(rows=0).replace(
-            least=search.least, row=search.row, code=search.code, shuffle=np.zeros(n, np.int32)
-        )
+        shadow = new_search(rows=0)
+        shadow.least, shadow.row, shadow.code = search.least, search.row, search.code
+        shadow.shuffle = np.zeros(n, np.int32)
     grower = new_grower(parameters, weights)
     pulls_each = parameters.searches * arms.per_search
     learners, room = first_room(parameters, size, labels, pulls_each)

@@ -22,7 +22,7 @@ from abex.boosting.stump_grower import accept_stump, begin_stump
 from abex.boosting.tree_grower import accept_split, begin_tree, search_in_leaf
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
 from abex.boosting.weights import ExampleWeights
-from abex.kernels import compiled, foreign, kernel
+from abex.kernels import Record, compiled, foreign, kernel
 from abex.policies.base import NO_SUCH_ARM, Kernels
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search
@@ -87,7 +87,7 @@ def begin_shadows(shadow: SplitSearch, rng: Any) -> None:
     shadow.random = int(rng.random() * 2.0**53)
 
 
-class Chooser(NamedTuple):
+class Chooser(Record):
     """Who chooses features: the state of the policy, and its random numbers."""
 
     state: Any

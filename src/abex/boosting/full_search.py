@@ -63,10 +63,10 @@ def parts_of(
     """The parts of a search through ``features``; none where it is too small. ``least`` is what all searches share."""
     if features.size < 2 or float(w.slot.size) * w.labels * features.size < LEAST_WORK:
         return []
-    return [
-        SearchPart(part, fresh().replace(least=least))
-        for part in np.array_split(features, min(PARTS, features.size))
-    ]
+    parts = [SearchPart(part, fresh()) for part in np.array_split(features, min(PARTS, features.size))]
+    for part in parts:
+        part.search.least = least
+    return parts
 
 
 @compiled()

@@ -19,13 +19,12 @@ from abex.boosting.weak_learners import (
     record_votes,
 )
 from abex.boosting.weights import ExampleWeights, refresh, sum_up, update
-from abex.kernels import Struct, compiled, kernel
+from abex.kernels import Record, compiled, kernel
 
 
-class ProductGrower(Struct):
+class ProductGrower(Record):
     """A product under way: the splits of its terms, and which of them is searched."""
 
-    constant = ("terms", "cycles", "smoothing")
     feature: NDArray[np.int64]  # (terms,) -1: no term yet
     rank: NDArray[np.int64]
     missing_right: NDArray[np.bool_]

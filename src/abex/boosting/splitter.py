@@ -24,15 +24,13 @@ from abex.boosting.histogram import (
 )
 from abex.boosting.vectors import Vector, Width
 from abex.boosting.weights import ExampleWeights, current, settled
-from abex.kernels import Struct, compiled, kernel, rare_kernel
+from abex.kernels import Record, compiled, kernel, rare_kernel
 
 ROOM = 2 * MOST_BINS  # sums kept for a feature: up to four for a bin
 
 
-class SplitSearch(Struct):
+class SplitSearch(Record):
     """Scratch of a search, and the best split it has met."""
-
-    constant = ("lists", "track", "tolerance")
 
     sums: NDArray[Any]  # (2, ROOM, padded): signed sums per bin, of the feature at hand and the best
     masses: NDArray[Any]  # (2, bins, padded): the same for absolute sums, where they are tracked

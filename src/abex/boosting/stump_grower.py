@@ -19,13 +19,12 @@ from abex.boosting.weak_learners import (
     record_votes,
 )
 from abex.boosting.weights import ExampleWeights, current, refresh, update
-from abex.kernels import Struct, compiled, kernel, rare_kernel
+from abex.kernels import Record, compiled, kernel, rare_kernel
 
 
-class StumpGrower(Struct):
+class StumpGrower(Record):
     """What stumps are grown with."""
 
-    constant = ("smoothing",)
     votes: NDArray[np.float64]  # (padded labels,) scratch
     smoothing: float
 

@@ -23,15 +23,14 @@ from abex.boosting.weak_learners import (
     record_votes,
 )
 from abex.boosting.weights import ExampleWeights, write_back
-from abex.kernels import Struct, compiled, kernel
+from abex.kernels import Record, compiled, kernel
 
 LIGHTEST = 1e-30  # mass of a leaf whose weights have vanished: a search ends where there is none
 
 
-class TreeGrower(Struct):
+class TreeGrower(Record):
     """A tree under way: its leaves, the best split of each, and which of them is searched."""
 
-    constant = ("most_leaves", "smoothing")
     sample: NDArray[np.int32]  # (n,) first the examples that trees are grown on, ascending
     sample_start: NDArray[np.int64]  # (G + 1,) where those of a group begin
     rows: NDArray[np.int32]  # (n,) examples, leaf by leaf
@@ -323,9 +322,10 @@ def finish_tree(
             votes[k] = 1.0 if grower.total[leaf, k] > slack else -1.0
         record_votes(learners, t, leaf, votes)
         for group in range(w.group_start.size - 1):
+            row = group * w.stride + leaf
             for k in range(w.labels):
                 agrees = votes[k] * w.signs[group, k] > 0.0
-                w.factors[group * w.stride + leaf, k] = down if agrees else up
+                w.factors[row, k] = down if agrees else up
         for m in range(grower.begin[leaf], grower.end[leaf]):
             slot[rows[m]] += leaf
     learners.coefficient[t] = coefficient

@@ -113,14 +113,6 @@ def lower_stand_apart(context: Any, builder: Any, signature: Any, arguments: Any
     return context.get_dummy_value()
 
 
-@registered(vectors.pieces, lambda width: types.intp)
-def lower_pieces(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """A constant where rows are short."""
-    if signature.args[0].instance_class is ManyVectors:
-        return builder.extract_value(arguments[0], 0)
-    return context.get_constant(types.intp, 1)
-
-
 def place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Where a piece of a row begins, and the size of a number."""
     rows, _, _, width = signature.args[:4]

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import before_compiling, bounds_checked, rare_kernel
+from abex.kernels import before_compiling, bounds_checked, kernel, rare_kernel, single_dispatch
 
 VECTOR_BYTES = 64
 Vector = Any  # an array of numbers in Python
@@ -108,9 +108,16 @@ def stand_apart() -> None:
     """Within a rare kernel: it is not made part of its callers. A loop inside a long function has no registers left."""
 
 
-@operation
-def pieces(width: Width) -> int:
+@single_dispatch
+def pieces(width: Any) -> int:
     """How many pieces a row is passed over in."""
+    return 1
+
+
+@pieces.register(ManyVectors)
+@kernel
+def pieces_of_many(width: ManyVectors) -> int:
+    """One vector a piece."""
     return width.pieces
 
 

@@ -7,14 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Struct, kernel
+from abex.kernels import Record, fields_of, kernel
 
 STUMP, PRODUCT, TREE = 0, 1, 2
 KINDS = ("stump", "product", "tree")
 CERTAIN = 1.0 - 1e-7  # an edge of 1 would have an infinite coefficient
 
 
-class WeakLearners(Struct):
+class WeakLearners(Record):
     """The classifiers found: a stump has one node, a product its terms, a tree its inner nodes and leaves."""
 
     feature: NDArray[np.int32]  # (T, nodes), -1: no node
@@ -29,9 +29,8 @@ class WeakLearners(Struct):
 
     def followed_by(self, others: WeakLearners) -> WeakLearners:
         """These and then the others."""
-        return WeakLearners(
-            **{name: np.concatenate([array, others.arrays[name]]) for name, array in self.arrays.items()}
-        )
+        both = {name: (getattr(self, name), getattr(others, name)) for name in fields_of(self)}
+        return WeakLearners(**{name: np.concatenate(arrays) for name, arrays in both.items()})
 
 
 def new_weak_learners(count: int, nodes: int, leaves: int, labels: int) -> WeakLearners:

@@ -35,7 +35,7 @@ from abex.boosting.vectors import (
     store,
     width_of,
 )  # fmt: skip
-from abex.kernels import Struct, kernel, rare_kernel
+from abex.kernels import Record, kernel, rare_kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums
@@ -44,10 +44,8 @@ STRAIN = (
 )  # sums carried from update to update lose about a factor 1 - edge of their precision each time
 
 
-class ExampleWeights(Struct):
+class ExampleWeights(Record):
     """Signed weights of n examples with L labels in G groups; rows are padded to whole vectors."""
-
-    constant = ("labels", "depth", "stride", "bounded")
 
     values: Rows  # (n, padded), as last written back
     slot: NDArray[Any]  # (n,) the smallest unsigned integers that hold a pattern
@@ -282,10 +280,11 @@ def negate(w: ExampleWeights, patterns: int) -> None:
     half = w.stride // 2
     if half < (1 << w.depth):
         return
+    labels = w.labels
     for start in range(0, w.factors.shape[0], w.stride):
         for row in range(start, start + patterns):
             for k in range(w.factors.shape[1]):
-                w.factors[row + half, k] = -w.factors[row, k] if k < w.labels else w.factors[row, k]
+                w.factors[row + half, k] = -w.factors[row, k] if k < labels else w.factors[row, k]
 
 
 @kernel

@@ -40,7 +40,7 @@ from abex.cli.signals import Terminated
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A proxy in front decides who may ask; its X-Forwarded headers are believed.",
+    help="A proxy in front decides who may ask.",
 )
 @number_option("--max-body", 1 << 20, "Bytes of a request.")
 @number_option("--max-batch", 1_000, "Decisions or rewards in a request.")
@@ -48,13 +48,6 @@ from abex.cli.signals import Terminated
 @number_option("--max-arms", 1_000_000, "Arms of a player.")
 @number_option("--max-players", 1_000, "Players of the store.")
 @number_option("--max-log", 200_000, "Decisions of a log, the latest.")
-@click.option(
-    "--rate",
-    type=float,
-    default=10_000.0,
-    show_default=True,
-    help="Requests a second of a client to a worker; 0: no limit.",
-)
 @click.option("--access-log", is_flag=True, help="Log every request, not only those that fail.")
 @click.option(
     "--new-key", "role", help="Print a new API key for a role (decide, reward, read, admin), and end."
@@ -69,7 +62,7 @@ def command(keys_file: str | None, role: str | None, **given: Any) -> None:
         click.echo(line)
         return
     from abex.service.keys import Keyring, read_keys
-    from abex.service.launching import listening_socket, serve
+    from abex.service.run import listening_socket, serve
     from abex.service.settings import Settings
 
     settings = Settings(keys=read_keys(keys_file) if keys_file else Keyring(), **given)

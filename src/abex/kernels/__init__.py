@@ -7,7 +7,6 @@ source, two faces.
 ==============  ====================================================================================
 `compiling`     kernels and compiled functions
 `scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
-`structs`       arrays and numbers by name, one pointer in compiled code
 `records`       arrays, numbers and records by name, one pointer in compiled code; `record_type` is their type there
 `interfaces`    whether anything is compiled, and with bounds checked
 `cache`         compiled code on disk
@@ -41,14 +40,12 @@ from abex.kernels.mistakes import check_record, explained
 from abex.kernels.records import Record, by_reference, fields_of, laid_out
 from abex.kernels.scalars import Scalars
 from abex.kernels.sources import source_stamp
-from abex.kernels.structs import Struct
 from abex.kernels.watching import compile_as, on_compiling
 
 __all__ = [
     "CompilerWarning",
     "Record",
     "Scalars",
-    "Struct",
     "before_compiling",
     "bounds_checked",
     "by_reference",

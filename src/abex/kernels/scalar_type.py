@@ -1,4 +1,4 @@
-"""A `Scalars` or `Struct` object in compiled code: a pointer to its memory. Importing this module tells Numba.
+"""A `Scalars` object in compiled code: a pointer to its memory. Importing this module tells Numba.
 
 The type is defined at module level, so that the cache of compiled code can name it.
 """
@@ -22,25 +22,20 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
-from numba.np.arrayobj import populate_array
-from numba.np.numpy_support import from_dtype
 
 from abex.kernels.scalars import Scalars
-from abex.kernels.structs import Struct
 
 word = ir.IntType(64)
-NUMBERS: dict[type, Any] = {int: types.int64, float: types.float64, bool: types.boolean}
+NUMBERS: dict[type, Any] = {int: types.int64, float: types.float64}
 
 
 class ScalarsType(types.Type):
-    """The type of a class of `Scalars`, or of a class of `Struct` with arrays and NamedTuples of these types."""
+    """The type of a class of `Scalars`."""
 
-    def __init__(self, cls: type[Scalars], typed: tuple[Any, ...] = ()) -> None:
-        self.cls, self.typed = cls, typed
-        rest = iter(typed)
-        self.kinds = {name: NUMBERS.get(kind) or next(rest) for name, kind in cls.fields.items()}
-        self.constant = getattr(cls, "constant", ())
-        self.places = cls.places if issubclass(cls, Struct) else {n: k for k, n in enumerate(self.kinds)}
+    def __init__(self, cls: type[Scalars]) -> None:
+        self.cls = cls
+        self.kinds = {name: NUMBERS[kind] for name, kind in cls.fields.items()}
+        self.places = {name: k for k, name in enumerate(self.kinds)}
         super().__init__(f"Scalars({cls.__module__}.{cls.__qualname__}{list(self.kinds.items())})")
 
     @property
@@ -50,39 +45,15 @@ class ScalarsType(types.Type):
 
 
 @cache
-def type_of_class(cls: Any, *typed: Any) -> ScalarsType:
+def type_of_class(cls: Any) -> ScalarsType:
     """One type for a class."""
-    return ScalarsType(cls, typed)
+    return ScalarsType(cls)
 
 
 @typeof_impl.register(Scalars)  # type: ignore[untyped-decorator]
 def typeof_scalars(value: Any, context: Any) -> Any:
     """The type of an object."""
     return type_of_class(type(value))  # type: ignore[arg-type]
-
-
-@typeof_impl.register(Struct)  # type: ignore[untyped-decorator]
-def typeof_struct(value: Any, context: Any) -> Any:
-    """The type of an object with arrays."""
-    if value.compiled_type is None:
-        value.compiled_type = struct_type(value, context)
-    return value.compiled_type
-
-
-def struct_type(value: Any, context: Any) -> Any:
-    """The type of an object, by the types of its arrays."""
-    typed = (value.typed[name] for name in value.fields if name in value.typed)
-    kinds = [
-        typeof_impl(one, context) if isinstance(one, tuple) else array_type((one.dtype, one.ndim))
-        for one in typed
-    ]
-    return type_of_class(type(value), *kinds)  # type: ignore[arg-type]
-
-
-@cache
-def array_type(kind: tuple[Any, int]) -> Any:
-    """The type of a contiguous array."""
-    return types.Array(from_dtype(kind[0]), kind[1], "C")
 
 
 @register_model(ScalarsType)
@@ -124,52 +95,12 @@ def cell(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
 @lower_getattr_generic(ScalarsType)  # type: ignore[untyped-decorator]
 def load(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
     """Read a field."""
-    place = cell(context, builder, kind, value, name)
-    if isinstance(kind.kinds[name], types.Array):
-        return load_array(context, builder, kind.kinds[name], place)
-    if isinstance(kind.kinds[name], types.BaseTuple):  # type: ignore[attr-defined]
-        words = (builder.gep(place, [ir.Constant(ir.IntType(32), k)]) for k in range(len(kind.kinds[name])))
-        return context.make_tuple(builder, kind.kinds[name], [unchanged(builder, one) for one in words])
-    number = unchanged(builder, place) if name in kind.constant else builder.load(place)
-    return builder.trunc(number, ir.IntType(1)) if kind.kinds[name] == types.boolean else number
-
-
-def unchanged(builder: Any, place: Any) -> Any:
-    """Read what stays the same while compiled code runs."""
-    found = builder.load(place)
-    found.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return found
-
-
-def load_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
-    """An array whose address and shape stand at a place."""
-    pointer = context.get_data_type(kind.dtype).as_pointer()
-    data = unchanged(builder, builder.bitcast(place, pointer.as_pointer()))
-    words = (builder.gep(place, [ir.Constant(ir.IntType(32), 1 + k)]) for k in range(kind.ndim))
-    shape = [unchanged(builder, one) for one in words]
-    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    strides = [size]
-    for extent in shape[:0:-1]:
-        strides.insert(0, builder.mul(extent, strides[0]))
-    array = context.make_array(kind)(context, builder)
-    populate_array(
-        array,
-        data=data,
-        shape=shape,
-        strides=strides,
-        itemsize=size,
-        meminfo=None,
-    )
-    return array._getvalue()
+    return builder.load(cell(context, builder, kind, value, name))
 
 
 @lower_setattr_generic(ScalarsType)  # type: ignore[untyped-decorator]
 def store(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
     """Write a field."""
     kind = signature.args[0]
-    if name in kind.constant:
-        raise TypeError(f"{name} of {kind.cls.__qualname__} is constant")
     number = context.cast(builder, arguments[1], signature.args[1], kind.kinds[name])
-    if kind.kinds[name] == types.boolean:
-        number = builder.zext(number, word)
     builder.store(number, cell(context, builder, kind, arguments[0], name))

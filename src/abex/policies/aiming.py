@@ -3,46 +3,46 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import Feedback, observers, reveal
-from abex.kernels import kernel, single_dispatch
+from abex.graphs.feedback import observers, reveal
+from abex.kernels import Record, kernel, single_dispatch
 from abex.samplers.evidence import leading_arm, weight_of
-from abex.schema import Scratch
+
+
+class Aim(Record):
+    """The graph, and room for the weights of all arms, the arms that show one and the arms that one shows."""
+
+    graph: Any
+    weights: NDArray[np.float64]  # (K,)
+    who: NDArray[np.int32]  # (K,)
+    shown: NDArray[np.int32]  # (K,)
+
+
+def aim_on(graph: Any, n_arms: int) -> Aim:
+    """Room for a graph."""
+    return Aim(
+        graph=graph,
+        weights=np.zeros(n_arms),
+        who=np.zeros(n_arms, np.int32),
+        shown=np.zeros(n_arms, np.int32),
+    )
 
 
 @single_dispatch
-def aimed(aim: Any, state: Any, t: int, arm: int, cautious: bool) -> int:
-    """The arm to play, having drawn ``arm`` (kernel)."""
-    raise TypeError
+def observer_of(aim: Any, state: Any, t: int, target: int, cautious: bool) -> int:
+    """The arm to play, having drawn the arm ``target`` (kernel): itself, where no graph is known."""
+    return target
 
 
 @single_dispatch
-def spread_aimed(aim: Any, state: Any, t: int, lead: int, cautious: bool, share: float, out: Any) -> None:
-    """Add to ``out`` the probabilities of what is played when an arm is drawn by its weight, times ``share`` (kernel)."""
-    raise TypeError
-
-
-class NoAim(NamedTuple):
-    """The arm drawn is played."""
-
-    n_arms: int
-
-
-@aimed.register(NoAim)
-@kernel
-def play_drawn(aim: NoAim, state: Any, t: int, arm: int, cautious: bool) -> int:
-    """Itself."""
-    return arm
-
-
-@spread_aimed.register(NoAim)
-@kernel
-def spread_drawn(aim: NoAim, state: Any, t: int, lead: int, cautious: bool, share: float, out: Any) -> None:
-    """By the weights; what is left is the leader's."""
+def observer_probabilities(
+    aim: Any, state: Any, t: int, lead: int, cautious: bool, share: float, out: Any
+) -> None:
+    """Add to ``out`` the probabilities of `observer_of` for an arm that is drawn by its weight, times ``share`` (kernel)."""
     left = share
     for k in range(out.size):
         if k != lead:
@@ -51,20 +51,6 @@ def spread_drawn(aim: NoAim, state: Any, t: int, lead: int, cautious: bool, shar
             left -= drawn
     if lead >= 0:
         out[lead] += left
-
-
-class Aim(NamedTuple):
-    """The graph, and room for the weights of all arms, the arms that show one and the arms that one shows."""
-
-    graph: Feedback
-    weights: Annotated[NDArray[np.float64], Scratch()]  # (K,)
-    who: Annotated[NDArray[np.int32], Scratch()]  # (K,)
-    shown: Annotated[NDArray[np.int32], Scratch()]  # (K,)
-
-    @classmethod
-    def on(cls, graph: Feedback, n_arms: int) -> Aim:
-        """Room for a graph."""
-        return cls(graph, np.zeros(n_arms), np.zeros(n_arms, np.int32), np.zeros(n_arms, np.int32))
 
 
 @kernel
@@ -80,10 +66,10 @@ def weigh_all(aim: Aim, state: Any, lead: int, cautious: bool) -> None:
 
 
 @kernel
-def who_shows_best(aim: Aim, state: Any, t: int, arm: int, lead: int) -> int:
-    """The leader if it shows the arm, else who shows it at the least loss for the weight that it shows; weights are at hand."""
-    count = observers(aim.graph, t, arm, aim.who)
-    best = arm
+def cheapest_observer(aim: Aim, state: Any, t: int, target: int, lead: int) -> int:
+    """The leader if it shows the target, else who shows it at the least loss for the weight shown; weights are at hand."""
+    count = observers(aim.graph, t, target, aim.who)
+    best = target
     least = math.inf
     for j in range(count):
         other = int(aim.who[j])
@@ -103,22 +89,24 @@ def who_shows_best(aim: Aim, state: Any, t: int, arm: int, lead: int) -> int:
     return best
 
 
-@aimed.register(Aim)
+@observer_of.register(Aim)
 @kernel
-def play_aimed(aim: Aim, state: Any, t: int, arm: int, cautious: bool) -> int:
-    """Who shows the arm best."""
+def observer_on_graph(aim: Aim, state: Any, t: int, target: int, cautious: bool) -> int:
+    """Who shows the target best."""
     lead = leading_arm(state.sampler)
-    if arm == lead:
-        return arm
+    if target == lead:
+        return target
     weigh_all(aim, state, lead, cautious)
-    return who_shows_best(aim, state, t, arm, lead)
+    return cheapest_observer(aim, state, t, target, lead)
 
 
-@spread_aimed.register(Aim)
+@observer_probabilities.register(Aim)
 @kernel
-def spread_over_aims(aim: Aim, state: Any, t: int, lead: int, cautious: bool, share: float, out: Any) -> None:
+def spread_over_observers(
+    aim: Aim, state: Any, t: int, lead: int, cautious: bool, share: float, out: Any
+) -> None:
     """Each arm's probability goes to who shows it best."""
     weigh_all(aim, state, lead, cautious)
     for k in range(out.size):
-        play = k if k == lead else who_shows_best(aim, state, t, k, lead)
+        play = k if k == lead else cheapest_observer(aim, state, t, k, lead)
         out[play] += share * aim.weights[k] / out.size

@@ -5,79 +5,78 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.aiming import Aim, NoAim, aimed, spread_aimed
-from abex.policies.base import PerArm, Policy, Setting
-from abex.policies.known_graph import known_graph
-from abex.policies.watch import (
-    MOST_BLOCKS,
-    WatchClock,
+from abex.kinds import Count, Mean, Number, Score, Total, agree
+from abex.policies.aiming import aim_on, observer_of, observer_probabilities
+from abex.policies.base import Policy, Setting
+from abex.policies.change_test import (
+    ChangeTest,
+    append_reward,
+    begin_test,
+    check_blocks,
     forget_before,
     look_for_change,
-    push_reward,
-    watch_arm,
+    new_change_test,
 )
+from abex.policies.known_graph import known_graph
+from abex.policies.learner import Learned, Learner, learn_mean
 from abex.samplers import changed, draw
-from abex.samplers.evidence import MeanTournament, leading_arm, new_tournament, play_all
-from abex.schema import MOST_COUNT, Checked, Count, FixedAtStart, MeanOf, Within, agree
+from abex.samplers.evidence import leading_arm, new_tournament, play_all
 from abex.support.parameters import HUGE, real, truth
 
 KEPT = 4.0  # observations that an arm keeps after a change
 
 
-class EvidenceState(NamedTuple):
-    """Number, mean, squared deviations and highest reward of each arm, what draws from them, and what is watched."""
+class EvidenceState(Learned):
+    """Number, mean, squared deviations and range of the rewards of each arm, what draws from them, and what is tested."""
 
-    observations: Annotated[PerArm, Count()]  # float64 (K,), observations that count: a change leaves few
-    means: Annotated[PerArm, MeanOf("observations")]  # float64 (K,)
-    squares: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,), sum of (x - mean)^2
-    tops: Annotated[PerArm, Within(0.0, 1.0)]  # float64 (K,), highest reward
-    lows: Annotated[PerArm, Within(0.0, 1.0)]  # float64 (K,), lowest reward
-    sampler: Any  # who leads, and draws
-    clock: WatchClock
-    blocks: Annotated[NDArray[np.float64], Checked()]  # (3, MOST_BLOCKS), rewards of the watched arm
-    aim: Annotated[Any, FixedAtStart()]  # the graph, if it is known
+    observations: Count  # float64 (K,), observations that count: a change leaves few
+    means: Mean  # float64 (K,)
+    squares: Total  # float64 (K,), sum of (x - mean)^2
+    lowest: Score  # float64 (K,), lowest reward
+    highest: Score  # float64 (K,), highest reward
+    least_reward: Number  # of all arms
+    largest_reward: Number
+    test: ChangeTest
+    initial: float  # the mean of an arm without observations
     safety: float
     forgets: bool
-
-    def restored(self, fresh: EvidenceState) -> EvidenceState:
-        """The blocks must hold the rewards of the watched arm."""
-        clock = self.clock
-        count, total = self.blocks[0, : clock.blocks], self.blocks[1, : clock.blocks]
-        squares = self.blocks[2, : clock.blocks]
-        younger = count[
-            1:
-        ]  # the oldest block may have any size; of the others there are two of each power of two at most
-        fine = np.isfinite(self.blocks).all() and (count >= 1.0).all() and (count == np.floor(count)).all()
-        fine = (
-            fine
-            and (np.exp2(np.floor(np.log2(younger))) == younger).all()
-            and (younger[2:] < younger[:-2]).all()
-        )
-        fine = fine and (squares >= 0.0).all() and bool((np.abs(total) <= count * (1.0 + 1e-6)).all())
-        agree(bool(fine), "blocks must hold counts, sums and squares of rewards")
-        agree(clock.lowest <= clock.highest, "lowest must not be above highest")
-        if self.forgets and clock.watched >= 0:
-            agree(
-                count.sum() == self.observations[clock.watched],
-                "blocks must hold the rewards of the watched arm",
-            )
-        return self
+    aim: Any = None  # the graph, if it is known
 
 
 @kernel
-def caution(state: EvidenceState, t: int) -> float:
-    """The probability of a cautious step."""
+def upper_end_probability(state: EvidenceState, t: int) -> float:
+    """The probability of a cautious step, which allows for the largest possible reward."""
     return float(min(1.0, state.safety / math.sqrt(t)))
 
 
+@kernel
+def learn_moments(state: EvidenceState, arm: int, reward: float, weight: float) -> None:
+    """Weighted mean and squared deviations (Welford), and the range of the rewards."""
+    if leading_arm(state.sampler) < 0:
+        state.least_reward = state.largest_reward = reward
+    if weight > 0.0:
+        state.least_reward = min(state.least_reward, reward)
+        state.largest_reward = max(state.largest_reward, reward)
+        state.lowest[arm] = min(state.lowest[arm], reward)
+        state.highest[arm] = max(state.highest[arm], reward)
+    before = state.means[arm]
+    learn_mean(state, arm, reward, weight)
+    if state.observations[arm] > max(weight, 0.0):
+        apart = weight * (reward - before) * (reward - state.means[arm])
+        state.squares[arm] = max(state.squares[arm] + apart, 0.0)
+    else:  # the first one, or none
+        state.squares[arm] = 0.0
+    changed(state.sampler, state, arm)
+
+
 @dataclass(frozen=True)
-class Evidence(Policy[EvidenceState]):
+class Evidence(Learner[EvidenceState]):
     r"""Boltzmann exploration by evidence: an arm is drawn in proportion to how little speaks against it being the best.
 
     With :math:`N_k,\hat\mu_k,V_k` number, mean and variance of what was observed of arm k, :math:`\hat\mu^*` the
@@ -94,7 +93,7 @@ class Evidence(Policy[EvidenceState]):
     On a known graph, having drawn k, it plays the leader if that shows k, else the arm that shows k at the least loss
     :math:`\hat\mu^*-\hat\mu_i` for the weight :math:`\sum w_j` of all arms that i shows.
 
-    The most observed arm is watched for changes (`abex.policies.watch`): when its rewards are no longer what they
+    The most observed arm is tested for changes (`abex.policies.change_test`): when its rewards are no longer what they
     were, what is older is forgotten, and every other arm keeps four observations.
 
     Parameters
@@ -119,7 +118,7 @@ class Evidence(Policy[EvidenceState]):
     horizon nor scale: it plays rewards a thousand times smaller the same. `probabilities` is exact in all cases, up to the
     :math:`2^{-53}` in which random numbers are counted.
 
-    The watch takes any change of the leader's rewards for news about which arm is best. Where all arms move together, as with
+    The test takes any change of the leader's rewards for news about which arm is best. Where all arms move together, as with
     the hours of a day, or where rewards of 1 come sooner than those of 0 (clicks, and silence that expires), it forgets in
     vain and the regret is several times that of ``forget=False``.
 
@@ -136,6 +135,9 @@ class Evidence(Policy[EvidenceState]):
     aim: bool = truth(True)
     also_known_as = ("EBE",)
 
+    relative = True
+    learn = staticmethod(learn_moments)
+
     def start(self, setting: Setting) -> EvidenceState:
         """Nothing observed."""
         n = setting.n_arms
@@ -144,71 +146,69 @@ class Evidence(Policy[EvidenceState]):
             observations=np.zeros(n),
             means=np.zeros(n),
             squares=np.zeros(n),
-            tops=np.zeros(n),
-            lows=np.ones(n),
-            sampler=None,
-            clock=WatchClock(lowest=0.0, highest=0.0, watched=-1),
-            blocks=np.zeros((3, MOST_BLOCKS)),
-            aim=Aim.on(known_graph(self, setting), n) if known else NoAim(n),
-            safety=float(self.safety),
+            lowest=np.ones(n),
+            highest=np.zeros(n),
+            test=new_change_test(),
+            safety=self.safety,
             forgets=self.forget,
+            aim=aim_on(known_graph(self, setting), n) if known else None,
         )
-        return self.with_sampler(state)
+        return self.prepare(state)
 
-    def new_sampler(self, state: EvidenceState) -> MeanTournament:
-        """Who leads."""
-        return new_tournament(state)
+    def prepare(self, state: EvidenceState) -> EvidenceState:
+        """Who leads; rewards are within [0, 1], and the test has those of its arm."""
+        fine = bool((state.lowest >= 0.0).all() and (state.highest <= 1.0).all())
+        agree(
+            fine and 0.0 <= state.least_reward <= state.largest_reward <= 1.0,
+            "the range of rewards must be within 0 to 1",
+        )
+        check_blocks(state.test, state.observations if state.forgets else None)
+        state.sampler = new_tournament(state)
+        return state
 
-    def with_arms(self, state: EvidenceState, setting: Setting, keep: NDArray[np.int64]) -> EvidenceState:
-        """What is watched goes on being watched; if it goes, the most observed arm left is, its rewards one block."""
-        kept, before = super().with_arms(state, setting, keep), state.clock
-        clock, seen = kept.clock, kept.observations > 0.0
-        clock.changes = before.changes
-        if not seen.any():
-            return kept
-        clock.lowest, clock.highest = float(kept.lows[seen].min()), float(kept.tops[seen].max())
-        if before.watched in keep:
-            clock.watched, clock.blocks = int(np.flatnonzero(keep == before.watched)[0]), before.blocks
-            kept.blocks[:] = state.blocks
-        elif before.watched >= 0:
-            clock.watched, clock.blocks = int(kept.observations.argmax()), 1
-            n, mean, squares = (part[clock.watched] for part in (kept.observations, kept.means, kept.squares))
-            kept.blocks[:, 0] = n, n * mean, squares + n * mean * mean
-        return kept
+    def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> EvidenceState:
+        """Of the arms that stay, the one that is tested goes on; if it goes, the most observed one is, its rewards one block."""
+        state = super().resume(setting, values, keep)
+        seen = state.observations > 0.0
+        if keep is None or not seen.any():
+            return state
+        state.least_reward, state.largest_reward = (
+            float(state.lowest[seen].min()),
+            float(state.highest[seen].max()),
+        )
+        test, before = state.test, values["test"]
+        test.changes = before["changes"]
+        if before["arm"] in keep:
+            test.arm, test.n_blocks = int(np.flatnonzero(keep == before["arm"])[0]), before["n_blocks"]
+            test.blocks[:] = before["blocks"]
+        elif before["arm"] >= 0:
+            test.arm, test.n_blocks = int(state.observations.argmax()), 1
+            n, mean, squares = (part[test.arm] for part in (state.observations, state.means, state.squares))
+            test.blocks[:, 0] = n, n * mean, squares + n * mean * mean
+        return state
 
     @staticmethod
     @kernel
     def select(state: EvidenceState, t: int, rng: Any) -> int:
         """Draw an arm, and play who shows it best."""
-        cautious = rng.random() < caution(state, t)
-        arm = draw(state.sampler, state, cautious, rng)
-        return aimed(state.aim, state, t, arm, cautious)
+        cautious = rng.random() < upper_end_probability(state, t)
+        target = draw(state.sampler, state, cautious, rng)
+        return observer_of(state.aim, state, t, target, cautious)
 
     @staticmethod
     @kernel
     def update(state: EvidenceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn mean and variance (Welford); watch the most observed arm."""
-        clock = state.clock
-        n = state.observations[seen] + 1.0
-        if clock.watched < 0:
-            clock.lowest = clock.highest = reward
-        clock.lowest, clock.highest = min(clock.lowest, reward), max(clock.highest, reward)
-        state.lows[seen] = min(state.lows[seen], reward)
-        state.tops[seen] = max(state.tops[seen], reward)
-        apart = reward - state.means[seen]
-        state.observations[seen] = n
-        state.means[seen] += apart / n
-        state.squares[seen] += apart * (reward - state.means[seen])
-        if clock.watched < 0 or (seen != clock.watched and n > state.observations[clock.watched]):
-            watch_arm(state, seen, reward)
-        older = 0
-        if state.forgets and seen == clock.watched:
-            push_reward(state.blocks, clock, reward)
-            older = look_for_change(state)
-        changed(state.sampler, state, seen)
-        if older > 0:
-            forget_before(state, older, KEPT)
-            play_all(state.sampler, state)
+        """Learn mean and variance; test the most observed arm for a change."""
+        learn_moments(state, seen, reward, 1.0)
+        test = state.test
+        if test.arm < 0 or (seen != test.arm and state.observations[seen] > state.observations[test.arm]):
+            begin_test(test, state, seen, reward)
+        if state.forgets and seen == test.arm:
+            append_reward(test, reward)
+            older = look_for_change(test, state)
+            if older > 0:
+                forget_before(test, state, older, KEPT)
+                play_all(state.sampler, state)
 
     @staticmethod
     @kernel
@@ -217,13 +217,13 @@ class Evidence(Policy[EvidenceState]):
         lead = leading_arm(state.sampler)
         for k in range(out.size):
             out[k] = 0.0
-        share = caution(state, t)
-        spread_aimed(state.aim, state, t, lead, True, share, out)
-        spread_aimed(state.aim, state, t, lead, False, 1.0 - share, out)
+        share = upper_end_probability(state, t)
+        observer_probabilities(state.aim, state, t, lead, True, share, out)
+        observer_probabilities(state.aim, state, t, lead, False, 1.0 - share, out)
 
     def report(self, state: EvidenceState) -> dict[str, float]:
         """How often a change was found."""
-        return {"changes found": float(state.clock.changes)}
+        return {"changes found": float(state.test.changes)}
 
     @classmethod
     def examples(cls) -> Iterator[Policy[Any]]:

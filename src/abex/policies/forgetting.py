@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, kernel, rare_kernel, single_dispatch
+from abex.kernels import Record, kernel, single_dispatch
 from abex.kinds import kinds_of
 from abex.policies.base import Kernels, Policy, Setting, as_policy
 from abex.policies.learner import Learner

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import observers
 from abex.kernels import kernel, single_dispatch
-from abex.kinds import Count, Mean, Total
+from abex.kinds import Count, Mean
 from abex.policies.base import Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learned
-from abex.policies.thompson import MOST_PRIOR, coin, learn_posterior, prior
+from abex.policies.thompson import MOST_PRIOR, BetaState, coin, learn_posterior, prior
 from abex.policies.ucb import inv_sqrt_counts, learn_width
 from abex.samplers.largest_beta import largest_beta
 from abex.support.parameters import HUGE, real, truth
@@ -178,16 +178,11 @@ class UCBMaxN(Policy[AimedMeans]):
         learn_width(state, seen, reward, 1.0)
 
 
-class AimedBeta(Learned):
+class AimedBeta(BetaState):
     """Beta posteriors, the graph, and room for the arms that show another."""
 
-    successes: Total  # float64 (K,), prior included
-    failures: Total  # float64 (K,), prior included
-    prior_successes: float
-    prior_failures: float
     score: NDArray[np.float64]  # (K,)
     who: NDArray[np.int32]  # (K,)
-    resample: bool
     graph: Any
 
 

@@ -47,7 +47,7 @@ def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @kernel
-def learn_width(state: UcbState, arm: int, reward: float, weight: float) -> None:
+def learn_width(state: Any, arm: int, reward: float, weight: float) -> None:
     """Mean and width of an observed arm."""
     learn_mean(state, arm, reward, weight)
     count = state.observations[arm]

@@ -19,7 +19,7 @@ evidence                    `evidence.MeanTournament`       `evidence.MeanTourna
 `softmax.SoftmaxScan` weighs every arm at every draw and remembers nothing: for scores that change from outside. What exceeds a
 level, of Gumbel or Beta draws, is itself drawn by trials among exponential weights (`trials`), of few or of many arms.
 
-Where counts fade, Beta and Gumbel draws are scanned, and `evidence.FadingTournament` takes its place.
+Where counts fade, Beta and Gumbel draws are scanned.
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
 """A decision service: players of a store behind HTTP (extra ``serve``; command `abex serve`).
 
-===============  ========================================================================================
-`settings`       what a service is told when it starts, and whether that is safe
-`keys`           API keys: roles, hashes, constant-time comparison
-`bodies`         what requests may say, checked by pydantic
-`endpoints`      around every handler: key, rate, size, errors as sentences, metrics, logs
-`desk`           the one thread that works with a player; requests that wait share a commit
-`directory`      the players of the store, opened when they are asked for
-`handlers`       decide, reward, observe, arms, looking
-`express`        decisions and rewards on the connection itself, around ASGI
-`succession`     a player that learns from the log of the one it replaces
-`overview`       summary and probabilities of the arms
-`chronicle`      what the journal tells over time: shares, rewards, what uniform choice would have earned
-`live_page`      the page at `/`, which shows all this
-`exports`        the log as Parquet, CSV or dsjson; other policies valued on it
-`openapi`        the description of all of it
-`application`    the ASGI application
-`launching`      uvicorn, several workers, an orderly end
-===============  ========================================================================================
+============  ========================================================================================
+`settings`    what a service is told when it starts, and whether that is safe
+`keys`        API keys: roles, hashes, constant-time comparison
+`app`         the ASGI application: finds the endpoint of a request
+`routes`      every endpoint: address, role, handler, body
+`endpoint`    around every handler: key, size, errors as sentences, metrics, log
+`bodies`      what requests may say: structs whose types are the check
+`desk`        the one thread that works with a player; requests that wait share a commit
+`directory`   the players of the store, opened when they are asked for
+`handlers`    decide, reward, observe, arms, summary
+`monitoring`  timeline, log, evaluation, health, readiness, metrics
+`timeline`    what the journal tells over time: shares, rewards, what uniform choice would have earned
+`transfer`    a player that learns from the log of the one it replaces
+`overview`    summary and probabilities of the arms
+`exports`     the log as Parquet, CSV or dsjson; other policies evaluated on it
+`metrics`     Prometheus
+`openapi`     the description of all of it
+`page`        the page at `/`, which shows all this
+`run`         uvicorn, several workers, an orderly end
+============  ========================================================================================
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 from abex.support.extras import needed
 from abex.support.plugins import lazy_names
 
-_lookup = lazy_names("abex.service", {"create_app": "application", "Settings": "settings"})
+_lookup = lazy_names("abex.service", {"create_app": "app", "Settings": "settings"})
 
 
 def __getattr__(name: str) -> Any:

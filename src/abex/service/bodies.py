@@ -1,155 +1,154 @@
-"""What requests may say: checked by pydantic, strictly, and nothing else is looked at."""
+"""What requests may say: each body is a struct whose types and bounds are the check, and nothing else is looked at."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from typing import Annotated, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    ValidationError,
-)
+import msgspec
+from msgspec import Meta
 
 from abex.support.errors import UserError, brief
 
-Word = Annotated[StrictStr, Field(min_length=1, max_length=200)]
-Paid = StrictBool | StrictFloat | StrictInt
-ArmName = Word | StrictInt
-Also = Annotated[dict[str, Paid], Field(max_length=100_000)]
-Whole = Annotated[StrictInt, Field(ge=1)]
+Word = Annotated[str, Meta(min_length=1, max_length=200)]
+PolicyText = Annotated[str, Meta(max_length=1_000)]
+Reward = bool | int | float
+ArmName = Word | int
+SideRewards = Annotated[dict[str, Reward], Meta(max_length=100_000)]
+Count = Annotated[int, Meta(ge=1)]
+Pair = Annotated[list[int], Meta(min_length=2, max_length=2)]
 B = TypeVar("B", bound="Body")
 
 
-class Body(BaseModel):
-    """Strict, closed, small."""
+def about(text: str) -> Meta:
+    """What /openapi.json says of a field."""
+    return Meta(description=text)
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A JSON object without other fields."""
 
 
-class NewPlayer(Body):
+class NewPlayer(Body, frozen=True, kw_only=True):
     """A player to be made."""
 
-    name: Word = Field(description="1 to 200 printable characters, no slash")
-    policy: Annotated[StrictStr, Field(max_length=1_000)] = Field(
-        "Evidence", description='such as "Thompson" or "UCB1(alpha=2.0)"'
+    name: Annotated[Word, about("1 to 200 printable characters, no slash")]
+    policy: Annotated[PolicyText, about('such as "Thompson" or "UCB1(alpha=2.0)"')] = "Evidence"
+    arms: Annotated[
+        Annotated[list[ArmName], Meta(min_length=1)] | Count,
+        about("names of the arms, or their number"),
+    ]
+    horizon: Annotated[Count | None, about("number of decisions, for policies that are tuned to it")] = None
+    rewards: Annotated[tuple[float, float], about("the range of the rewards")] = (0.0, 1.0)
+    expire: Annotated[
+        float | None,
+        about(
+            "seconds after which a decision without a reward expires; null: never. Report a missing click as 0 before"
+        ),
+    ] = 86_400.0
+    unrewarded: Annotated[
+        float | None, about("what an expired decision counts; null: nothing is learned")
+    ] = 0.0
+    propensities: Annotated[bool, about("keep the probability of every decision, which evaluation needs")] = (
+        True
     )
-    arms: Annotated[list[ArmName], Field(min_length=1)] | Whole = Field(
-        description="names of the arms, or their number"
-    )
-    horizon: Whole | None = Field(None, description="number of decisions, for policies that are tuned to it")
-    rewards: Annotated[list[StrictFloat | StrictInt], Field(min_length=2, max_length=2)] = Field(
-        [0.0, 1.0], description="the range of the rewards"
-    )
-    expire: StrictFloat | StrictInt | None = Field(
-        86_400.0,
-        description="seconds after which a decision without a reward expires; null: never. Report a missing click as 0 before",
-    )
-    unrewarded: StrictFloat | StrictInt | None = Field(
-        0.0, description="what an expired decision counts; null: nothing is learned"
-    )
-    propensities: StrictBool = Field(
-        True, description="keep the probability of every decision, which evaluation needs"
-    )
-    edges: (
-        Annotated[
-            list[Annotated[list[StrictInt], Field(min_length=2, max_length=2)]], Field(max_length=1_000_000)
-        ]
-        | None
-    ) = Field(None, description="a feedback graph: pairs of places of arms, each showing the other's reward")
+    edges: Annotated[
+        Annotated[list[Pair], Meta(max_length=1_000_000)] | None,
+        about("a feedback graph: pairs of places of arms, each showing the other's reward"),
+    ] = None
 
 
-class AskBody(Body):
+class DecideBody(Body, frozen=True, kw_only=True):
     """One decision."""
 
-    unit: Word | None = Field(
-        None, description="for whom: gets the same decision until it is rewarded or expires"
-    )
-    key: Word | None = Field(None, description="of this request: sent again, it gets the same decision")
+    unit: Annotated[
+        Word | None, about("for whom: gets the same decision until it is rewarded or expires")
+    ] = None
+    key: Annotated[Word | None, about("of this request: sent again, it gets the same decision")] = None
 
 
-class AskManyBody(Body):
+class DecideManyBody(Body, frozen=True, kw_only=True):
     """Several decisions: on different arms, or one for each unit."""
 
-    count: Whole | None = Field(None, description="decisions on so many different arms")
-    units: Annotated[list[Word | None], Field(min_length=1)] | None = Field(
-        None, description="one decision for each"
-    )
-    key: Word | None = Field(None, description="of this request: sent again, it gets the same decisions")
+    count: Annotated[Count | None, about("decisions on so many different arms")] = None
+    units: Annotated[
+        Annotated[list[Word | None], Meta(min_length=1)] | None, about("one decision for each")
+    ] = None
+    key: Annotated[Word | None, about("of this request: sent again, it gets the same decisions")] = None
 
 
-class RewardBody(Body):
+class RewardBody(Body, frozen=True, kw_only=True):
     """The reward of a decision."""
 
-    decision: Word = Field(description="its id")
-    reward: Paid
-    also: Also | None = Field(None, description="side observations: what other arms paid at the same time")
+    decision: Annotated[Word, about("its id")]
+    reward: Reward
+    also: Annotated[SideRewards | None, about("side observations: what other arms paid at the same time")] = (
+        None
+    )
 
 
-class RewardManyBody(Body):
+class RewardManyBody(Body, frozen=True, kw_only=True):
     """Rewards of several decisions: all are learned, or none if one is wrong."""
 
-    rewards: Annotated[list[RewardBody], Field(min_length=1)]
+    rewards: Annotated[list[RewardBody], Meta(min_length=1)]
 
 
-class ObserveBody(Body):
+class ObserveBody(Body, frozen=True, kw_only=True):
     """What an arm paid that was tried without a decision of the player."""
 
     arm: ArmName
-    reward: Paid
-    also: Also | None = None
-    key: Word = Field(description="of this observation: sent again, it counts once")
+    reward: Reward
+    also: SideRewards | None = None
+    key: Annotated[Word, about("of this observation: sent again, it counts once")]
 
 
-class ArmBody(Body):
+class ArmBody(Body, frozen=True, kw_only=True):
     """A new arm; numbered arms need no name."""
 
     name: ArmName | None = None
 
 
-class RenameBody(Body):
+class RenameBody(Body, frozen=True, kw_only=True):
     """Another name for an arm."""
 
     name: ArmName
 
 
-class LearnBody(Body):
+class LearnBody(Body, frozen=True, kw_only=True):
     """Another player, whose log is to be learned from."""
 
-    player: Word = Field(description="its name")
-    last: Whole | None = Field(None, description="only its latest decisions; 5,000 at most")
+    player: Annotated[Word, about("its name")]
+    last: Annotated[Count | None, about("only its latest decisions; 5,000 at most")] = None
 
 
-class EvaluateBody(Body):
+class EvaluateBody(Body, frozen=True, kw_only=True):
     """Other policies, to be valued on the log of a player."""
 
-    policies: Annotated[
-        list[Annotated[StrictStr, Field(max_length=1_000)]], Field(min_length=1, max_length=20)
-    ]
-    learn: Annotated[StrictFloat, Field(gt=0.0, lt=1.0)] = Field(
-        0.5, description="the part of the log that a policy learns from"
-    )
-    last: Whole | None = Field(None, description="only the latest decisions")
+    policies: Annotated[list[PolicyText], Meta(min_length=1, max_length=20)]
+    learn: Annotated[
+        Annotated[float, Meta(gt=0.0, lt=1.0)],
+        about("the part of the log that a policy learns from"),
+    ] = 0.5
+    last: Annotated[Count | None, about("only the latest decisions")] = None
 
 
-def parsed(kind: type[B], content: bytes | bytearray) -> B:
+@cache
+def _decoder(kind: type[B]) -> msgspec.json.Decoder[B]:
+    return msgspec.json.Decoder(kind)
+
+
+def parsed(kind: type[B], content: bytes) -> B:
     """The body of a request; an error is one sentence.
 
-    >>> parsed(AskBody, b'{"unit": 7}')
+    >>> parsed(DecideBody, b'{"unit": 7}')
     Traceback (most recent call last):
     ...
-    abex.support.errors.UserError: unit: input should be a valid string
+    abex.support.errors.UserError: unit: expected `str | null`, got `int`
     """
     try:
-        return kind.model_validate_json(content or b"{}")
-    except ValidationError as error:
-        first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(
-            str(part) for part in first["loc"] if str(part).isidentifier() or isinstance(part, int)
-        )
-        said = first["msg"][:1].lower() + first["msg"][1:]
+        body: B = _decoder(kind).decode(content or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        said, _, place = str(error).partition(" - at `$")
+        said, place = said[:1].lower() + said[1:], place.strip("`.")
         raise UserError(brief(f"{place}: {said}" if place else said, 200)) from None
+    return body

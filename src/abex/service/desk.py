@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from abex.players.shared import SharedPlayer
@@ -15,82 +13,31 @@ from abex.players.together import Ask, Observe, Request, Tell, together
 from abex.support.errors import UserError
 
 Work = Request | Callable[[SharedPlayer], Any]
-
-
-class Bell:
-    """Tells the event loop what desks have done.
-
-    To send a byte gives up the interpreter while the loop wakes up. `call_soon_threadsafe` holds it, and the loop, awake, has to
-    wait until this thread gets its turn again: on a busy machine that cost 40 % of the rate.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._answered: deque[tuple[list[tuple[Work, Callable[[Any], None]]], list[Any]]] = deque()
-        self._ours, self._theirs = socket.socketpair()
-        for end in (self._ours, self._theirs):
-            end.setblocking(False)
-        try:
-            self._loop.add_reader(self._ours, self._heard)
-            self._rings = True
-        except NotImplementedError:  # the loop of Windows
-            self._rings = False
-
-    def ring(self, batch: list[tuple[Work, Callable[[Any], None]]], answers: list[Any]) -> None:
-        """Hand answers out in the event loop; called by the thread of a desk."""
-        self._answered.append((batch, answers))
-        if not self._rings:
-            self._loop.call_soon_threadsafe(self._heard)
-            return
-        with contextlib.suppress(BlockingIOError):  # it has been rung often enough
-            self._theirs.send(b".")
-
-    def _heard(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._ours.recv(4096)
-        while self._answered:
-            batch, answers = self._answered.popleft()
-            for (_, answered), answer in zip(batch, answers, strict=True):
-                answered(answer)
-
-    def close(self) -> None:
-        """There are no desks any more."""
-        self._heard()
-        if self._rings:
-            self._loop.remove_reader(self._ours)
-        self._ours.close()
-        self._theirs.close()
+Waiting = tuple[Work, asyncio.Future[Any]]
 
 
 class Desk:
-    """A player and its thread. All methods but `_run` belong to the event loop."""
+    """A player and its thread. All methods but `_run` and `_carried_out` belong to the event loop."""
 
-    def __init__(self, player: SharedPlayer, most_open: int, bell: Bell) -> None:
+    def __init__(self, player: SharedPlayer, most_open: int) -> None:
         self.player = player
-        self._most_open, self._bell = most_open, bell
+        self._most_open = most_open
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[tuple[Work, Callable[[Any], None]]] = deque()
+        self._queue: deque[Waiting] = deque()
         self._wake, self._idle, self._stop = threading.Event(), True, False
         self._thread = threading.Thread(target=self._run, name=f"desk {player.name}", daemon=True)
         self._thread.start()
 
-    def put(self, work: Work, answered: Callable[[Any], None]) -> None:
-        """Have a request carried out, or a function called with the player; the answer, or an error, is handed over."""
+    def submit(self, work: Work) -> asyncio.Future[Any]:
+        """Have a request carried out, or a function called with the player; the future has the answer, or the error."""
         if self._stop:
             raise UserError(f"the player {self.player.name!r} is closed")
-        self._queue.append((work, answered))
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._queue.append((work, future))
         if self._idle:
             self._idle = False
             self._wake.set()
-
-    async def do(self, work: Work) -> Any:
-        """What comes of a request or a function; errors are raised here."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self.put(work, lambda answer: None if future.done() else future.set_result(answer))
-        answer = await future  # or the client has gone
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+        return future
 
     async def close(self) -> None:
         """Carry out what waits, then leave the store."""
@@ -105,7 +52,7 @@ class Desk:
             self._wake.clear()
             while batch := [self._queue.popleft() for _ in range(len(self._queue))]:
                 answers = self._carried_out([work for work, _ in batch])
-                self._bell.ring(batch, answers)
+                self._loop.call_soon_threadsafe(_hand_out, batch, answers)
             if self._stop:
                 return
             self._idle = True
@@ -131,3 +78,14 @@ class Desk:
                 except Exception as error:
                     answers[place] = error
         return answers
+
+
+def _hand_out(batch: Sequence[Waiting], answers: Sequence[Any]) -> None:
+    """Answer those who wait for a batch; the event loop wakes up once for all of them."""
+    for (_, future), answer in zip(batch, answers, strict=True):
+        if future.done():  # the client has gone
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

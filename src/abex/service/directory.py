@@ -13,7 +13,7 @@ from abex.players.definitions import Definition, definition_text
 from abex.players.journal import Journal, PlayerRow, journal_at
 from abex.players.opening import LONGEST_NAME
 from abex.players.shared import SharedPlayer
-from abex.service.desk import Bell, Desk
+from abex.service.desk import Desk
 from abex.service.settings import Settings
 from abex.support.errors import UserError, shown
 
@@ -41,7 +41,6 @@ class Directory:
         self._opening: dict[str, asyncio.Task[Desk]] = {}
         self._journal = journal_at(settings.store)
         self._lock = threading.Lock()
-        self._bell: Bell | None = None  # of all desks
 
     # -- the store ------------------------------------------------------------------------------------
 
@@ -130,9 +129,7 @@ class Directory:
             return SharedPlayer(self.settings.store, name)
 
         player = await asyncio.to_thread(opened)
-        if self._bell is None:
-            self._bell = Bell()
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._bell)
+        desk = self.desks[name] = Desk(player, self.settings.max_open)
         return desk
 
     async def close(self) -> None:
@@ -141,9 +138,6 @@ class Directory:
             with contextlib.suppress(UserError):  # the store is away: what was acknowledged is in it
                 await desk.close()
         self.desks.clear()
-        if self._bell is not None:
-            self._bell.close()
-            self._bell = None
         with self._lock:
             self._journal.close()
 

@@ -42,7 +42,7 @@ def log_file(frame: Any, kind: str, arms: list[Any]) -> bytes:
     return table_bytes(frame, f".{kind}")
 
 
-def what_if(
+def evaluate_policies(
     frame: Any, arms: list[Any], policies: list[str], learn: float, rewards: tuple[float, float]
 ) -> dict[str, Any]:
     """What each policy would have earned by decision, by every estimator; a sentence where the log cannot tell."""
@@ -50,7 +50,7 @@ def what_if(
     return {
         "rows": len(log),
         "logged": number(float(log.reward.mean())),
-        "policies": [_valued(log, policy, learn, rewards) for policy in policies],
+        "policies": [_evaluated(log, policy, learn, rewards) for policy in policies],
     }
 
 
@@ -60,7 +60,7 @@ def _log(frame: Any, arms: list[Any]) -> Log:
     return Log.from_columns(dict(frame.items()), arms=[*arms, *gone], where="the log")
 
 
-def _valued(log: Log, policy: str, learn: float, rewards: tuple[float, float]) -> dict[str, Any]:
+def _evaluated(log: Log, policy: str, learn: float, rewards: tuple[float, float]) -> dict[str, Any]:
     try:
         found = evaluate(log, policy, learn=learn, rewards=rewards)
     except UserError as error:

@@ -10,22 +10,22 @@ from typing import Any
 
 
 class JsonLines(logging.Formatter):
-    """One line a record: time, level, process, logger, message, and what else was told."""
+    """One line a record: time, level, process, logger, message, and what else is known."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "process": os.getpid(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        told |= getattr(record, "told", {})
+        fields |= getattr(record, "fields", {})
         if record.exc_info:
-            told["trace"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
 
 
 #: for `logging.config.dictConfig`, and for uvicorn, which hands it to its workers

@@ -1,13 +1,15 @@
-"""The description of the service, from its table of endpoints and the models of their bodies."""
+"""The description of the service, from its table of endpoints and the structs of their bodies."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
-from pydantic.json_schema import models_json_schema
+import msgspec
 
-from abex.service.routes import ROUTES, Served
+from abex.service.endpoint import Route
+from abex.service.routes import ROUTES
 
 #: status -> when
 REFUSALS = {
@@ -20,7 +22,7 @@ REFUSALS = {
     "413": "the request is too long",
     "415": "the request is not JSON",
     "421": "the service does not answer for this host",
-    "429": "too many requests, players or open decisions; try again later",
+    "429": "too many players or open decisions; try again later",
     "503": "the store cannot be reached just now; try again",
 }
 ERROR = {
@@ -30,16 +32,16 @@ ERROR = {
 }
 
 
+@cache
 def description() -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
     kinds = sorted({one.body for one in ROUTES if one.body is not None}, key=lambda kind: kind.__name__)
-    names, schemas = models_json_schema(
-        [(kind, "validation") for kind in kinds], ref_template="#/components/schemas/{model}"
-    )
+    found, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(kinds, found, strict=True))
     paths: dict[str, Any] = {}
     for one in ROUTES:
-        body = None if one.body is None else names[one.body, "validation"]
-        paths.setdefault(one.path.replace(":path", ""), {})[one.method.lower()] = _operation(one, body)
+        body = None if one.body is None else schema_of[one.body]
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, body)
     refused = {"description": "", "content": {"application/json": {"schema": ERROR}}}
     return {
         "openapi": "3.1.0",
@@ -50,7 +52,7 @@ def description() -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": schemas["$defs"],
+            "schemas": schemas,
             "responses": {code: refused | {"description": when} for code, when in REFUSALS.items()},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
@@ -58,7 +60,7 @@ def description() -> dict[str, Any]:
     }
 
 
-def _operation(one: Served, body: Any) -> dict[str, Any]:
+def _operation(one: Route, body: Any) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": text}
@@ -80,8 +82,6 @@ def _operation(one: Served, body: Any) -> dict[str, Any]:
         found["description"] = f"Needs a key of the role {one.role} or admin, where the service has keys."
     if body is not None:
         content = {"application/json": {"schema": body}}
-        required = bool(
-            one.body is not None and any(field.is_required() for field in one.body.model_fields.values())
-        )
+        required = one.body is not None and any(field.required for field in msgspec.structs.fields(one.body))
         found["requestBody"] = {"content": content, "required": required}
     return found

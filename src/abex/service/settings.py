@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from abex.service.keys import Keyring
-from abex.support.errors import UserError, real_number, whole_number
+from abex.support.errors import UserError, whole_number
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 NOBODY = Keyring()
@@ -32,8 +32,6 @@ class Settings:
         Bytes of a request.
     max_batch : int
         Decisions or rewards in one request.
-    rate : float
-        Requests per second of one client (a key, or else an address) to one worker; 0 is no limit.
     max_open : int
         Decisions of a player that may wait for their rewards.
     max_arms, max_players : int
@@ -52,7 +50,6 @@ class Settings:
     behind_proxy: bool = False
     max_body: int = 1 << 20
     max_batch: int = 1_000
-    rate: float = 10_000.0
     max_open: int = 100_000
     max_arms: int = 1_000_000
     max_players: int = 1_000
@@ -66,7 +63,6 @@ class Settings:
         ):  # fmt: skip
             whole_number(name, getattr(self, name), least=1, most=most)
         whole_number("port", self.port, least=0, most=65_535)
-        real_number("rate", self.rate, least=0.0)
         if not self.is_local and not self.keys and not self.behind_proxy:
             raise UserError(
                 f"a service on {self.host} can be reached from elsewhere: give it API keys (--keys FILE, made by "

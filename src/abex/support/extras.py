@@ -35,7 +35,7 @@ PACKAGES_OF = {
     "client": ("httpx",),
     "serve": (
         *("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client"),
-        *("pydantic", "pandas", "pyarrow", "scipy"),
+        *("pandas", "pyarrow", "scipy"),
     ),
     "export": (*_BOOSTING, "onnx", "treelite"),
 }

@@ -1,4 +1,4 @@
-"""The SQLite file under the store: opened, brought to this version's format, and its errors told as sentences.
+"""The SQLite file under the store: opening, its format, transactions, and its errors as sentences.
 
 A rollback journal: WAL can corrupt a database in SQLite before 3.51.3 and does not work on network file systems.
 """
@@ -10,25 +10,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from abex.lab.results.entries import checksum_of, plain_object
 from abex.support.errors import UserError
 
-FORMAT = 2  # 1 had no checksums of measured times and of experiments
+FORMAT = 1  # in the file's user_version
 PATIENCE = 120.0  # seconds to wait for another process that is writing
 DAMAGED = "the file is damaged or not a store: `abex results salvage` copies what can be read into a new one"
-#: the columns of each table, by format; what a format lacks is read as NULL
 COLUMNS = {
-    1: {
-        "cells": ("key", "cell", "payload", "checksum", "measured"),
-        "experiments": ("name", "definition"),
-    },
-    2: {
-        "cells": ("key", "cell", "payload", "checksum", "measured", "measured_checksum"),
-        "experiments": ("name", "definition", "checksum"),
-    },
+    "cells": ("key", "cell", "payload", "checksum", "measured", "measured_checksum"),
+    "experiments": ("name", "definition", "checksum"),
 }
+SELECT = {table: f"SELECT {', '.join(names)} FROM {table}" for table, names in COLUMNS.items()}
 SCHEMA = """
 CREATE TABLE cells (
     key TEXT PRIMARY KEY, cell TEXT NOT NULL, payload BLOB NOT NULL, checksum TEXT NOT NULL, measured TEXT NOT NULL,
@@ -37,12 +29,6 @@ CREATE TABLE cells (
 CREATE TABLE experiments (
     name TEXT PRIMARY KEY, definition TEXT NOT NULL, checksum TEXT NOT NULL
 ) WITHOUT ROWID
-"""
-FROM_1 = """
-ALTER TABLE cells ADD COLUMN measured_checksum TEXT NOT NULL DEFAULT '';
-ALTER TABLE experiments ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
-UPDATE cells SET measured_checksum = sealed(key, measured);
-UPDATE experiments SET checksum = sealed(name, definition)
 """
 
 
@@ -72,32 +58,15 @@ def transaction(base: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def prepare(base: sqlite3.Connection, path: Path) -> int:
-    """Bring a new or older file to this version's format; returns the one it has.
-
-    An older file that may not be written is read as it is.
-    """
-    found = format_of(base, path)
-    if found == FORMAT:
-        return found
-    base.create_function("sealed", 2, _sealed, deterministic=True)
-    try:
-        with transaction(base):
-            found = format_of(base, path)  # another process may have been quicker
-            for statement in {0: SCHEMA, 1: FROM_1, FORMAT: ""}[found].split(";"):
+def prepare(base: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new file; one of another format is refused."""
+    if format_of(base, path) == FORMAT:
+        return
+    with transaction(base):
+        if format_of(base, path) != FORMAT:  # else another process has been quicker
+            for statement in SCHEMA.split(";"):
                 base.execute(statement)
             base.execute(f"PRAGMA user_version={FORMAT}")
-    except sqlite3.OperationalError as error:
-        if found == 0 or _code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-            raise
-        return found
-    return FORMAT
-
-
-def _sealed(name: Any, text: Any) -> str:
-    """The checksum for a text of format 1, which had none; what is no JSON was damaged and stays so."""
-    good = isinstance(name, str) and plain_object(text) is not None
-    return checksum_of(name, text) if good else ""
 
 
 def format_of(base: sqlite3.Connection, path: Path) -> int:
@@ -109,8 +78,7 @@ def format_of(base: sqlite3.Connection, path: Path) -> int:
         )
     if version == 0 and not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return 0
-    tables = COLUMNS.get(version, {})
-    if not tables or any(columns_of(base, table) != names for table, names in tables.items()):
+    if version == 0 or any(columns_of(base, table) != names for table, names in COLUMNS.items()):
         raise sqlite3.DatabaseError("the tables are malformed")
     return int(version)
 
@@ -118,15 +86,6 @@ def format_of(base: sqlite3.Connection, path: Path) -> int:
 def columns_of(base: sqlite3.Connection, table: str) -> tuple[str, ...]:
     """The names of a table's columns; none if there is no such table."""
     return tuple(str(row[1]) for row in base.execute(f"PRAGMA table_info({table})"))
-
-
-def selection(table: str, has: tuple[str, ...]) -> str:
-    """The list of this format's columns for a SELECT from a table that ``has`` these.
-
-    >>> selection("experiments", ("name", "definition"))
-    'name, definition, NULL'
-    """
-    return ", ".join(name if name in has else "NULL" for name in COLUMNS[FORMAT][table])
 
 
 @contextmanager

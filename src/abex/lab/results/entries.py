@@ -87,11 +87,9 @@ def payload_of(
 
 
 def measured_of(key: Any, measured: Any, measured_checksum: Any) -> dict[str, Any] | None:
-    """What was measured if it fits its checksum, else None; stores of format 1 have none (NULL)."""
+    """What was measured if it fits its checksum, else None."""
     try:
-        if measured_checksum is not None and checksum_of(key, measured) != measured_checksum:
-            return None
-        return plain_object(measured)
+        return plain_object(measured) if checksum_of(key, measured) == measured_checksum else None
     except TypeError:
         return None
 

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from abex.lab.results.database import COLUMNS, FORMAT, columns_of, connect, explained, format_of, selection
+from abex.lab.results.database import SELECT, connect, explained, format_of
 from abex.lab.results.entries import Payload, definition_of, payload_of, plain_object
 from abex.lab.results.store import Store
 from abex.support.errors import UserError
@@ -107,8 +107,8 @@ def _is_sound(base: sqlite3.Connection, path: Path) -> int | None:
                 return None
             if found == 0:
                 return 0
-            rows = [payload_of(*row) is not None for row in base.execute(_select(base, "cells"))]
-            definitions = [definition_of(*row) for row in base.execute(_select(base, "experiments"))]
+            rows = [payload_of(*row) is not None for row in base.execute(SELECT["cells"])]
+            definitions = [definition_of(*row) for row in base.execute(SELECT["experiments"])]
         finally:
             if base.in_transaction:
                 base.execute("ROLLBACK")
@@ -128,11 +128,6 @@ def _lock(base: sqlite3.Connection, path: Path) -> None:
             ) from error
     except sqlite3.DatabaseError:
         pass
-
-
-def _select(base: sqlite3.Connection, table: str) -> str:
-    has = columns_of(base, table) or COLUMNS[FORMAT][table]
-    return f"SELECT {selection(table, has)} FROM {table}"
 
 
 def _copy(base: sqlite3.Connection, target: Path) -> tuple[int, int]:
@@ -173,10 +168,6 @@ def _rows(base: sqlite3.Connection, table: str, name: str, digits: str) -> Itera
     Keys are listed from both ends of many short ranges (of all three first digits): a bad page ends the list of
     its range, and a row that cannot be read costs itself alone.
     """
-    try:
-        select = _select(base, table)
-    except sqlite3.DatabaseError:
-        return
     starts = [a + b + c for a in digits for b in digits for c in digits]
     keys: dict[Any, None] = {}
     for first, last in zip(["", *starts], [*starts, "\U0010ffff"], strict=True):
@@ -188,7 +179,7 @@ def _rows(base: sqlite3.Connection, table: str, name: str, digits: str) -> Itera
                     keys[row[0]] = None
     for key in keys:
         with suppress(sqlite3.DatabaseError):
-            yield from base.execute(f"{select} WHERE {name} = ?", (key,)).fetchmany(1)
+            yield from base.execute(f"{SELECT[table]} WHERE {name} = ?", (key,)).fetchmany(1)
 
 
 def _make_durable(folder: Path) -> None:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from abex.lab.results.database import COLUMNS, FORMAT, connect, explained, prepare, selection, transaction
+from abex.lab.results.database import SELECT, connect, explained, prepare, transaction
 from abex.lab.results.entries import (
     Cell,
     Payload,
@@ -61,23 +61,16 @@ class Store(AbstractContextManager["Store"]):
             try:
                 self._base.execute("PRAGMA journal_mode=DELETE")
                 self._base.execute("PRAGMA synchronous=FULL")
-                self._format = prepare(self._base, self.path)
+                prepare(self._base, self.path)
             except BaseException:
                 self._base.close()
                 raise
-        tables = COLUMNS[self._format]
-        self._cells = f"SELECT {selection('cells', tables['cells'])} FROM cells"
-        self._definitions = f"SELECT {selection('experiments', tables['experiments'])} FROM experiments"
 
     def _explained(self, doing: str) -> Any:
         return explained(self.path, doing)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        if self._format != FORMAT:
-            raise UserError(
-                f"cannot write to the store {str(self.path)!r}: it is of an older format and read-only"
-            )
         with self._explained("write to"), transaction(self._base):
             yield self._base
 
@@ -100,7 +93,7 @@ class Store(AbstractContextManager["Store"]):
         found: dict[str, Payload] = {}
         with self._explained("read"):
             for key in keys:
-                row = self._base.execute(f"{self._cells} WHERE key = ?", (key,)).fetchone()
+                row = self._base.execute(f"{SELECT['cells']} WHERE key = ?", (key,)).fetchone()
                 payload = None if row is None else payload_of(*row)
                 if payload is not None:
                     found[key] = payload
@@ -126,14 +119,14 @@ class Store(AbstractContextManager["Store"]):
     def __iter__(self) -> Iterator[tuple[str, Cell, Payload | None]]:
         """All cells in the order of their keys; a damaged one has no payload."""
         with self._explained("read"):
-            for row in self._base.execute(f"{self._cells} ORDER BY key"):
+            for row in self._base.execute(f"{SELECT['cells']} ORDER BY key"):
                 yield row[0], plain_object(row[1]) or {}, payload_of(*row)
 
     def measured(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
         """Cells and what was measured about them (CPU seconds), without their results and without damaged ones."""
         with self._explained("read"):
             for key, text, _, _, measured, checksum in self._base.execute(
-                self._cells.replace("payload", "NULL")
+                SELECT["cells"].replace("payload", "NULL")
             ):
                 times = measured_of(key, measured, checksum)
                 cell = plain_object(text) if isinstance(text, str) and checksum_of(text) == key else None
@@ -160,7 +153,7 @@ class Store(AbstractContextManager["Store"]):
         """
         lines = []
         with self._explained("read"):
-            for row in self._base.execute(f"{self._cells} ORDER BY key"):
+            for row in self._base.execute(f"{SELECT['cells']} ORDER BY key"):
                 if payload_of(*row) is None:
                     raise UserError(f"the store {str(self.path)!r} holds a damaged entry: {str(row[0])[:12]}")
                 key, cell, packed, checksum = row[:4]
@@ -173,7 +166,7 @@ class Store(AbstractContextManager["Store"]):
         """Keep the definition of an experiment, so that a report can be made from the store alone."""
         text = canonical(definition)
         with self._explained("read"):
-            row = self._base.execute(f"{self._definitions} WHERE name = ?", (name,)).fetchone()
+            row = self._base.execute(f"{SELECT['experiments']} WHERE name = ?", (name,)).fetchone()
         if row is not None and row[1] == text and definition_of(*row) is not None:
             return
         with self._writing() as base:
@@ -184,14 +177,14 @@ class Store(AbstractContextManager["Store"]):
     def experiments(self) -> dict[str, dict[str, Any]]:
         """Definitions by name, without damaged ones."""
         with self._explained("read"):
-            rows = self._base.execute(f"{self._definitions} ORDER BY name").fetchall()
+            rows = self._base.execute(f"{SELECT['experiments']} ORDER BY name").fetchall()
         found = {row[0]: definition_of(*row) for row in rows}
         return {name: definition for name, definition in found.items() if definition is not None}
 
     def damaged_experiments(self) -> list[str]:
         """Names under which something stands that does not fit its checksum."""
         with self._explained("read"):
-            rows = self._base.execute(f"{self._definitions} ORDER BY name").fetchall()
+            rows = self._base.execute(f"{SELECT['experiments']} ORDER BY name").fetchall()
         return [str(row[0]) for row in rows if definition_of(*row) is None]
 
     def forget(self, name: str) -> None:

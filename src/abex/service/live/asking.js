@@ -1,5 +1,5 @@
 "use strict";
-// Asking the service: with the API key of this tab, errors as sentences, server-sent events.
+// Asking the service: with the API key of this tab, errors as sentences.
 const page = JSON.parse(document.getElementById("data").textContent);
 const KEY = "abex-key";
 
@@ -17,7 +17,7 @@ function headers(more = {}) {
 
 async function answered(address, options = {}) {
   const response = await fetch(address, { ...options, headers: headers(options.headers), cache: "no-store" });
-  if (response.ok) return response;
+  if (response.ok || response.status === 304) return response;
   let sentence = `the service answered ${response.status}`;
   try {
     sentence = (await response.json()).error || sentence;
@@ -37,26 +37,6 @@ async function send(address, body) {
 
 function addressOf(player, what = "") {
   return `v1/players/${encodeURIComponent(player)}${what}`;
-}
-
-// EventSource can send no key, so the stream is read by hand.
-async function listen(address, signal, heard) {
-  const response = await answered(address, { signal });
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const events = (rest + value).split("\n\n");
-    rest = events.pop();
-    for (const event of events) {
-      const fields = Object.fromEntries(event.split("\n").filter((line) => line && !line.startsWith(":")).map((line) => {
-        const colon = line.indexOf(": ");
-        return [line.slice(0, colon), line.slice(colon + 2)];
-      }));
-      if (fields.data) heard(fields.event, JSON.parse(fields.data));
-    }
-  }
 }
 
 function sleep(milliseconds) {

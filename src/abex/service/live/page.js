@@ -1,6 +1,8 @@
 "use strict";
-// The whole page: which player is looked at, forms, the stream.
-const BETWEEN = 1000;  // milliseconds between two looks at the timeline
+// The whole page: which player is looked at, forms, what is new.
+const BETWEEN = 1000;  // milliseconds between two looks
+const SHOWN = 30;  // arms
+const SPEED_LOOKS = 6;  // over which events per second are counted
 const LIST_AGAIN = 5000;
 const create = document.querySelector("#create form");
 let watched = null;  // { name, stop }
@@ -54,7 +56,7 @@ function watch(name) {
   if (watched) watched.stop.abort();
   clearPlayer();
   document.getElementById("player").hidden = name === null;
-  watched = name === null ? null : { name, stop: new AbortController(), looking: false, again: false };
+  watched = name === null ? null : { name, stop: new AbortController() };
   markCurrent();
   document.title = name === null ? "abex" : `abex: ${name}`;
   if (name === null) return;
@@ -62,44 +64,33 @@ function watch(name) {
   follow(watched);
 }
 
+// Once a second: the summary if there was an event, and then the timeline.
 async function follow(one) {
-  for (let wait = 500; !one.stop.signal.aborted; wait = Math.min(2 * wait, 10_000)) {
+  const looks = [];  // [time, number of the last event]
+  let tag = "";
+  for (let wait = BETWEEN; !one.stop.signal.aborted; await sleep(wait)) {
+    if (document.hidden) continue;
     try {
-      await listen(addressOf(one.name, "/stream"), one.stop.signal, (kind, told) => {
-        if (watched !== one) return;
-        wait = 500;
-        tell(kind === "trouble" ? told.error : "");
-        if (kind === "summary") { showSummary(told); look(one); }
-        if (kind === "speed") showSpeed(told.events_per_second);
-      });
+      const response = await answered(addressOf(one.name, `/summary?limit=${SHOWN}`),
+        { signal: one.stop.signal, headers: tag ? { "If-None-Match": tag } : {} });
+      const summary = response.status === 304 ? null : await response.json();
+      if (watched !== one) return;
+      looks.push([performance.now(), summary ? summary.seq : looks.at(-1)[1]]);
+      if (looks.length > SPEED_LOOKS) looks.shift();
+      const [[then, first], [now, last]] = [looks[0], looks.at(-1)];
+      if (summary) showSummary(summary);
+      showSpeed(now > then ? (1000 * (last - first)) / (now - then) : 0);
+      if (summary) await showTimeline(await ask(addressOf(one.name, "/timeline"), one.stop.signal));
+      tag = response.headers.get("ETag");
+      tell("");
+      wait = BETWEEN;
     } catch (error) {
       if (one.stop.signal.aborted) return;
-      if (error instanceof Refused && [401, 403, 404].includes(error.status)) {
-        tell(error.message);
-        return;
-      }
+      const refused = error instanceof Refused;
+      tell(refused ? error.message : "The connection to the service was lost; trying again.");
+      if (refused && [401, 403, 404].includes(error.status)) { one.stop.abort(); return; }
+      wait = Math.min(2 * wait, 10_000);
     }
-    if (one.stop.signal.aborted) return;
-    tell("The connection to the service was lost; trying again.");
-    await sleep(wait);
-  }
-}
-
-// The timeline, once a second at most; what comes meanwhile is looked at afterwards.
-async function look(one) {
-  if (one.looking) { one.again = true; return; }
-  one.looking = true;
-  try {
-    do {
-      one.again = false;
-      const told = await ask(addressOf(one.name, "/timeline"), one.stop.signal);
-      if (watched === one) await showTimeline(told);
-      await sleep(BETWEEN);
-    } while (one.again && watched === one);
-  } catch (error) {
-    if (watched === one) tell(error.message);
-  } finally {
-    one.looking = false;
   }
 }
 

@@ -51,7 +51,6 @@ function showSummary(told) {
   showTile("rewarded", whole(told.rewarded));
   showTile("open", whole(told.waiting));
   showTile("expired", whole(told.expired));
-  showSpeed(told.events_per_second || 0);
   showArms(told);
 }
 

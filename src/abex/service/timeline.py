@@ -118,7 +118,7 @@ class Bucket:
         self.paid += other.paid
 
 
-class Chronicle(LogReader):
+class Timeline(LogReader):
     """Follows the journal of a player; each look reads on from the last."""
 
     def __init__(self, definition: Definition, arms: NamedArms | None = None, after: int = 0) -> None:
@@ -185,7 +185,7 @@ class Chronicle(LogReader):
         since = int(time.time() if now is None else now) - SPEED_SECONDS
         return sum(count for second, count in self._seconds if second >= since) / SPEED_SECONDS
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All of it as JSON."""
         totals: dict[int, int] = {}
         for bucket in self.buckets:

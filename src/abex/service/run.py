@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
+import sys
 import tempfile
 import time
 from multiprocessing.connection import Connection
@@ -13,13 +15,13 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from abex.players.journal import journal_at
-from abex.service.application import create_app
-from abex.service.express import ExpressProtocol
+from abex.service.app import create_app
 from abex.service.json_logs import LOGGING
-from abex.service.measuring import FOLDER
+from abex.service.metrics import FOLDER
 from abex.service.settings import Settings
 from abex.support.errors import UserError
 
+SWITCH = 0.0005  # seconds after which a thread lets another one run: the loop and the players take turns
 GRACE = 20  # seconds for requests that are under way when the service is told to stop
 BACKLOG = 2048
 STARTING = 60  # seconds that a worker may take to import all it needs before the supervisor takes it for hung
@@ -64,8 +66,12 @@ class Factory:
         self.settings = settings
 
     def __call__(self) -> Any:
-        """The application."""
-        return create_app(self.settings)
+        """The application, in a process that does nothing else."""
+        app = create_app(self.settings)
+        sys.setswitchinterval(SWITCH)
+        gc.collect()
+        gc.freeze()  # what was imported stays: looking through it again and again would hold up requests
+        return app
 
 
 def configuration(settings: Settings) -> uvicorn.Config:
@@ -73,7 +79,6 @@ def configuration(settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         Factory(settings),
         factory=True,
-        http=ExpressProtocol,
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
@@ -84,7 +89,7 @@ def configuration(settings: Settings) -> uvicorn.Config:
         backlog=BACKLOG,
         timeout_worker_healthcheck=STARTING,
         timeout_graceful_shutdown=GRACE,
-        proxy_headers=settings.behind_proxy,
+        proxy_headers=False,
         h11_max_incomplete_event_size=1 << 16,
     )
 

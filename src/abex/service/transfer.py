@@ -15,11 +15,11 @@ from starlette.requests import Request
 from abex.players.replica import MOST_TOLD
 from abex.players.shared import SharedPlayer
 from abex.players.together import Observe
-from abex.service.bodies import LearnBody, parsed
+from abex.service.bodies import LearnBody
 from abex.service.directory import ConflictError
-from abex.service.endpoints import Answer, Context, answer, body_of
+from abex.service.endpoint import ServiceState
 from abex.service.exports import log_frame
-from abex.service.handlers import desk_of
+from abex.service.handlers import JSON, desk_of
 from abex.support.errors import UserError, shown
 
 MOST_LEARNED = (
@@ -27,37 +27,36 @@ MOST_LEARNED = (
 )  # half of the keys that a player remembers: none is forgotten while it can come again
 
 
-async def learn(context: Context, request: Request) -> Answer:
+async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     """Learn from the latest decisions of another player; each counts once, however often this is asked."""
-    wanted = parsed(LearnBody, await body_of(context, request))
-    heir, former = await desk_of(context, request), await context.directory.desk(wanted.player)
+    heir, former = await desk_of(state, request), await state.directory.desk(body.player)
     if heir is former:
-        raise UserError(f"{shown(wanted.player)} has learned from its own decisions already")
+        raise UserError(f"{shown(body.player)} has learned from its own decisions already")
     ours, theirs = heir.player._terms, former.player._terms
     if theirs.low < ours.low or theirs.high > ours.high:
         raise ConflictError(
-            f"rewards of {shown(wanted.player)} are from {theirs.low:g} to {theirs.high:g}, "
+            f"rewards of {shown(body.player)} are from {theirs.low:g} to {theirs.high:g}, "
             f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}"
         )
-    most = min(wanted.last or MOST_LEARNED, MOST_LEARNED)
-    await former.do(SharedPlayer.refresh)
-    await heir.do(SharedPlayer.refresh)
+    most = min(body.last or MOST_LEARNED, MOST_LEARNED)
+    await former.submit(SharedPlayer.refresh)
+    await heir.submit(SharedPlayer.refresh)
 
     def read() -> Any:
-        return context.directory.reading(
+        return state.directory.reading(
             lambda journal: log_frame(journal, former.player.name, most, former.player)
         )
 
     frame = await asyncio.to_thread(read)
-    told = frame[frame["reward"].notna()]
-    work = observations(told, set(heir.player.arms), (theirs.low, theirs.high))
+    rewarded = frame[frame["reward"].notna()]
+    work = observations(rewarded, set(heir.player.arms), (theirs.low, theirs.high))
     with heir.player._lock:
         known = set(heir.player._replica.told)
     new = [one for one in work if one.key not in known]  # the others would be void, and fill the journal
-    size, learned = context.settings.max_batch, 0
+    size, learned = state.settings.max_batch, 0
     for first in range(0, len(new), size):
-        learned += sum(await asyncio.gather(*(heir.do(one) for one in new[first : first + size])))
-    return answer({"decisions": len(told), "learned": learned, "of_other_arms": len(told) - len(work)})
+        learned += sum(await asyncio.gather(*(heir.submit(one) for one in new[first : first + size])))
+    return {"decisions": len(rewarded), "learned": learned, "of_other_arms": len(rewarded) - len(work)}
 
 
 def observations(told: Any, arms: set[Any], rewards: tuple[float, float]) -> list[Observe]:

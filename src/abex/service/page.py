@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from abex.evaluation.estimators import ESTIMATORS
 from abex.policies.base import known_policies
-from abex.service.endpoints import Context, RefusedError
+from abex.service.endpoint import HTTPError, ServiceState
 from abex.support.errors import shown
 from abex.support.figures import COLOURS
 from abex.web import drawing_script, resource
@@ -30,7 +30,7 @@ OWN = ("asking.js", "player.js", "page.js", "icon.svg")
 MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
-class Packed(NamedTuple):
+class CachedFile(NamedTuple):
     """A file as it is sent."""
 
     media: str
@@ -40,7 +40,7 @@ class Packed(NamedTuple):
 
 
 @lru_cache(maxsize=32)  # names that are asked for may be any
-def _packed(name: str) -> Packed | None:
+def _packed(name: str) -> CachedFile | None:
     """A file of the page; None if there is none of that name."""
     if name == "style.css":
         text = resource(SHARED, name) + resource(HERE, f"live/{name}")
@@ -55,14 +55,14 @@ def _packed(name: str) -> Packed | None:
     return _pack(text, MEDIA[name.rpartition(".")[2]])
 
 
-def _pack(text: str, media: str) -> Packed:
+def _pack(text: str, media: str) -> CachedFile:
     plain = text.encode()
     tag = f'"{hashlib.sha256(plain).hexdigest()[:20]}"'
-    return Packed(f"{media}; charset=utf-8", tag, plain, gzip.compress(plain, 6, mtime=0))
+    return CachedFile(f"{media}; charset=utf-8", tag, plain, gzip.compress(plain, 6, mtime=0))
 
 
 @cache
-def _page(asks_for_keys: bool) -> Packed:
+def _whole(asks_for_keys: bool) -> CachedFile:
     """The page itself; what differs between services is in its data, where nothing can end the script."""
     data = {
         "keys": asks_for_keys,
@@ -74,20 +74,20 @@ def _page(asks_for_keys: bool) -> Packed:
     return _pack(resource(HERE, "live/index.html").replace("<!--data-->", text), "text/html")
 
 
-async def live_page(context: Context, request: Request) -> Response:
+async def page(state: ServiceState, request: Request, body: None) -> Response:
     """The page."""
-    return _sent(_page(bool(context.settings.keys)), request)
+    return _sent(_whole(bool(state.settings.keys)), request)
 
 
-async def live_page_file(context: Context, request: Request) -> Response:
+async def page_file(state: ServiceState, request: Request, body: None) -> Response:
     """A script or style sheet of the page."""
     found = _packed(request.path_params["file"])
     if found is None:
-        raise RefusedError(404, f"there is no file {shown(request.path_params['file'])} of the page")
+        raise HTTPError(404, f"there is no file {shown(request.path_params['file'])} of the page")
     return _sent(found, request)
 
 
-def _sent(file: Packed, request: Request) -> Response:
+def _sent(file: CachedFile, request: Request) -> Response:
     headers = HEADERS | {"etag": file.tag, "vary": "accept-encoding"}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

@@ -23,7 +23,7 @@ BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 MOST_ARMS_SHOWN = 50  # of a player, those chosen most
 
 
-class Meter:
+class Metrics:
     """Counts requests and their latencies."""
 
     def __init__(self) -> None:

@@ -1,0 +1,118 @@
+"""The ASGI application: the table of routes, lifespan, errors as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
+
+from abex.service.endpoint import Endpoint, Handler, HTTPError, Route, ServiceState
+from abex.service.openapi import description
+from abex.service.page import page, page_file
+from abex.service.routes import PLAYER, ROUTES
+from abex.service.settings import Settings
+from abex.support.errors import shown
+
+PLAYERS = PLAYER.partition("{")[0]
+
+
+def create_app(settings: Settings) -> Service:
+    """The service as an ASGI application, for uvicorn or another server, or to be mounted in an application of your own.
+
+    >>> app = create_app(Settings(store="sqlite:///shop.db"))
+    >>> app.find("POST", "/v1/players/shop%20front/decisions")[1]
+    {'name': 'shop%20front'}
+    """
+    return Service(settings)
+
+
+class Service:
+    """The ASGI application: finds the endpoint of a request, and nothing else. It changes nothing of its process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.state = ServiceState(settings)
+        self._endpoints: dict[str, dict[str, Endpoint]] = {}
+        for route in (*ROUTES, *PAGE):
+            self._endpoints.setdefault(route.path, {})[route.method] = Endpoint(self.state, route)
+        self._nothing_here = Endpoint(self.state, Route("", "", None, nothing_here))
+        self._others = {
+            path: Endpoint(self.state, Route("", path, None, others_than(methods)))
+            for path, methods in self._endpoints.items()
+        }
+        self._router = Router(lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request to its endpoint."""
+        if scope["type"] == "lifespan":
+            await self._router.lifespan(scope, receive, send)
+        elif scope["type"] == "http":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            endpoint, scope["path_params"] = self.find(scope["method"], path)
+            await endpoint(scope, receive, send)
+        else:
+            await send({"type": "websocket.close"})
+
+    def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+        """The endpoint of an address, and the names in it."""
+        pattern, names = pattern_of(path)
+        methods = self._endpoints.get(pattern)
+        if methods is None:
+            return self._nothing_here, names
+        return methods.get("GET" if method == "HEAD" else method, self._others[pattern]), names
+
+    async def close(self) -> None:
+        """Write what waits and leave the store: for who mounts the application, whose server does not tell it of the end."""
+        await self.state.directory.close()
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+        yield
+        await self.close()
+
+
+def pattern_of(path: str) -> tuple[str, dict[str, str]]:
+    """An address as the table of routes has it, and the names in it; an arm may have slashes in its name.
+
+    >>> pattern_of("/v1/players/banner/arms/a/b")
+    ('/v1/players/{name}/arms/{arm}', {'name': 'banner', 'arm': 'a/b'})
+    """
+    if path.startswith(PLAYERS):
+        name, slash, rest = path[len(PLAYERS) :].partition("/")
+        if rest.startswith("arms/"):
+            return f"{PLAYER}/arms/{{arm}}", {"name": name, "arm": rest[5:]}
+        return PLAYER + slash + rest, {"name": name}
+    if path.startswith("/page/"):
+        return "/page/{file}", {"file": path[6:]}
+    return path, {}
+
+
+async def nothing_here(state: ServiceState, request: Request, body: None) -> None:
+    """An address that is not there."""
+    raise HTTPError(404, f"there is nothing at {shown(request.url.path)}; /openapi.json has all addresses")
+
+
+def others_than(methods: Iterable[str]) -> Handler:
+    """The answer to methods that an address does not have."""
+
+    async def wrong_method(state: ServiceState, request: Request, body: None) -> None:
+        path, method = shown(request.url.path), shown(request.method)
+        raise HTTPError(405, f"{path} has no method {method}", allow=", ".join(methods))
+
+    return wrong_method
+
+
+async def openapi(state: ServiceState, request: Request, body: None) -> dict[str, Any]:
+    """The description of the service."""
+    return description()
+
+
+#: what is not part of the description
+PAGE = (
+    Route("GET", "/openapi.json", None, openapi),
+    Route("GET", "/", None, page),
+    Route("GET", "/page/{file}", None, page_file),
+)

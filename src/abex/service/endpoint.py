@@ -1,0 +1,216 @@
+"""Around every handler: who asks, how much; errors as one JSON sentence; a count and a line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from abex.players.journal import UnavailableError
+from abex.players.player import UnknownDecisionError
+from abex.players.together import CrowdedError
+from abex.service.bodies import Body, parsed
+from abex.service.directory import ConflictError, Directory, FullError, UnknownPlayerError
+from abex.service.metrics import Metrics
+from abex.service.settings import Settings
+from abex.service.timeline import Timeline
+from abex.support.errors import UserError, shown
+
+logger = logging.getLogger("abex.serve")
+#: what a mistake is called in HTTP; the first that fits
+STATUS: tuple[tuple[type[UserError], int], ...] = (
+    (UnavailableError, 503),
+    (UnknownDecisionError, 404),
+    (UnknownPlayerError, 404),
+    (ConflictError, 409),
+    (CrowdedError, 429),
+    (FullError, 429),
+)
+MOST_NAMES = 100
+RETRY_AFTER = {429: "1", 503: "1"}
+
+
+class HTTPError(UserError):
+    """A request that is answered by a status of its own."""
+
+    def __init__(self, status: int, sentence: str, **headers: str) -> None:
+        super().__init__(sentence)
+        self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class ServiceState:
+    """What all handlers of a process share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.directory = Directory(settings)
+        self.metrics = Metrics()
+        self.own_names: set[bytes] = set()  # Host headers that were found to name this service
+        self.timelines: dict[str, Timeline] = {}  # by player: how far the journals were read
+        self.reading_on = asyncio.Lock()  # one timeline at a time
+        self.heavy = asyncio.Lock()  # logs and evaluations take much memory and time: one at a time
+
+
+Handler = Callable[[ServiceState, Request, Any], Awaitable[Any]]
+
+
+class Route(NamedTuple):
+    """An endpoint as the table of routes has it."""
+
+    method: str
+    path: str
+    role: str | None  # None: everybody
+    handler: Handler
+    body: type[Body] | None = None
+    query: tuple[tuple[str, dict[str, Any]], ...] = ()
+    status: int = 200
+    media: str = "application/json"
+
+    @property
+    def name(self) -> str:
+        """Of its handler."""
+        name: str = self.handler.__name__
+        return name
+
+
+class JSONAnswer(Response):
+    """A short JSON answer: what Starlette's `Response` would send, with less around it."""
+
+    def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.status_code, self.body = status, _encode(content)
+        self.raw_headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(self.body)),
+        ]
+        self.raw_headers += [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+_encode = msgspec.json.Encoder(enc_hook=lambda number: number.item()).encode  # NumPy's numbers
+
+
+def error_response(error: UserError) -> JSONAnswer:
+    """A mistake as a sentence."""
+    headers: dict[str, str] = {}
+    if isinstance(error, HTTPError):
+        status, headers = error.status, error.headers
+    else:
+        status = next((code for kind, code in STATUS if isinstance(error, kind)), 400)
+    if status in RETRY_AFTER:
+        headers = {"retry-after": RETRY_AFTER[status]} | headers
+    return JSONAnswer({"error": str(error)}, status, headers)
+
+
+class Endpoint:
+    """A handler as an ASGI application of its own, for those who have a role."""
+
+    def __init__(self, state: ServiceState, route: Route) -> None:
+        self._state, self._route, self._name = state, route, route.name
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        began = time.perf_counter()
+        failed = None
+        response: Response
+        try:
+            headers = dict(scope["headers"])
+            self._authorize(headers)
+            kind = self._route.body
+            body = None if kind is None else parsed(kind, await self._content(headers, receive))
+            found = await self._route.handler(self._state, Request(scope, receive), body)
+            response = found if isinstance(found, Response) else JSONAnswer(found, self._route.status)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response, failed = self._refused(error), error
+        self._record(scope, response.status_code, began, failed)
+        await response(scope, receive, send)
+
+    def _authorize(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse who may not ask."""
+        state = self._state
+        host = headers.get(b"host", b"")
+        if host not in state.own_names:
+            name = host.decode("latin-1")
+            if not state.settings.is_own_name(name):
+                raise HTTPError(421, f"this service does not answer for the host {shown(name)}")
+            if len(state.own_names) < MOST_NAMES:
+                state.own_names.add(host)
+        if self._route.role is not None and state.settings.keys:
+            self._check_key(headers.get(b"authorization", b"").decode("latin-1"), self._route.role)
+
+    def _check_key(self, header: str, role: str) -> None:
+        scheme, _, key = header.partition(" ")
+        allowed = self._state.settings.keys.allows(key.strip(), role) if scheme.lower() == "bearer" else None
+        if allowed is None:
+            raise HTTPError(
+                401,
+                "an API key is needed: send the header Authorization: Bearer KEY",
+                www_authenticate="Bearer",
+            )
+        if not allowed:
+            raise HTTPError(403, f"this API key may not do that: it needs the role {role}")
+
+    async def _content(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The content of a request, if it is JSON and not too long."""
+        most = self._state.settings.max_body
+        content, more = b"", True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ClientDisconnect
+            part = message.get("body", b"")
+            content = content + part if content else part
+            more = message.get("more_body", False)
+            if len(content) > most:
+                raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
+        if content:
+            _check_json(headers)
+        return content
+
+    def _refused(self, error: Exception) -> JSONAnswer:
+        """What went wrong as an answer; what should not have is written down with its trace."""
+        if isinstance(error, UserError):
+            return error_response(error)
+        trace = "".join(traceback.format_exception(error))
+        logger.error("failed", extra={"fields": {"trace": trace, "endpoint": self._name}})
+        return JSONAnswer({"error": "something went wrong inside the service"}, 500)
+
+    def _record(self, scope: Scope, status: int, began: float, error: Exception | None) -> None:
+        """Count a request; log it where it failed, or all are logged."""
+        seconds = time.perf_counter() - began
+        self._state.metrics.count(self._name, status, seconds)
+        if error is None and not self._state.settings.access_log:
+            return
+        fields = {
+            "endpoint": self._name,
+            "method": scope["method"],
+            "path": scope["path"][:300],
+            "status": status,
+            "milliseconds": round(1000.0 * seconds, 2),
+        }
+        if error is not None:
+            fields["error"] = str(error) if isinstance(error, UserError) else repr(error)
+        logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+def _check_json(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a content that does not call itself JSON."""
+    kind = headers.get(b"content-type", b"")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+        # a web page elsewhere cannot send this type without the browser's asking us first
+        raise HTTPError(415, "send JSON, with the header Content-Type: application/json")
