@@ -37,13 +37,15 @@ class Window(Record):
 
     step: Whole  # the decision whose window this is
     oldest: Whole  # no observation of an earlier step is left
+    next: Whole  # where the next free entry is looked for
     arms: Arms  # int32 (M,), -1 of an entry that is not in use
     steps: Series  # int64 (M,)
     rewards: Series  # float64 (M,)
     width: int
-    head: NDArray[np.int32]  # (R,), an entry of a step, -1 if there is none
-    following: NDArray[np.int32]  # (M,), the next entry of the step, or that is not in use
-    free: int  # an entry that is not in use, -1 if there is none
+    head: NDArray[np.int32]  # (R,), the last entry of a step, -1 if there is none
+    following: NDArray[np.int32]  # (M,), the next entry of the step, a lower one, -1 if there is none
+    used: int  # entries
+    early: int  # steps before this one leave, for want of room too
     counts: NDArray[np.int64]  # (K,)
     high: NDArray[np.int64]  # (K,)
     low: NDArray[np.int64]  # (K,), less than one unit of ``high``
@@ -76,11 +78,12 @@ def new_window(width: int, n_entries: int, n_arms: int) -> Window:
 
 def chain(memory: Window) -> None:
     """Chain the entries to their steps, and add them up."""
-    used, unused = np.flatnonzero(memory.arms >= 0), np.flatnonzero(memory.arms < 0)
+    used = np.flatnonzero(memory.arms >= 0)
     arms, steps, rewards = memory.arms[used], memory.steps[used], memory.rewards[used]
     agree(bool(((rewards >= 0.0) & (rewards <= 1.0)).all()), "rewards must be numbers from 0 to 1")
     fine = (steps >= memory.oldest) & (steps < memory.oldest + memory.head.size)
     agree(bool(fine.all()), "steps must be those of the window")
+    agree(memory.next < memory.arms.size, "next must be an entry")
     places = steps & (memory.head.size - 1)
     order = np.argsort(places, kind="stable")
     entries, places = used[order], places[order]
@@ -88,8 +91,7 @@ def chain(memory: Window) -> None:
     memory.head[:], memory.following[:] = -1, -1
     memory.head[places] = entries  # the last one of a step
     memory.following[entries[again + 1]] = entries[again]
-    memory.following[unused[:-1]] = unused[1:]
-    memory.free = int(unused[0]) if unused.size else -1
+    memory.used = used.size
     units = rewards * UNITS
     whole = np.floor(units).astype(np.int64)
     for sums, parts in (
@@ -101,6 +103,19 @@ def chain(memory: Window) -> None:
         np.add.at(sums, arms, parts)
     memory.high += memory.low // UNITS
     memory.low %= UNITS
+
+
+@kernel
+def link(memory: Window, place: int, entry: int) -> None:
+    """Put an entry into the chain of its step, as `chain` would: whoever loads a window lets the same leave first."""
+    above, at = -1, memory.head[place]
+    while at > entry:  # seldom: mostly it is the last one
+        above, at = at, memory.following[at]
+    memory.following[entry] = at
+    if above < 0:
+        memory.head[place] = entry
+    else:
+        memory.following[above] = entry
 
 
 @kernel
@@ -145,15 +160,17 @@ def leave_window(memory: Window, t: int, entering: bool) -> tuple[int, float, fl
     first = memory.step - memory.width
     if first - memory.oldest > memory.head.size:  # a ring holds no more steps than it has places
         memory.oldest = first - memory.head.size
-    while memory.oldest < first or (entering and memory.free < 0 and memory.oldest <= t):
+    while memory.oldest < max(first, memory.early) or (
+        entering and memory.used == memory.arms.size and memory.oldest <= t
+    ):
+        memory.early = max(memory.early, memory.oldest + 1)  # a step leaves as a whole
         place = memory.oldest & (memory.head.size - 1)
         entry = memory.head[place]
         if entry >= 0:
             arm, reward = int(memory.arms[entry]), memory.rewards[entry]
             memory.head[place] = memory.following[entry]
-            memory.following[entry] = memory.free
-            memory.free = entry
             memory.arms[entry] = -1
+            memory.used -= 1
             count_in(memory, arm, reward, -1)
             return arm, reward, -1.0
         memory.oldest += 1
@@ -164,14 +181,15 @@ def leave_window(memory: Window, t: int, entering: bool) -> tuple[int, float, fl
 @kernel
 def enter_window(memory: Window, t: int, arm: int, reward: float) -> float:
     """A reward that comes late stays as long as its step does; one that comes too late is not learned."""
-    entry = memory.free
-    if t < memory.oldest or entry < 0:
+    if t < memory.oldest:
         return 0.0
-    memory.free = memory.following[entry]
+    entry = memory.next
+    while memory.arms[entry] >= 0:  # seldom: entries leave about as they came
+        entry = entry + 1 if entry + 1 < memory.arms.size else 0
+    memory.next = entry + 1 if entry + 1 < memory.arms.size else 0
+    memory.used += 1
     memory.arms[entry], memory.steps[entry], memory.rewards[entry] = arm, t, reward
-    place = t & (memory.head.size - 1)
-    memory.following[entry] = memory.head[place]
-    memory.head[place] = entry
+    link(memory, t & (memory.head.size - 1), entry)
     count_in(memory, arm, reward, 1)
     return 1.0
 
