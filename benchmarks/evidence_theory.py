@@ -22,7 +22,7 @@ import numpy as np
 
 from abex import MOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
 from abex.graphs import cliques, star
-from abex.samplers.evidence import new_tournament
+from abex.samplers import sampler_for
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.randomness import stream
 from abex.theory.evidence import regret_most
@@ -113,7 +113,7 @@ def long_run(steps: int, n_arms: int = 10, draws: int = 400_000) -> None:
     run = play_replication(policy, environment, None, as_checkpoints(2, steps), 1, 0)
     state, seen = run.state, run.state.observations
     print(f"Evidence, {n_arms} arms, {steps:.0e} steps: {run.nanoseconds:.0f} ns a step")
-    same = np.array_equal(new_tournament(state).winners, state.sampler.winners)
+    same = np.array_equal(sampler_for("evidence", state).winners, state.sampler.winners)
     sums = seen * state.means
     squares = sums * (1.0 - state.means)
     print(f"tournament {'as played anew' if same else 'WRONG'}; observations {seen.min():.3g} to {seen.max():.3g}, "

@@ -40,7 +40,7 @@ from abex import (
 from abex.graphs import erdos_renyi
 from abex.players.running_policy import compiled_kernels
 from abex.policies.base import Setting
-from abex.samplers import crossover
+from abex.samplers import FEW
 from abex.samplers.buckets import TAIL
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.randomness import stream
@@ -56,7 +56,7 @@ KINDS = {
     "AnytimeMOSS": 7, "Exp3": 8, "Exp3IX": 9,
 }  # fmt: skip
 SWEEPING = (BoltzmannGumbel, UCB1, UCBV, KLUCB, MOSS)  # play every arm once before all else
-CROSSOVERS = {name: value for name, value in vars(crossover).items() if name.isupper()}
+FEW_ARMS = dict(FEW)
 NEIGHBOURS = 15  # of an arm, on the graph
 REPEATS = 3
 BUDGET = 5e8  # nanoseconds of the textbook's loop in each repeat
@@ -134,8 +134,8 @@ def textbook(kind, means, steps, scratch, pulls, sums, rng):
 
 def set_crossovers(n_arms):
     """Let the plain loop serve up to so many arms; None restores what abex uses."""
-    for name, value in CROSSOVERS.items():
-        setattr(crossover, name, value if n_arms is None else n_arms)
+    for law, value in FEW_ARMS.items():
+        FEW[law] = value if n_arms is None else n_arms
 
 
 def ours(policy, environment, graph, steps, repeat):
@@ -199,9 +199,9 @@ def measure(name, n_arms):
 
 def size(part):
     """Bytes of the arrays of a record."""
-    if isinstance(part, tuple):
-        return sum(map(size, part))
-    return part.nbytes if isinstance(part, np.ndarray) else 0
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    return sum(size(getattr(part, name)) for name in getattr(part, "_fields", ()))
 
 
 def print_law(policy, state, t, draws):
@@ -227,7 +227,7 @@ def long_run(steps, n_arms=1000, draws=400_000):
     arms = np.bincount(buckets.bucket, minlength=buckets.arms.size)
     counts = np.where(np.arange(arms.size) == TAIL, n_arms, arms)
     mass = np.where(arms > 0, np.floor(counts * buckets.upper) + 1.0, 0.0)
-    recomputed = np.array_equal(mass, buckets.mass) and mass.sum() == buckets.grid.total
+    recomputed = np.array_equal(mass, buckets.mass) and mass.sum() == buckets.total
     print(f"arms of a bucket: {'as counted' if np.array_equal(arms, buckets.arms) else 'WRONG'}; masses: "
           f"{'as recomputed' if recomputed else 'WRONG'}")  # fmt: skip
     sums = state.observations * state.means

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import chisquare
+from tests.examples import examples
 
 from abex import Graph, known_policies
 from abex.kernels import compiled, fast
@@ -68,7 +69,7 @@ def main(draws: int, first: str = "") -> None:
     for name, cls in known_policies().items():
         if not cls.__module__.startswith("abex.") or name < first:
             continue
-        for policy in cls.examples():
+        for policy in examples(cls):
             for t, p, astray, spent in checked(policy, draws):
                 print(f"{str(policy)[:44]:44} {t:5} {p:9.2g} {astray:10.1e} {spent:8.3f}", flush=True)
                 least, tests = min(least, p), tests + 1

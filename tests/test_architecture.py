@@ -32,7 +32,7 @@ FIRST_PLACES = {
     # what belongs to a decision is kept in arrays, of one number here, while its reward is under way (`Policy.remembers`)
     "policies": {"exp3: probabilities", "graph_exp3dom: size", "graph_exp3gpp: size", "graph_exp3gpp: unseen"},
     "samplers": {
-        "buckets: arms", "buckets: mass", "buckets: order", "buckets: start", "evidence: winners", "gumbel: arms",
+        "buckets: arms", "buckets: mass", "buckets: order", "buckets: start", "evidence: winners",
         "sum_tree: tree",
     },
 }  # fmt: skip

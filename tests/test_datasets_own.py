@@ -145,7 +145,7 @@ def test_the_name_of_a_column_wins_over_a_position(tmp_path):
         ("t.csv", "y\nx\nz\n", "no column beside"),
         ("t.csv", "a,y\n1,x\n2,z\n", "too few rows"),
         ("t.xyz", "a,y\n", "known endings"),
-        ("t.arff", "@relation x\n@data\n", "known endings.* what pandas has read"),
+        ("t.arff", "@relation x\n@data\n", "known endings.* or give a data frame"),
         ("t.svm", "1 nonsense\n", "LIBSVM"),
         ("t.svm", "1:1 2:1\n", "no labels"),
         ("t.npz", "not a zip", "NumPy"),

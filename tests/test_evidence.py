@@ -12,7 +12,8 @@ from abex import Evidence, Player, SpecialArm, UserError
 from abex.graphs import star
 from abex.policies.base import Setting
 from abex.policies.change_test import append_reward, new_change_test
-from abex.samplers.evidence import leads, new_tournament, surely_above, weight_of
+from abex.samplers import sampler_for
+from abex.samplers.evidence import leads, surely_above, weight_of
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, two_moment_divergence
 from abex.support.randomness import stream
@@ -161,7 +162,7 @@ def test_many_arms_do_not_drift():
     """After many steps the tournament is what the statistics say, and these are sums of what was observed."""
     run = play_replication(Evidence(), SpecialArm(300, 0.6, 0.5), None, as_checkpoints(2, 300_000), 1, 0)
     state = run.state
-    assert np.array_equal(new_tournament(state).winners, state.sampler.winners)
+    assert np.array_equal(sampler_for("evidence", state).winners, state.sampler.winners)
     successes = state.means * state.observations
     assert successes == pytest.approx(np.round(successes), abs=1e-6)
     assert state.squares == pytest.approx(successes * (1.0 - state.means), abs=1e-6)

@@ -31,7 +31,7 @@ from abex import (
 from abex.graphs import star
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy
-from abex.samplers.evidence import new_tournament
+from abex.samplers import FEW, FEW_FADING, sampler_for
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence
 from abex.support.randomness import stream
@@ -155,7 +155,7 @@ def test_every_decision_is_the_formula_on_what_is_not_forgotten(inside, way, lat
                 squares = state.squares / getattr(state.memory, "factor", 1.0)
                 expected = oracle([(s, k, (x - means[k]) ** 2) for s, k, x in history], t, n_arms)[1] * counts
                 np.testing.assert_allclose(squares[seen], expected[seen], atol=1e-6)
-                assert state.sampler.winners[1] == new_tournament(state).winners[1]
+                assert state.sampler.winners[1] == sampler_for("evidence", state).winners[1]
                 out = np.zeros(n_arms)
                 policy.probabilities(state, t, out)
                 assert out.sum() == pytest.approx(1.0)
@@ -239,19 +239,15 @@ def test_compiled_is_interpreted_for_many_arms(policy, n_arms):
 @pytest.mark.parametrize("wrap", [lambda p: Discounted(p, gamma=0.995), lambda p: Windowed(p, width=300)])
 def test_a_tournament_finds_what_a_scan_finds(policy, wrap, monkeypatch):
     """Many arms through the structure and through the scan: the same arms, where there are no ties."""
-    from abex.samplers import crossover
-    from abex.samplers.tournament import Tournament
-
     policy, played = wrap(policy), []
     for few in (5, 10**6):
-        monkeypatch.setattr(crossover, type(policy.policy).crossover, few)
-        monkeypatch.setattr(crossover, "DIVERGENCE_FADING", few)
-        monkeypatch.setattr(crossover, "UCB_FADING", few)
+        for table in (FEW, FEW_FADING):
+            monkeypatch.setitem(table, policy.policy.law, few)
         rewards, arms = stream(3, "rewards"), []
         setting = Setting(100)
         select, update = policy.kernels()
         state, rng = policy.start(setting), stream(1, "play")
-        assert isinstance(state.sampler, Tournament) == (few == 5)
+        assert hasattr(state.sampler, "law") == (few == 5)  # a structure for many arms
         for k in range(100):  # every arm once, so that no two tie
             update(state, 1, k, k, rewards.random(), rng)
         for t in range(2, 900):

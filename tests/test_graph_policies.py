@@ -34,6 +34,7 @@ from abex.graphs.covers import alpha_sample, greedy_dominating_set
 from abex.graphs.numbers import fractional_domination
 from abex.policies.base import Setting, plays_on
 from abex.testing.policy_contract import leaves
+from tests.examples import all_examples
 from tests.needs import DATA, real_data
 
 FACEBOOK = DATA / "facebook" / "0.edges"
@@ -241,12 +242,9 @@ def test_who_plans_on_a_graph_refuses_one_that_changes(policy, played):
 def test_no_state_is_larger_than_linear():
     graph = power_law_cluster(3000, 3, 0.5, seed=1)
     size = graph.n_arms + 2 * graph.n_edges
-    for name, cls in known_policies().items():
-        for policy in cls.examples():
-            if not cls.__module__.startswith("abex."):
-                continue
-            state = policy.start(Setting(graph.n_arms, 10_000, graph))
-            assert sum(leaf.nbytes for leaf in leaves(state)) < 100 * size, name
+    for policy in all_examples():
+        state = policy.start(Setting(graph.n_arms, 10_000, graph))
+        assert sum(leaf.nbytes for leaf in leaves(state)) < 100 * size, policy
 
 
 def test_full_information_makes_the_graph_policies_learn_fast():

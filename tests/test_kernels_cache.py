@@ -279,5 +279,5 @@ def test_compiled_code_is_stale_when_the_module_of_a_record_changes():
 
     state = UCB1().start(Setting(3))
     _, modules = kinds_described((numba.typeof(state),))
-    assert {"abex.policies.ucb", "abex.samplers.indices"} <= modules
+    assert {"abex.policies.ucb", "abex.samplers.scan"} <= modules
     assert Bernoulli.__module__ not in modules

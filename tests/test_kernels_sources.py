@@ -60,13 +60,13 @@ def check_imports(module):
 
 def test_a_name_that_a_package_shares_with_its_submodule_means_both(copy):
     (sources.PACKAGE / "tried.py").write_text(
-        "from abex.lab.sweeps import sweep\nfrom abex.samplers import crossover\n"
+        "from abex.lab.sweeps import sweep\nfrom abex.samplers import largest_beta\n"
     )
     copy("abex.tried")
     assert sources.imports("abex.tried") == {
         "abex.lab.sweeps",
         "abex.lab.sweeps.sweep",
-        "abex.samplers.crossover",
+        "abex.samplers.largest_beta",
     }
 
 

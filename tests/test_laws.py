@@ -16,6 +16,7 @@ from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_polici
 from abex.policies.base import Setting, plays_on
 from abex.policies.forgetting import Forgetting
 from abex.support.randomness import counter_key, stream
+from tests.examples import examples
 from tests.naive.graph_policies import GRAPH_LAWS
 from tests.naive.policies import LAWS, evidence_statistics
 
@@ -198,7 +199,7 @@ def follows(policy, steps, shows=None, n_arms=K, other=None, at=(1, 2, 9, 30, 90
 def ours(needs_graph):
     for cls in known_policies().values():
         if cls.__module__.startswith("abex.") and not issubclass(cls, Forgetting):  # tests/test_forgetting.py
-            for policy in cls.examples():
+            for policy in examples(cls):
                 if policy.needs_graph == needs_graph:
                     yield policy
 

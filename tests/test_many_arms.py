@@ -26,12 +26,11 @@ from abex import (
 from abex.kernels import compiled
 from abex.players.running_policy import compiled_kernels
 from abex.policies.base import Setting
-from abex.samplers import changed, crossover, draw
-from abex.samplers.bounded_scan import mass_of, new_bounded_scan, sound_scan
+from abex.samplers import FEW, changed, draw, scan_for
+from abex.samplers.bounded_softmax import mass_of, new_bounded_softmax
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets
-from abex.samplers.contenders import Contenders
-from abex.samplers.softmax import SoftmaxScan
-from abex.samplers.sum_tree import find_leaf, new_sum_tree, set_leaf, weight_share
+from abex.samplers.scan import IndexScan
+from abex.samplers.sum_tree import find_leaf, new_sum_tree, set_leaf, sums_of, weight_share
 from abex.samplers.tournament import Tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.randomness import stream
@@ -76,9 +75,8 @@ CHECKS = [check for check in policy_checks() if check.__name__ not in ELSEWHERE]
 
 
 def set_crossover(monkeypatch, n_arms):
-    for name in vars(crossover):
-        if name.isupper():
-            monkeypatch.setattr(crossover, name, n_arms)
+    for law in FEW:
+        monkeypatch.setitem(FEW, law, n_arms)
 
 
 @pytest.fixture
@@ -107,15 +105,15 @@ def learn(buckets, values, arm, value):
     changed(buckets, values, arm)
 
 
-def bounded(observations, initial):
+def bounded(observations, scores):
     """Bounds for few arms, made as those for many are."""
-    return new_bounded_scan(observations.size)
+    return new_bounded_softmax(observations.size)
 
 
 def filed(values, observed, initial=0.0, new=new_buckets):
     """Levels of arms with these values, observed one after the other."""
-    buckets = new(np.zeros(len(values)), initial)
     current = np.full(len(values), initial)
+    buckets = new(np.zeros(len(values)), current)
     for arm in np.flatnonzero(observed):
         learn(buckets, current, arm, values[arm])
     return buckets, current
@@ -235,13 +233,11 @@ def test_bounds_stay_exact_while_values_and_rates_move(seed):
             assert_law(scan, values, rate, rng, draws=40_000)
         else:
             draw(scan, values, rate, rng)
-        grid = scan.grid
-        assert grid.low <= rate <= grid.high
+        assert scan.low <= rate <= scan.high
         assert (values <= scan.reach).all()
-        assert (scan.mass > grid.one * np.exp(rate * (values - grid.zero))).all()
+        assert (scan.mass > scan.one * np.exp(rate * (values - scan.zero))).all()
         assert scan.mass.tolist() == [mass_of(scan, reach) for reach in scan.reach]
-        assert grid.total == scan.mass.sum() < 2**53
-        assert sound_scan(scan, values) is scan
+        assert scan.total == scan.mass.sum() < 2**53
 
 
 def test_bounds_that_are_loose_change_no_law():
@@ -251,26 +247,10 @@ def test_bounds_that_are_loose_change_no_law():
     draw(scan, values, 5.0, rng)
     reach = scan.reach.copy()
     for arm in range(8):
-        learn(scan, values, arm, float(values[arm] + (0.49 if arm % 2 else -0.49) * scan.grid.width))
+        learn(scan, values, arm, float(values[arm] + (0.49 if arm % 2 else -0.49) * scan.width))
     assert np.array_equal(scan.reach, reach)
     assert_law(scan, values, 5.15, rng)
     assert np.array_equal(scan.reach, reach)
-
-
-@pytest.mark.parametrize("change", ["low", "high", "zero", "one", "total", "width", "leader", "reach"])
-def test_bounds_that_do_not_hold_are_made_anew(change):
-    rng = stream(34, change)
-    values = rng.random(12)
-    scan, values = filed(values, np.ones(12, bool), new=bounded)
-    draw(scan, values, 5.0, rng)
-    assert sound_scan(scan, values) is scan
-    if change == "reach":
-        scan.reach[3] = values[3] - 1e-9
-    elif change == "leader":
-        scan.grid.leader = 12
-    else:
-        setattr(scan.grid, change, getattr(scan.grid, change) * 1.5 + 1.0)
-    assert sound_scan(scan, values) is not scan
 
 
 @pytest.mark.parametrize("rate", [40.0, 300.0, 1e5])
@@ -280,24 +260,24 @@ def test_arms_far_above_the_levels_wait_in_the_first_one(rate):
     n = PATIENT + 5
     buckets, values = filed(0.5 + rng.normal(size=n) / rate, np.ones(n, bool))
     draw(buckets, values, rate, rng)
-    anchor = buckets.grid.anchor
+    anchor = buckets.anchor
     rise = 0.5 + np.array([30.0, 31.0, 29.0, 60.0]) / rate
     for arm, value in enumerate(rise):
         learn(buckets, values, arm, value)
-        assert buckets.clock.stale == 0
+        assert buckets.filed
         assert buckets.bucket[arm] == 0
         assert_law(buckets, values, rate, rng, draws=20)
     assert_law(buckets, values, rate, rng, draws=40)
     learn(buckets, values, 3, 0.5)  # the best one sinks
     assert_law(buckets, values, rate, rng, draws=60)
-    assert buckets.grid.anchor == anchor
+    assert buckets.anchor == anchor
     learn(buckets, values, 1, rise[1] + 1.0 / rate)  # one in the first bucket rises further
     assert_law(buckets, values, rate, rng)  # so many draws pay for a filing, but nothing asks for one
     assert_sound(buckets, values)
     learn(buckets, values, 2, rise[3] + 10.0 / rate)
-    assert buckets.clock.stale == 1
+    assert not buckets.filed
     assert_law(buckets, values, rate, rng)
-    assert buckets.grid.anchor > anchor
+    assert buckets.anchor > anchor
 
 
 def test_levels_of_many_arms_stay_exact_while_outliers_come_and_go():
@@ -309,7 +289,7 @@ def test_levels_of_many_arms_stay_exact_while_outliers_come_and_go():
         arm = int(rng.integers(n))
         learn(buckets, values, arm, float(rng.choice([0.005, 0.5, 1.0, 1.5])))
         draw(buckets, values, 200.0, rng)
-        waited += int(buckets.clock.drawn) > 1 and buckets.arms[0] > 0
+        waited += int(buckets.drawn) > 1 and buckets.arms[0] > 0
         if step % 60 == 59:
             for top in np.argsort(values)[-5:]:
                 learn(buckets, values, int(top), 0.004)
@@ -326,7 +306,7 @@ def assert_sound(buckets, values):
         elif bucket != TAIL:
             assert buckets.pool[buckets.start[bucket] + buckets.place[arm]] == arm
     assert np.array_equal(np.bincount(buckets.bucket, minlength=FRESH + 1), buckets.arms)
-    assert buckets.grid.total == buckets.mass.sum()
+    assert buckets.total == buckets.mass.sum()
     assert (buckets.mass == np.floor(buckets.mass)).all()
 
 
@@ -337,6 +317,18 @@ def assert_sound(buckets, values):
 @pytest.mark.parametrize("policy", INDEXED, ids=str)
 @pytest.mark.parametrize("n_arms", [3, 13, 37])
 def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, continuous, always_many):
+    check_largest_index(policy, n_arms, continuous)
+
+
+@pytest.mark.parametrize("continuous", [False, True], ids=["coins", "fractions"])
+@pytest.mark.parametrize("policy", [KLUCB(), KLUCB(c=3.0), KLUCBPlusPlus()], ids=str)
+@pytest.mark.parametrize("n_arms", [3, 13])
+def test_a_scan_of_divergences_plays_an_arm_of_the_largest_index(policy, n_arms, continuous):
+    check_largest_index(policy, n_arms, continuous)
+
+
+def check_largest_index(policy, n_arms, continuous):
+    """Arms never observed first; then no index is larger than that of the arm played."""
     horizon = 1500
     setting, rng = Setting(n_arms, horizon), stream(8, str(policy))
     state, (select, update) = policy.start(setting), policy.kernels()
@@ -358,49 +350,41 @@ def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, contin
         update(state, t, arm, arm, history[arm][-1], rng)
 
 
-@pytest.mark.parametrize("rewards", ["coins", "fractions", "nothing"])
-@pytest.mark.parametrize("policy", [KLUCB(), KLUCB(c=3.0), KLUCBPlusPlus()], ids=str)
+@pytest.mark.parametrize("policy", [UCB1(scale=0.5), UCBV(), KLUCB()], ids=str)
 @pytest.mark.parametrize("n_arms", [6, 13])
-def test_contenders_play_as_the_tournament_does(policy, n_arms, rewards, monkeypatch):
-    """The same arms from the same random numbers, ties and distributions included, and files of the one are read by the other."""
+def test_a_scan_plays_as_the_tournament_does(policy, n_arms, monkeypatch):
+    """The same arms and distributions where none tie, whatever arm a scan begins with."""
     horizon, played, kinds = 600, [], []
     for few in (0, 14):
-        monkeypatch.setattr(crossover, policy.contenders, few)
+        monkeypatch.setitem(FEW, policy.law, few)
         setting, rng, world = Setting(n_arms, horizon), stream(8, str(policy)), stream(9, "world")
         state, (select, update) = policy.start(setting), policy.kernels()
         kinds.append(type(state.sampler))
+        for arm in range(n_arms):
+            update(state, 1, arm, arm, world.random(), rng)
         arms = []
-        for t in range(1, horizon + 1):
+        for t in range(n_arms + 1, horizon + 1):
             arms.append(select(state, t, rng))
             for seen in [arms[-1], *world.integers(n_arms, size=int(t % 3 == 0))]:
-                u = world.random()
-                paid = {"coins": float(u < 0.3 + 0.04 * seen), "fractions": u, "nothing": 0.0}[rewards]
-                update(state, t, arms[-1], seen, paid, rng)
+                update(state, t, arms[-1], seen, world.random() ** (1.0 + seen), rng)
             if t % 50 == 0:
                 shares = np.zeros(n_arms)
                 policy.probabilities(state, t, shares)
                 arms.extend(shares)
         played.append(arms)
     assert played[0] == played[1]
-    assert kinds == [Tournament, Contenders]
+    assert kinds == [Tournament, IndexScan]
 
 
-def test_a_saved_tournament_of_few_arms_goes_on_as_contenders(monkeypatch, tmp_path):
-    went_on = []
-    for few in (0, 14):
-        monkeypatch.setattr(crossover, "DIVERGENCE_CONTENDERS", 0)
-        player = Player(KLUCB(), n_arms=9, seed=3)
-        for reward in (0.0, 1.0, 0.0, 1.0):  # five arms are unseen
-            player.update(player.select(), reward=reward)
-        player.save(tmp_path / "player.json")
-        monkeypatch.setattr(crossover, "DIVERGENCE_CONTENDERS", few)
-        player = Player.load(tmp_path / "player.json")
-        arms = []
-        for t in range(60):
-            arms.append(player.select())
-            player.update(arms[-1], reward=float(t % 3 == 0))
-        went_on.append(arms)
-    assert went_on[0] == went_on[1]
+@pytest.mark.parametrize("policy", [KLUCB(), KLUCBPlusPlus()], ids=str)
+def test_arms_never_observed_come_first_in_a_scan_of_divergences(policy):
+    state, rng, shares = policy.start(Setting(9, 100)), stream(8, "first"), np.zeros(9)
+    select, update = policy.kernels()
+    for t, arm in enumerate((8, 0, 3, 4), 1):
+        update(state, t, arm, arm, 1.0, rng)
+    policy.probabilities(state, 5, shares)
+    assert shares.tolist() == [0.0, 0.2, 0.2, 0.0, 0.0, 0.2, 0.2, 0.2, 0.0]
+    assert {select(state, 5, rng) for _ in range(100)} == {1, 2, 5, 6, 7}
 
 
 def test_the_tournament_breaks_ties_uniformly(always_many):
@@ -439,7 +423,7 @@ def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, 
         ways.append((0, 10**9))  # bounds of each arm
     for crossing, few in ways:
         set_crossover(monkeypatch, crossing)
-        monkeypatch.setattr(crossover, "SOFTMAX", few)
+        monkeypatch.setitem(FEW, "softmax", few)
         setting = Setting(n_arms)
         kernels, state = compiled_kernels(policy.kernels()), policy.start(setting)
         for row in rewards:
@@ -478,7 +462,7 @@ def test_regret_has_the_distribution_of_the_plain_loop(policy, monkeypatch):
     if isinstance(policy, (ABE, Boltzmann)):  # they bound the weights of few arms, too
         for module in ("abe", "boltzmann"):
             monkeypatch.setattr(
-                f"abex.policies.{module}.new_softmax", lambda seen, initial: SoftmaxScan(np.zeros(seen.size))
+                f"abex.policies.{module}.sampler_for", lambda law, state: scan_for(law, state.means.size)
             )
     plain = simulate(policy, environment, seed=2, **options).regret[0]
     monkeypatch.undo()
@@ -541,7 +525,8 @@ def test_a_million_arms_take_less_than_200_bytes_each():
 def leaves(record):
     if isinstance(record, np.ndarray):
         return [record]
-    return [leaf for part in record for leaf in leaves(part)] if isinstance(record, tuple) else []
+    parts = [getattr(record, name) for name in getattr(record, "_fields", ())]
+    return [leaf for part in parts for leaf in leaves(part)]
 
 
 # -- sums of weights -----------------------------------------------------------------------------------
@@ -555,7 +540,7 @@ def test_the_tree_holds_the_weights_after_many_moves_of_the_reference(policy, al
         policy, Bernoulli([0.5] + [0.0] * (n_arms - 1)), None, as_checkpoints(1, 60_000), 3, 0
     )
     state = curves.state
-    moved = state.sampler.clock.reference
+    moved = state.sampler.reference
     assert moved > 100.0, "the run was meant to be long enough to move the reference"
     law = np.zeros(n_arms)
     policy.probabilities(state, 60_001, law)
@@ -580,14 +565,14 @@ def test_the_reference_is_the_score_of_the_largest_weight(rate):
 
 
 def test_a_walk_down_the_tree_meets_no_arm_without_weight():
-    tree = new_sum_tree(np.zeros(5), 1.0).tree
+    tree = sums_of(np.ones(5))
     assert [find_leaf(tree, rest) for rest in (0.0, 0.999, 1.0, 4.5, 4.999999)] == [0, 0, 1, 4, 4]
     assert find_leaf(tree, 5.0) == 4  # a rest that rounding left at the total
     set_leaf(tree, 4, 0.0)
     set_leaf(tree, 0, 0.0)
     assert tree[1] == 3.0
     assert [find_leaf(tree, rest) for rest in (0.0, 3.0)] == [1, 3]
-    assert find_leaf(new_sum_tree(np.zeros(1), 1.0).tree, 0.5) == 0
+    assert find_leaf(sums_of(np.ones(1)), 0.5) == 0
 
 
 @pytest.mark.parametrize("policy", INDEXED, ids=str)

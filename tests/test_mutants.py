@@ -1,12 +1,14 @@
 """The list of mutants is up to date, and what runs it tells a caught mutant from one that survives."""
 
+import re
 from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
+from abex.policies import known_policies
 from tests.mutants import __main__ as runner
-from tests.mutants.catalogue import Mutant, catalogue, mutated, out_of_date
+from tests.mutants.catalogue import ROOT, Mutant, catalogue, mutated, out_of_date
 
 ONE = Mutant(
     room="example", name="ties go to the last arm", path="support/randomness.py", within="argmax", old="value > top",
@@ -17,6 +19,17 @@ ONE = Mutant(
 def test_every_mutant_still_applies():
     """Where the code has moved on, point the mutant to what it is now (tests/mutants/*.toml)."""
     assert out_of_date(catalogue()) == []
+
+
+def test_every_selection_speaks_of_its_tests():
+    """Its words stand in the file of the tests, or are numbers, or name what those run over."""
+    named = " ".join(known_policies()).lower()
+    lost = []
+    for mutant in catalogue():
+        known = (ROOT / mutant.tests).read_text().lower() + named
+        words = set(re.findall(r"[a-z_]+", mutant.select.lower())) - {"and", "or", "not"}
+        lost += [f"{mutant.room}: {mutant.name}: {word}" for word in sorted(words) if word not in known]
+    assert lost == []
 
 
 def test_there_are_mutants_of_every_room():

@@ -18,16 +18,15 @@ from abex.players.definitions import (
 from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded, apply
 from abex.players.saving import player_text, read_player
 from abex.players.seeding import SequenceStream
-from abex.policies import known_policies
 from abex.policies.discounted import Discounted
 from abex.policies.learner import Learner
 from abex.policies.restarting import Restarting
 from abex.policies.windowed import Windowed
 from abex.schema import write_record
+from tests.examples import all_examples, examples, ours
 
-OURS = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
-EXAMPLES = [policy for cls in OURS for policy in cls.examples()]
-INSIDE = [next(iter(cls.examples())) for cls in OURS if issubclass(cls, Learner)]
+EXAMPLES = all_examples()
+INSIDE = [examples(cls)[0] for cls in ours() if issubclass(cls, Learner)]
 FORGETTING = [
     around
     for policy in INSIDE

@@ -19,8 +19,8 @@ from abex.players import journal as journals
 from abex.players.definitions import learned_state
 from abex.players.journal import journal_at
 from abex.players.together import Ask, CrowdedError, Tell, together
-from abex.policies import known_policies
 from tests import postgresql
+from tests.examples import all_examples
 from tests.needs import POSTGRESQL
 from tests.shared_storm import Storm, replayed, verify
 from tests.test_player_terms import Clock
@@ -96,12 +96,7 @@ def test_two_processes_share_what_they_learn(store):
         first.decide()
 
 
-EXAMPLES = [
-    policy
-    for cls in known_policies().values()
-    if cls.__module__.startswith("abex.")
-    for policy in cls.examples()
-]
+EXAMPLES = all_examples()
 
 
 @pytest.mark.parametrize("policy", EXAMPLES, ids=str)

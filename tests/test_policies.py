@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 import abex
 from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
 from abex.lab.experiments.experiment import simplest_policy
-from abex.policies import known_policies
 from abex.policies.base import Setting
 from abex.policies.exp3 import loss_probabilities
 from abex.policies.forgetting import Forgetting
-from abex.samplers.indices import IndexScan
-from abex.samplers.softmax import pick, softmax, softmax_weights
+from abex.samplers import scan_for
+from abex.samplers.scan import pick, softmax, softmax_weights
 from abex.support.divergence import kl_upper_bound
 from abex.support.randomness import stream
+from tests.examples import all_examples
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
 
 PLAIN = [
     example
-    for cls in known_policies().values()
-    if cls.__module__.startswith("abex.")
-    for example in cls.examples()
+    for example in all_examples()
     if not example.needs_graph and not isinstance(example, Forgetting)  # tests/test_forgetting.py
 ]
 SAMPLED = ("BoltzmannGumbel", "EpsilonThompson", "TSU", "Thompson")  # tests/test_laws.py counts their draws
@@ -115,7 +113,7 @@ def test_pruned_divergence_bounds_choose_the_arm_of_the_full_search():
     for _ in range(200):
         n = int(rng.integers(2, 12))
         state = policy.start(Setting(n))
-        state.sampler = IndexScan(np.zeros(n))
+        state.sampler = scan_for("index", n)
         state.observations[:] = rng.integers(1, 60, n)
         state.means[:] = np.round(rng.random(n) * state.observations) / state.observations
         t = int(rng.integers(3, 10_000))

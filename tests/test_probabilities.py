@@ -17,9 +17,15 @@ import abex
 from abex import BoltzmannGumbel, EpsilonThompson, Graph, Thompson, TSMaxN, known_policies
 from abex.kernels import compiled, fast
 from abex.policies.base import Setting
-from abex.samplers.largest_beta import largest_beta, largest_beta_or_point
+from abex.samplers.largest_beta import (
+    N_NODES,
+    NODES,
+    RUNNING,
+    WEIGHTS,
+    largest_beta,
+    largest_beta_or_point,
+)
 from abex.samplers.largest_gumbel import largest_gumbel, largest_line
-from abex.samplers.quadrature import N_NODES, NODES, RUNNING, WEIGHTS
 from abex.support.randomness import stream
 
 

@@ -19,7 +19,7 @@ from abex.lab.datasets import read, read_ratings
 from abex.lab.experiments import read_experiment
 from abex.lab.sweeps.problems import bandit_problem, with_checksums
 from abex.support.errors import UserError, brief
-from abex.support.reading import array_of, most_bytes, named, reading
+from abex.support.reading import array_of, most_bytes, reader_errors, short_path
 
 LITTLE = 10**6
 
@@ -211,7 +211,7 @@ def test_every_exception_of_a_reader_is_one_sentence():
     ):  # fmt: skip
         with (
             pytest.raises(UserError, match=r"cannot read x\.csv as a table: ") as refusal,
-            reading("read x.csv as a table"),
+            reader_errors("read x.csv as a table"),
         ):
             raise error
         assert len(str(refusal.value)) < 200
@@ -219,8 +219,8 @@ def test_every_exception_of_a_reader_is_one_sentence():
 
 
 def test_long_paths_and_values_are_cut():
-    assert len(named("/" + "x" * 4000 + "/t.csv")) == 80
-    assert named("/a/t.csv") == "/a/t.csv"
+    assert len(short_path("/" + "x" * 4000 + "/t.csv")) == 80
+    assert short_path("/a/t.csv") == "/a/t.csv"
     assert brief("a\x00b\ud800c\nd") == "a b c d"
 
 

@@ -28,8 +28,8 @@ from abex.theory import (
     theorem_1_as_printed,
     theorem_2,
 )
+from abex.theory.explanation import explain
 from abex.theory.lemma4 import leak_integral
-from abex.theory.words import explain
 from tests.naive import finite_time as naive
 
 CERTAIN = 4.0  # standard errors: a false alarm in 1 of 30,000

@@ -12,7 +12,7 @@ from a file reaches them that its field does not allow. A state class says so in
 Type and shape are those of the record that `Policy.start` makes for the number of arms. A number of such a class cannot change
 while it plays (the fields of a tuple are fixed), so it is what `start` makes, whatever a file says, unless it has a rule. What
 must agree between fields, or follows from others, is the business of the method ``restored(fresh)`` of the class, if it
-has one, and of ``restored(state, fresh)`` of its sampler. Fields without a rule in a class without any, such as those of a policy
+has one; a sampler is made anew. Fields without a rule in a class without any, such as those of a policy
 of yours, must be finite where `start` makes them finite.
 """
 
@@ -294,12 +294,7 @@ def read_record(saved: Any, fresh: Any, n_arms: int) -> Any:
         return _read_learned(saved, fresh, n_arms)
     record = _read(saved, fresh, "state", n_arms)
     check_record(record, fresh, n_arms)
-    if hasattr(record, "restored"):
-        record = record.restored(fresh)
-    sampler: Any = getattr(record, "sampler", None)
-    return (
-        record._replace(sampler=sampler.restored(record, fresh)) if hasattr(sampler, "restored") else record
-    )
+    return record.restored(fresh) if hasattr(record, "restored") else record
 
 
 def check_record(record: Any, fresh: Any, n_arms: int, fractional: bool = False) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.examples import all_examples, examples
 
 import abex.policies
 from abex.policies import known_policies
@@ -14,24 +15,22 @@ from abex.testing import check_documentation, policy_checks
 from abex.testing.policy_contract import SMALL, check_is_the_same_in_another_process, replicate
 
 OURS = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
-EXAMPLES = [example for cls in OURS.values() for example in cls.examples()]
+EXAMPLES = all_examples()
 
 
-FIRST = [
-    next(iter(cls.examples())) for cls in OURS.values()
-]  # an example a class: its kernels are those of the others
+FIRST = [examples(cls)[0] for cls in OURS.values()]  # an example a class: its kernels are those of the others
 ONCE_A_CLASS = {
-    "check_treats_arms_alike", "check_learns", "check_more_feedback_does_not_hurt", "check_survives_a_million_steps",
-    "check_documentation",
+    "treats_arms_alike", "learns", "more_feedback_does_not_hurt", "survives_a_million_steps", "check_documentation",
 }  # fmt: skip
 #: among equal plans the numbers of the arms decide
 BY_NUMBER = {"ELP", "Exp3DOM", "Restarting"}
 CHECKS = [check for check in policy_checks() if check is not check_is_the_same_in_another_process]
+assert {check.__name__ for check in [*CHECKS, check_documentation]} >= ONCE_A_CLASS
 PAIRS = [
     (check, policy)
     for check in [*CHECKS, check_documentation]
     for policy in (FIRST if check.__name__ in ONCE_A_CLASS else EXAMPLES)
-    if not (check.__name__ == "check_treats_arms_alike" and type(policy).__name__ in BY_NUMBER)
+    if not (check.__name__ == "treats_arms_alike" and type(policy).__name__ in BY_NUMBER)
 ]
 
 

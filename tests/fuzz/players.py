@@ -28,6 +28,7 @@ from abex.players.saving import BODY, checksum, player_text, read_player
 from abex.policies import known_policies, parse_policy
 from abex.policies.base import PerArm, Policy, Setting, plays_on
 from abex.schema import ArmNumbers
+from tests.examples import examples
 
 ARMS = (1, 3, 9, 30, 100)
 STEPS = 40
@@ -119,7 +120,7 @@ def bases() -> list[tuple[str, int, str, bool]]:
     for cls in known_policies().values():
         if not cls.__module__.startswith("abex.") and not cls.__name__.startswith("Fuzzed"):
             continue
-        for policy in cls.examples():
+        for policy in examples(cls):
             kinds = ["none"]
             if policy.needs_graph or cls.__name__ == "ABE":
                 kinds = ["random", "directed"] if policy.needs_graph else ["none", "dropping", "turns"]

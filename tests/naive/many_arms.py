@@ -41,6 +41,6 @@ def index_from_history(policy, rewards, t, n_arms, horizon):
     if name == "KLUCBPlusPlus":
         fair = horizon / (n_arms * n)
         return kl_index(mean, max(math.log(fair * (1 + max(math.log(fair), 0.0) ** 2)), 0.0) / n)
-    if name == "MOSS":
+    if policy.anytime is None:
         return mean + math.sqrt(max(math.log(horizon / (n_arms * n)), 0.0) / n)
-    return mean + math.sqrt((1 + policy.a) / 2 * max(math.log(t / (n_arms * n)), 0.0) / n)
+    return mean + math.sqrt((1 + policy.anytime) / 2 * max(math.log(t / (n_arms * n)), 0.0) / n)

@@ -59,10 +59,10 @@ def work_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_store(folder: str, *, must_exist: bool = False) -> Store:
     """The store in a results folder."""
-    from abex.support.reading import named, reading
+    from abex.support.reading import reader_errors, short_path
 
     path = Path(folder) / STORE
-    with reading(f"open the results in {named(folder)}"):
+    with reader_errors(f"open the results in {short_path(folder)}"):
         there = path.exists()
     if must_exist and not there:
         raise no_results(folder)

@@ -47,7 +47,7 @@ def command(
     if context.invoked_subcommand is not None:
         return
     from abex.support.figures import kind_of
-    from abex.theory.words import explain
+    from abex.theory.explanation import explain
 
     real_number("--eta", eta, above=0.0)
     if plot is not None:

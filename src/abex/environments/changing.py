@@ -1,4 +1,4 @@
-"""Arms whose pay changes at every step: a table of rewards, means that drift."""
+"""Environments that change at every step: a table of rewards, drifting means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abex.kernels import kernel
 from abex.support.errors import UserError, shown
 from abex.support.parameters import HUGE, choice, real
 from abex.support.randomness import uniform_at
-from abex.support.reading import named, reading
+from abex.support.reading import reader_errors, short_path
 
 BLOCK = 65_536  # steps whose means are looked at together
 
@@ -132,10 +132,12 @@ class Table(Environment):
 
 
 def _mapped(path: Path) -> NDArray[Any]:
-    with reading(f"read the reward table {named(path)}"):  # a header that promises too much cannot be mapped
+    with reader_errors(
+        f"read the reward table {short_path(path)}"
+    ):  # a header that promises too much cannot be mapped
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):
-            raise UserError(f"the reward table {named(path)} must be a .npy file of one array")
+            raise UserError(f"the reward table {short_path(path)} must be a .npy file of one array")
         return array
 
 

@@ -1,4 +1,4 @@
-"""Arms that pay one of a few values: any bounded distribution, to the accuracy one writes down."""
+"""Discrete rewards: any distribution on finitely many values in [0, 1]."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Discrete(Environment):
     @staticmethod
     @kernel
     def draw(world: Any, t: int, arm: int) -> float:
-        """The value at which a uniform number arrives."""
+        """The quantile of a uniform number."""
         at = world.first[arm]
         u = uniform_at(world.key, t, arm)
         while u >= world.upto[at]:

@@ -1,4 +1,4 @@
-"""What an environment promises.
+"""The interface of environments.
 
 An environment is a value (frozen dataclass). ``open(key, horizon)`` makes the *world* of one replication,
 a record of arrays, from a 64-bit key; three kernels read it and write nothing:
@@ -76,7 +76,7 @@ class Environment(ABC):
 
     @property
     def longest_horizon(self) -> int | None:
-        """The last step the environment can pay for, None if it never ends."""
+        """The last step that has rewards, None if it never ends."""
         return None
 
     def changes(self, horizon: int) -> list[int]:

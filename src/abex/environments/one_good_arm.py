@@ -1,4 +1,4 @@
-"""One arm pays more than all others, and each replication hides it anew."""
+"""One good Bernoulli arm among equal ones, drawn anew in each replication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bernoulli arms whose means stay for a while and then change: phases, random rotations, published problems, random walks."""
+"""Piecewise-stationary Bernoulli arms: phases, random rotations, published problems, random walks."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Switching(HasMeans, Piecewise):
     against: str = choice("each step", AGAINST)
 
     def path(self, key: np.uint64, horizon: int) -> Path:
-        """The rotations that the key names, each by one of K numbers of places."""
+        """The random rotations of the means that the key names."""
         deals: Any = np.arange(-(-horizon // self.period))
         check_size(24 * deals.size * self.n_arms, f"{deals.size:,} deals of means")
         with np.errstate(over="ignore"):  # words wrap around

@@ -1,4 +1,4 @@
-"""Users who like products: the arms of the recommendation experiment."""
+"""Binary ratings as rewards: users who like products, the arms of the recommendation experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arms that pay independent random rewards with a fixed mean."""
+"""Stationary environments: independent rewards with fixed means."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
 
 
 class HasMeans(Environment):
-    """An environment told by the mean of each arm, which it keeps as a tuple."""
+    """An environment given by the mean of each arm, kept as a tuple."""
 
     means: Any
     least_mean: ClassVar[float] = 0.0
@@ -77,7 +77,7 @@ class HasMeans(Environment):
 
 
 class Stationary(HasMeans):
-    """What the environments with fixed means share."""
+    """Base of the environments with fixed means."""
 
     means: Sequence[float]
 
@@ -165,7 +165,7 @@ class Beta(Stationary):
         word = word_at(world.key, t, arm)
         x = gamma_from(word, world.shape * world.means[arm])
         y = gamma_from(next_word(~word), world.shape * (1.0 - world.means[arm]))
-        if x + y <= 0.0:  # both underflow where the parameters are tiny: the limit is a coin
+        if x + y <= 0.0:  # both underflow where the parameters are tiny: the limit is Bernoulli
             return 1.0 if uniform_at(~world.key, t, arm) < world.means[arm] else 0.0
         return x / (x + y)
 

@@ -17,7 +17,7 @@ from abex.lab.datasets.table_files import content_of, read_columns
 from abex.support.errors import UserError, brief, shown
 from abex.support.extras import needed
 from abex.support.files import table_bytes, write_atomically
-from abex.support.reading import named, reading
+from abex.support.reading import reader_errors, short_path
 
 #: what a log needs -> the names under which others write it
 NAMES = {
@@ -46,7 +46,7 @@ def read_log(path: str | os.PathLike[str], arms: Sequence[Label] | None) -> Log:
     target = Path(path)
     if ending(target) in DSJSON:
         return _read_dsjson(target, arms)
-    return log_of_columns(read_columns(target), arms, named(target))
+    return log_of_columns(read_columns(target), arms, short_path(target))
 
 
 def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str) -> Log:
@@ -128,7 +128,7 @@ def _arms(
 
 
 def _numbers(values: NDArray[Any], name: str, where: str) -> NDArray[np.float64]:
-    with reading(f"take the column {name!r} of {where} for numbers"):
+    with reader_errors(f"take the column {name!r} of {where} for numbers"):
         return np.array(values, dtype=np.float64)
 
 
@@ -145,7 +145,7 @@ def _side(values: NDArray[Any], places: Mapping[str, int], where: str) -> Side:
     start, entries = [0], []
     for text in values.tolist():
         if isinstance(text, str) and text:
-            with reading(f"read the side observations {brief(text, 40)!r} of {where}"):
+            with reader_errors(f"read the side observations {brief(text, 40)!r} of {where}"):
                 for arm, reward, probability in json.loads(text):
                     entries.append((places[str(arm)], float(reward), float(probability)))
         start.append(len(entries))
@@ -162,7 +162,7 @@ def _of_player(
     for row, (paid, known) in enumerate(zip(np.asarray(also).tolist(), observed.tolist(), strict=True)):
         if not isinstance(known, str) or not known:
             continue
-        with reading(f"read the observations {brief(known, 40)!r} of {where}"):
+        with reader_errors(f"read the observations {brief(known, 40)!r} of {where}"):
             chances = {str(label): float(chance) for label, chance in json.loads(known).items()}
             own[row] = chances.get(names[int(arm[row])], own[row])
             if isinstance(paid, str) and paid:
@@ -183,18 +183,18 @@ def _of_player(
 def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
     """One event a line: ``_label_cost`` is minus the reward, ``_label_Action`` counts from 1, ``_label_probability``."""
     if not os.path.isfile(path):
-        raise UserError(f"there is no file {named(path)}")
-    with reading(f"read {named(path)} as dsjson"):
+        raise UserError(f"there is no file {short_path(path)}")
+    with reader_errors(f"read {short_path(path)} as dsjson"):
         text = content_of(path).decode("utf-8-sig")
     rows = list(_events(text, path))
     if not rows:
-        raise UserError(f"{named(path)} has no event with a label")
+        raise UserError(f"{short_path(path)} has no event with a label")
     largest = max(row[1] for row in rows)
     labels: Sequence[Label] = (
         list(range(1, max(largest, max(row[5] for row in rows)) + 1)) if arms is None else arms
     )
     if largest > len(labels):
-        raise UserError(f"{named(path)} has action {largest}, but there are {len(labels)} arms")
+        raise UserError(f"{short_path(path)} has action {largest}, but there are {len(labels)} arms")
     ids, actions, probabilities, rewards, times, _ = zip(*rows, strict=True)
     return Log(
         labels, np.array(actions) - 1, probabilities, rewards,
@@ -207,24 +207,24 @@ def _events(text: str, path: Path) -> Iterator[tuple[str, int, float, float, str
         if not line.strip():
             continue
         if len(line) > MOST_LINE:
-            raise UserError(f"line {number} of {named(path)} is longer than an event can be")
-        with reading(f"read line {number} of {named(path)} as dsjson"):
+            raise UserError(f"line {number} of {short_path(path)} is longer than an event can be")
+        with reader_errors(f"read line {number} of {short_path(path)} as dsjson"):
             event = json.loads(line)
         if not isinstance(event, dict):
-            raise UserError(f"line {number} of {named(path)} is no event of dsjson")
+            raise UserError(f"line {number} of {short_path(path)} is no event of dsjson")
         if "_label_cost" not in event:
             continue  # a dangling reward, or a decision that had none
         numbers = [event.get(key) for key in ("_label_Action", "_label_probability", "_label_cost")]
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in numbers):
             raise UserError(
-                f"line {number} of {named(path)} has no label of numbers: action, probability and cost"
+                f"line {number} of {short_path(path)} has no label of numbers: action, probability and cost"
             )
-        with reading(f"read line {number} of {named(path)} as dsjson"):
+        with reader_errors(f"read line {number} of {short_path(path)} as dsjson"):
             action, probability, cost = numbers[0], float(numbers[1] or 0.0), float(numbers[2] or 0.0)
             name, moment = str(event.get("EventId", number)), str(event.get("Timestamp", ""))
         if not isinstance(action, int) or not 1 <= action <= MOST_ACTIONS:
             raise UserError(
-                f"line {number} of {named(path)} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
+                f"line {number} of {short_path(path)} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
             )
         offered = event.get("a")
         n_arms = min(len(offered), MOST_ACTIONS) if isinstance(offered, list) else 1
@@ -239,7 +239,7 @@ def write_log(log: Log, path: str | os.PathLike[str]) -> None:
     kind = ending(path)
     if kind not in (*DSJSON, ".csv", ".parquet"):
         raise UserError(
-            f"cannot write a log to {named(str(path))}: its name must end in .csv, .parquet or .dsjson"
+            f"cannot write a log to {short_path(str(path))}: its name must end in .csv, .parquet or .dsjson"
         )
     content = log_bytes(log, kind)
     if str(path).lower().endswith(".gz"):

@@ -1,4 +1,4 @@
-"""Feedback graphs: who is seen when an arm is pulled."""
+"""Feedback graphs: which arms' rewards a pull shows."""
 
 from abex.graphs.generators import (
     bandit,

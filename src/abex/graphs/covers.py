@@ -1,6 +1,6 @@
-"""Sets of arms found by rule, each with its own proof: independent sets, dominating sets, clique covers, acyclic sets.
+"""Greedy independent sets, dominating sets, clique covers and acyclic sets, and a certificate of each.
 
-Everything here takes time linear (or nearly) in arms plus edges. The exact numbers are in `abex.graphs.numbers`.
+Everything here takes time linear, or nearly, in arms plus edges. The exact numbers are in `abex.graphs.numbers`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Arms = NDArray[np.int64]
 
 
 def alpha_sample(graph: Graph, rng: np.random.Generator) -> Arms:
-    """One AlphaSample pass: pull a uniform arm among those not yet observed until all are.
+    """A random cover (AlphaSample): pull a uniform arm among those not yet observed until all are.
 
     On an undirected graph a random maximal independent set. On a directed one it may be larger than every independent
     set; it induces no cycle, so it is at most the largest acyclic set.
@@ -36,7 +36,7 @@ def alpha_sample(graph: Graph, rng: np.random.Generator) -> Arms:
 
 
 def greedy_independent_set(graph: Graph) -> Arms:
-    """Take an arm of least remaining degree, delete its neighbours, repeat: a maximal independent set.
+    """A maximal independent set: take an arm of least remaining degree, delete its neighbours, repeat.
 
     For a directed graph independent means: no edge in either direction.
     """
@@ -46,7 +46,7 @@ def greedy_independent_set(graph: Graph) -> Arms:
 
 
 def greedy_dominating_set(graph: Graph) -> Arms:
-    """Take an arm that shows most unseen arms until all are seen; at most 1 + ln K times the smallest such set.
+    """A dominating set: take an arm that shows most unseen arms until all are seen; at most 1 + ln K times the smallest one.
 
     >>> from abex.graphs import star
     >>> greedy_dominating_set(star(9)).tolist()
@@ -57,9 +57,9 @@ def greedy_dominating_set(graph: Graph) -> Arms:
 
 
 def greedy_clique_cover(graph: Graph) -> Arms:
-    """The number of a clique for each arm: a partition into cliques (of edges in both directions), made greedily.
+    """A greedy partition into cliques (of edges in both directions): the number of each arm's clique.
 
-    Their number is an upper bound on the independence number, and on the largest acyclic set.
+    The number of cliques bounds the independence number and the largest acyclic set from above.
 
     >>> from abex.graphs import cliques
     >>> greedy_clique_cover(cliques(2, 3)).tolist()

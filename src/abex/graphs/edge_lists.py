@@ -1,4 +1,4 @@
-"""Edge lists from files: NumPy's reader, behind a look at every byte; a damaged file is read again to name the line."""
+"""Edge lists from files, by `numpy.loadtxt` after a check of every byte; a damaged file is read again to name the line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.support.errors import UserError, brief, one_of
-from abex.support.reading import check_size, named, read_bytes
+from abex.support.reading import check_size, read_bytes, short_path
 
 Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 
@@ -21,13 +21,13 @@ MOST_DIGITS = 18  # of an id: more might not fit into 64 bits
 
 
 def read_edges(path: Path, ids: str) -> Edges:
-    """The distinct ids in order, and both ends of every edge as positions in them."""
+    """The distinct ids in order, and the ends of every edge as positions in them."""
     one_of("ids", ids, ["numbers", "words"])
     text = read_bytes(path)
-    check_size(16 * (text.count(b"\n") + 1), f"the edges of {named(path)}")
+    check_size(16 * (text.count(b"\n") + 1), f"the edges of {short_path(path)}")
     ends = _words(path, text) if ids == "words" else _numbers(path, text)
     if ends.size == 0:
-        raise UserError(f"{named(path)} holds no edge")
+        raise UserError(f"{short_path(path)} holds no edge")
     labels, places = np.unique(ends, return_inverse=True)
     places = places.reshape(-1, 2)
     return labels, places[:, 0], places[:, 1]
@@ -53,19 +53,19 @@ def _words(path: Path, text: bytes) -> NDArray[np.str_]:
     for number, line in enumerate(text.split(b"\n"), start=1):
         fields = _fields(line)
         if len(fields) not in (0, 2):
-            raise UserError(f"{named(path)}, line {number} must hold two ids, got {_shown(line)}")
+            raise UserError(f"{short_path(path)}, line {number} must hold two ids, got {_shown(line)}")
         ends.append(fields)
     words = [word for fields in ends for word in fields]
-    check_size(4 * len(words) * max(map(len, words), default=0), f"the ids of {named(path)}")
+    check_size(4 * len(words) * max(map(len, words), default=0), f"the ids of {short_path(path)}")
     return np.array(words)
 
 
 def _damage(path: Path, text: bytes) -> UserError:
-    """What is wrong with the first line that is not an edge of two numbers."""
+    """The error for the first line that is not an edge of two numbers."""
     for number, line in enumerate(text.split(b"\n"), start=1):
         for complaint in _complaints(_fields(line)):
-            return UserError(f"{named(path)}, line {number} {complaint}, got {_shown(line)}")
-    return UserError(f"{named(path)} cannot be read as edges")
+            return UserError(f"{short_path(path)}, line {number} {complaint}, got {_shown(line)}")
+    return UserError(f"{short_path(path)} cannot be read as edges")
 
 
 def _complaints(fields: list[str]) -> list[str]:

@@ -1,9 +1,9 @@
-"""What a pull reveals, as kernels over a feedback record.
+"""Feedback records, and the kernels that say which arms a pull reveals.
 
 The simulator asks ``reveal(feedback, t, arm, seen) -> count``: the arms observed at step t, the pulled arm last, and how many.
 A policy that must know the graph holds the same record and also asks who would have revealed an arm (`observers`)
 and with what probability it is observed (`probability_seen`). There are two records of edges, `FixedEdges` and `ChangingEdges`;
-each kernel is written for both, and a policy does not know which it has.
+each kernel has a variant for both, and a policy does not know which it has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FixedEdges(NamedTuple):
 
 
 class ChangingEdges(NamedTuple):
-    """Graphs that take turns, or a graph whose edges are there at random at each step."""
+    """Graphs that take turns, or a graph whose edges are drawn at each step."""
 
     out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at graph_index(t) * (K + 1)
     out_arms: NDArray[np.int32]
@@ -43,7 +43,7 @@ class ChangingEdges(NamedTuple):
     in_arms: NDArray[np.int32]
     n_arms: int
     period: int  # number of graphs
-    keep: float  # probability that an edge is there at a step
+    keep: float  # probability that an edge is present at a step
     key: np.uint64  # names the draws
     symmetric: bool  # u -> v and v -> u come and go together
     dense: bool  # every pair is an edge: no rows are stored
@@ -72,7 +72,7 @@ def probability_seen(graph: Any, t: int, arm: int, probabilities: Any) -> float:
 
 @single_dispatch
 def graph_index(graph: Any, t: int) -> int:
-    """Which of the graphs that take turns is in force at step t = 1, 2, ... (kernel)."""
+    """Number of the graph in force at step t = 1, 2, ..., among those that take turns (kernel)."""
     raise TypeError
 
 
@@ -92,7 +92,7 @@ def reveal_bandit(feedback: BanditFeedback, t: int, arm: int, seen: Any) -> int:
 
 @kernel
 def copy_list(start: Any, arms: Any, which: int, out: Any) -> int:
-    """One of the lists that stand behind each other in ``arms``, into ``out``; returns its length."""
+    """A row of the compressed rows ``start`` and ``arms``, into ``out``; returns its length."""
     first = start[which]
     count = int(start[which + 1] - first)
     for j in range(count):
@@ -127,7 +127,7 @@ def probability_seen_in_fixed(graph: FixedEdges, t: int, arm: int, probabilities
 @graph_index.register(FixedEdges)
 @kernel
 def graph_index_of_fixed(graph: FixedEdges, t: int) -> int:
-    """There is one graph."""
+    """Always the one graph."""
     return 0
 
 
@@ -137,7 +137,7 @@ def graph_index_of_fixed(graph: FixedEdges, t: int) -> int:
 @graph_index.register(ChangingEdges)
 @kernel
 def graph_index_of_changing(graph: ChangingEdges, t: int) -> int:
-    """Step by step, then again from the first."""
+    """The graphs in turn, then again from the first."""
     return 0 if graph.period == 1 else int((t - 1) % graph.period)  # a division costs as much as ten sums
 
 

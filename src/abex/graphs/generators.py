@@ -1,4 +1,4 @@
-"""Graphs made by rule or by chance; the chance is named by a seed. A million arms take seconds."""
+"""Regular and random graphs; a seed names the draws. A million arms take seconds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MOST_EDGES = 10**9
 
 
 def _number_of_arms(name: str, n: Any, least: int = 1) -> int:
-    """As many arms as fit into memory."""
+    """A number of arms that fits into memory."""
     number = whole_number(name, n, least=least, most=MOST_ARMS)
     check_size(8 * number, f"a graph of {number:,} arms")
     return number
 
 
 def bandit(n: int) -> Graph:
-    """Self-loops only: bandit feedback.
+    """The graph of self-loops only: bandit feedback.
 
     >>> bandit(3).out(1).tolist()
     [1]
@@ -36,7 +36,7 @@ def bandit(n: int) -> Graph:
 
 
 def complete(n: int) -> Graph:
-    """Every pull shows every arm: full information. Takes memory of order n^2."""
+    """The complete graph: full information. Takes memory of order n^2."""
     n = whole_number("n", n, least=1, most=40_000)
     check_size(8 * n * n, f"the complete graph of {n:,} arms")
     low, high = np.triu_indices(n, 1)
@@ -44,14 +44,14 @@ def complete(n: int) -> Graph:
 
 
 def star(n: int) -> Graph:
-    """Arm 0 in the middle of n - 1 leaves: it shows all, each leaf shows it."""
+    """A star: arm 0 shows all n - 1 leaves, each leaf shows it."""
     n = _number_of_arms("n", n)
     leaves = np.arange(1, n)
     return Graph.from_edges((np.zeros_like(leaves), leaves), n)
 
 
 def cliques(count: int, size: int) -> Graph:
-    """``count`` disjoint complete graphs of ``size`` arms.
+    """Disjoint complete graphs: ``count`` of them, of ``size`` arms each.
 
     >>> cliques(2, 3).out(4).tolist()
     [3, 5, 4]
@@ -65,7 +65,7 @@ def cliques(count: int, size: int) -> Graph:
 
 
 def erdos_renyi(n: int, q: float, seed: int = 0, *, directed: bool = False) -> Graph:
-    """Each pair of arms is joined with probability ``q``, independently.
+    """An Erdos-Renyi graph: each pair of arms is joined with probability ``q``, independently.
 
     >>> erdos_renyi(1000, 0.01, seed=1)
     <Graph: 1000 arms, 4951 undirected edges>
@@ -80,7 +80,7 @@ def erdos_renyi(n: int, q: float, seed: int = 0, *, directed: bool = False) -> G
 
 
 def planted_partition(groups: int, size: int, q_in: float, q_out: float, seed: int = 0) -> Graph:
-    """``groups`` groups of ``size`` arms; pairs within a group are joined with probability ``q_in``, others ``q_out``."""
+    """A planted partition: edges have probability ``q_in`` within each of ``groups`` groups of ``size`` arms, ``q_out`` else."""
     groups, size = whole_number("groups", groups, least=1), whole_number("size", size, least=1)
     q_in, q_out = real_number("q_in", q_in, least=0, most=1), real_number("q_out", q_out, least=0, most=1)
     rng = stream(seed, "planted_partition")
@@ -99,7 +99,7 @@ def planted_partition(groups: int, size: int, q_in: float, q_out: float, seed: i
 
 
 def random_geometric(n: int, radius: float, seed: int = 0) -> Graph:
-    """Arms are uniform points of the unit square; those at most ``radius`` apart are joined."""
+    """A random geometric graph: uniform points of the unit square, joined where at most ``radius`` apart."""
     with needed():
         from scipy.spatial import cKDTree
 
@@ -113,7 +113,7 @@ def random_geometric(n: int, radius: float, seed: int = 0) -> Graph:
 
 
 def power_law_cluster(n: int, m: int, triangle: float, seed: int = 0) -> Graph:
-    """Holme and Kim 2002: degrees with a power-law tail, and many triangles, as in social networks.
+    """A social network (Holme and Kim 2002): degrees with a power-law tail, and many triangles.
 
     Each new arm joins ``m`` earlier arms: the first in proportion to their degree; each further one closes a triangle
     with probability ``triangle`` (a neighbour of the arm joined before), else it is again drawn by degree.

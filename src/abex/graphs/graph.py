@@ -1,7 +1,6 @@
-"""A feedback graph as a value: who is seen when an arm is pulled.
+"""Feedback graphs: the edge u -> v says that pulling u shows the reward of v.
 
-The edge u -> v says that pulling u shows the reward of v. Every arm shows itself, always. An undirected graph
-is one whose every edge is answered by its reverse; nothing else distinguishes the two.
+Every arm shows itself, always. A graph is undirected if the reverse of every edge is an edge; nothing else distinguishes the two.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_network
 
 
 class FeedbackGraph(ABC):
-    """What the simulator asks of a graph, fixed or changing with time."""
+    """A feedback graph, fixed or changing with time, as the simulator sees it."""
 
     varies: ClassVar[bool]  # whether the graph at step t depends on t
     reveal: ClassVar[Any]  # kernel (feedback, t, arm, seen) -> count: arms seen, the pulled arm last
@@ -46,11 +45,11 @@ class FeedbackGraph(ABC):
     @property
     @abstractmethod
     def is_directed(self) -> bool:
-        """Whether an edge may be there without its reverse."""
+        """Whether an edge may be present without its reverse."""
 
     @property
     def period(self) -> int | None:
-        """How many graphs take turns; None if a graph is drawn at each step."""
+        """Number of graphs that take turns; None if a graph is drawn at each step."""
         return None if self.varies else 1
 
     @abstractmethod
@@ -94,21 +93,21 @@ class Graph(FeedbackGraph):
                 f"a Graph is made by {MAKERS}; it cannot be made from {type(self.links).__name__} as it is"
             )
         out, into = self.links[:2], self.links[2:]
-        if out[1] is not into[1] and same_rows(out, into):  # every edge is answered: keep one copy
+        if out[1] is not into[1] and same_rows(out, into):  # undirected: keep one copy
             object.__setattr__(self, "links", FixedEdges(*out, *out))
         for array in (*self.links, self.labels):
             if array is not None:
                 array.setflags(write=False)
 
-    # -- from elsewhere -------------------------------------------------------------------------------
+    # -- constructors ---------------------------------------------------------------------------------
 
     @classmethod
     def from_edges(
         cls, edges: Any, n_arms: int | None = None, *, directed: bool = False, labels: Any = None
     ) -> Graph:
-        """From pairs ``(u, v)`` of arms 0..n_arms-1, an array (m, 2) or two arrays of length m.
+        """A graph from pairs ``(u, v)`` of arms 0..n_arms-1, an array (m, 2) or two arrays of length m.
 
-        Repeated edges count once and self-loops are there anyway. An undirected edge may be listed in one
+        Repeated edges count once, self-loops are always present. An undirected edge may be listed in one
         direction or in both; ``directed=True`` takes each pair as "pulling u shows v" and nothing more.
         """
         sources, targets = _pair_of_arrays(edges)
@@ -131,7 +130,7 @@ class Graph(FeedbackGraph):
 
     @classmethod
     def read(cls, path: str | Path, *, directed: bool = False, ids: str = "numbers") -> Graph:
-        """From a file of edges, one pair of ids a line (SNAP's format; ``.gz`` is unpacked).
+        """A graph from a file of edges, one pair of ids a line (SNAP's format; ``.gz`` is unpacked).
 
         Lines starting with ``#`` or ``%`` are comments; blanks, tabs and commas separate. Ids are any
         non-negative whole numbers, or any words with ``ids="words"``; arms follow their order and `labels`
@@ -144,7 +143,7 @@ class Graph(FeedbackGraph):
 
     @classmethod
     def from_matrix(cls, matrix: Any, *, directed: bool = True) -> Graph:
-        """From a square adjacency matrix, of NumPy or sparse of SciPy: a non-zero in row u, column v is the edge u -> v.
+        """A graph from a square adjacency matrix of NumPy or SciPy: a non-zero in row u, column v is the edge u -> v.
 
         >>> Graph.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
         <Graph: 3 arms, 1 undirected edges>
@@ -164,7 +163,7 @@ class Graph(FeedbackGraph):
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Graph:
-        """From a NetworkX graph or digraph; arms follow the order of its nodes, which become the labels."""
+        """A graph from one of NetworkX; arms follow the order of its nodes, which become the labels."""
         if not hasattr(graph, "is_directed") or not hasattr(graph, "nodes"):
             raise UserError(f"graph must be a NetworkX graph, got {type(graph).__name__}")
         arm_of = {node: arm for arm, node in enumerate(graph.nodes)}
@@ -173,7 +172,7 @@ class Graph(FeedbackGraph):
         labels[:] = list(arm_of)
         return cls.from_edges(pairs, len(arm_of), directed=graph.is_directed(), labels=labels)
 
-    # -- what the simulator asks ----------------------------------------------------------------------
+    # -- feedback -------------------------------------------------------------------------------------
 
     @property
     def n_arms(self) -> int:
@@ -191,14 +190,14 @@ class Graph(FeedbackGraph):
         return self.links.out_arms is not self.links.in_arms
 
     def feedback(self, key: np.uint64 = NO_KEY) -> FixedEdges:
-        """The rows themselves."""
+        """The compressed rows."""
         return self.links
 
     def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
         """The graph itself, at every step."""
         return self
 
-    # -- a person's questions -------------------------------------------------------------------------
+    # -- arms and edges -------------------------------------------------------------------------------
 
     @property
     def n_edges(self) -> int:
@@ -223,18 +222,18 @@ class Graph(FeedbackGraph):
         return sources[proper], self.links.out_arms[proper]
 
     def reverse(self) -> Graph:
-        """The graph with every edge turned round."""
+        """The graph with every edge reversed."""
         out_start, out_arms, in_start, in_arms = self.links
         return Graph(FixedEdges(in_start, in_arms, out_start, out_arms), self.labels)
 
     def undirected(self) -> Graph:
-        """The graph in which every edge is answered by its reverse."""
+        """The graph with the reverse of every edge added."""
         if not self.is_directed:
             return self
         return Graph.from_edges(self.pairs(), self.n_arms, labels=self.labels)
 
     def mutual(self) -> Graph:
-        """The undirected graph of the edges that are answered by their reverse."""
+        """The undirected graph of the edges whose reverse is an edge too."""
         if not self.is_directed:
             return self
         sources, targets = (array.astype(np.int64) for array in self.pairs())
@@ -267,19 +266,19 @@ class Graph(FeedbackGraph):
         return graph
 
     def summary(self, effort: float = 5.0) -> str:
-        """A page for a person: size, components, degrees, and the quantities that govern regret.
+        """Size, components, degrees, and the numbers that govern regret, as text.
 
-        ``effort`` is the work in all, about as many seconds of CPU; the page depends on the graph and on it alone.
+        ``effort`` is the work in all, about as many seconds of CPU; the text depends on the graph and on it alone.
         """
         from abex.graphs.graph_summary import describe
 
         return describe(self, effort)
 
-    # -- a value --------------------------------------------------------------------------------------
+    # -- equality -------------------------------------------------------------------------------------
 
     @cached_property
     def digest(self) -> str:
-        """32 hex digits that stand for the edges."""
+        """A hash of the edges, 32 hex digits."""
         hashed = hashlib.blake2b(digest_size=16)
         for array in (self.links.out_start, self.links.out_arms):
             hashed.update(np.ascontiguousarray(array).data)
@@ -315,7 +314,7 @@ class Graph(FeedbackGraph):
 
 
 def as_graph(graph: Any) -> FeedbackGraph:
-    """``graph`` if it can be played, else an error."""
+    """``graph`` if it is a `FeedbackGraph`, else an error."""
     if not isinstance(graph, FeedbackGraph):
         raise not_a_graph("graph", graph)
     return graph
@@ -329,7 +328,7 @@ def as_fixed_graph(graph: Any, name: str = "graph") -> Graph:
 
 
 def not_a_graph(name: str, given: Any) -> UserError:
-    """The sentence for something else, which may be meant as a graph."""
+    """The error for what is no graph."""
     return UserError(f"{name} must be a Graph, got {type(given).__name__}: see {MAKERS}")
 
 
@@ -363,7 +362,7 @@ def same_rows(first: Any, second: Any) -> bool:
 
 
 def _numbers_of(matrix: Any) -> NDArray[Any]:
-    """A matrix that is not sparse, as an array of numbers or of true and false."""
+    """A dense matrix as an array of numbers or truth values."""
     try:
         table = np.asarray(matrix)
     except ValueError:

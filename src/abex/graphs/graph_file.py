@@ -1,6 +1,6 @@
-"""A feedback graph as a JSON value: the name of its class and what it is made of, which is what reads it again.
+"""Feedback graphs as JSON: the name of the class and its parts, edges or other graphs.
 
-Nothing is trusted: a graph is made from its edges, or from other graphs, as a person makes it, and refuses what they may not be.
+A file is not trusted: a graph is made from its parts by the public constructors, which refuse what is invalid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from abex.support.reading import check_size
 
 
 def write_graph(graph: FeedbackGraph) -> dict[str, Any]:
-    """What `read_graph` makes ``graph`` from; labels are not kept."""
+    """``graph`` as JSON for `read_graph`; labels are not kept."""
     kind = {"kind": type(graph).__name__}
     if isinstance(graph, Graph):
         edges = np.column_stack(graph.pairs())
@@ -33,7 +33,7 @@ def write_graph(graph: FeedbackGraph) -> dict[str, Any]:
 
 
 def read_graph(saved: Any, n_arms: int) -> FeedbackGraph:
-    """What `write_graph` wrote of a graph of ``n_arms`` arms; ValueError, KeyError or TypeError where it is damaged."""
+    """The graph of ``n_arms`` arms that `write_graph` wrote; ValueError, KeyError or TypeError where it is damaged."""
     kind = saved["kind"]
     if kind == "Graph":
         return _fixed(saved, n_arms)

@@ -1,4 +1,4 @@
-"""A graph described for a person."""
+"""The text of `Graph.summary`."""
 
 from __future__ import annotations
 

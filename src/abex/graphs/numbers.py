@@ -1,9 +1,9 @@
-r"""The numbers of a graph that govern regret, each as an interval with what proves it.
+r"""Independence, domination and acyclic numbers of a graph: an interval each, with a set of arms that proves one end.
 
 :math:`\alpha` (independence), :math:`\gamma` (domination) and its fractional relaxation :math:`\gamma^*`, the clique-cover
 number :math:`\bar\chi` and the largest acyclic set. Undirected: :math:`\gamma^* \le \gamma \le \alpha \le \bar\chi`;
 directed: :math:`\alpha \le \text{acyclic} \le \bar\chi`. Searches end with their effort and return the interval
-proven so far; effort is work and not time (`abex.graphs.programs`), so that a graph has the same numbers on a busy machine.
+proved so far; effort is work and not time (`abex.graphs.programs`), so that a graph has the same numbers on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from abex.support.errors import UserError, real_number
 from abex.support.extras import needed
 
 LARGEST_SEARCH = 2_000_000  # edges of a graph of which cliques are listed
-HAIR = 1e-6  # how far a solver's number may be from the whole number that it means
+TOLERANCE = 1e-6  # distance of a solver's number from the whole number that it stands for
 
 
 class Bounds(NamedTuple):
@@ -87,7 +87,7 @@ def domination_number(graph: Graph, effort: float = EFFORT) -> Bounds:
                 witness, upper = found, found.size
         else:  # too large for a single node: its relaxation bounds it
             ones = np.ones(graph.n_arms)
-            bound = math.ceil(solve_covering(rows, ones, ones, effort, math.inf).lower - HAIR)
+            bound = math.ceil(solve_covering(rows, ones, ones, effort, math.inf).lower - TOLERANCE)
         lower = max(lower, bound)
     return Bounds(lower, upper, witness)
 
@@ -162,7 +162,7 @@ def best_set(rows: Any, sign: float, nodes: int) -> tuple[NDArray[np.int64], int
     if met.min() < ends[0] or met.max() > ends[1]:
         chosen[:] = 0.0
     bound = answer.mip_dual_bound
-    least = -rows.shape[1] if bound is None or not math.isfinite(bound) else math.ceil(bound - HAIR)
+    least = -rows.shape[1] if bound is None or not math.isfinite(bound) else math.ceil(bound - TOLERANCE)
     return np.flatnonzero(chosen), least
 
 

@@ -1,4 +1,4 @@
-r"""Covering linear programs, solved with a proof.
+r"""Covering linear programs with certified bounds.
 
 :math:`\min \sum_j c_j z_j` subject to :math:`Az \ge b`, :math:`z \ge 0`, with non-negative data. HiGHS solves it where it
 can within its share of the effort; where it cannot (it is slow on large regular graphs) the primal-dual hybrid gradient

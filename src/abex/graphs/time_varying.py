@@ -1,7 +1,7 @@
 """Feedback graphs that change with time: a list that repeats, or one drawn at each step.
 
 A drawn graph is a function of the replication's key and the step alone: all policies face the same graphs, and a
-policy that is shown the graph before its pull sees the very edges by which it will be answered.
+policy that is shown the graph before its pull sees the very edges that will be used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def collect(feedback: ChangingEdges, t: int, seen: Any, sources: Any, targets: A
 
 @dataclass(frozen=True)
 class GraphSequence(_ChangingGraph):
-    """Graphs that take turns: step t = 1, 2, ... has the graph ``graphs[(t - 1) % len(graphs)]``.
+    """A list of graphs that repeats: step t = 1, 2, ... has the graph ``graphs[(t - 1) % len(graphs)]``.
 
     >>> GraphSequence([Graph.from_edges([(0, 1)]), Graph.from_edges([], n_arms=2)]).n_arms
     2
@@ -107,9 +107,9 @@ class GraphSequence(_ChangingGraph):
 
 @dataclass(frozen=True)
 class DropOut(_ChangingGraph):
-    """The graph ``base`` of which each edge is there with probability ``keep`` at a step, independently.
+    """A fixed graph whose edges are present with probability ``keep`` at a step, independently.
 
-    An edge of an undirected graph is there in both directions or in none.
+    An edge of an undirected graph is present in both directions or in none.
 
     >>> DropOut(Graph.from_edges([(0, 1), (1, 2)]), keep=0.9).max_observed
     3
@@ -129,7 +129,7 @@ class DropOut(_ChangingGraph):
 
     @property
     def max_observed(self) -> int:
-        """Nothing dropped."""
+        """That of the base, nothing dropped."""
         return self.base.max_observed
 
     @property

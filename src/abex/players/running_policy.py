@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import probability_seen
 from abex.kernels import compiled, current, entry_of, fast, laid_out
 from abex.policies.base import NO_SUCH_ARM, Kernels, Setting, arms_exist
-from abex.samplers.softmax import pick
+from abex.samplers.scan import pick
 from abex.support.errors import UserError
 
 WORTH_COMPILING = 2.0  # seconds: about what it takes to load a compiled kernel

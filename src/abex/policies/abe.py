@@ -15,7 +15,6 @@ knowing the graph (`exploration`). The loops are unrolled into a state that know
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +22,8 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
-from abex.policies.base import Policy, Setting
-from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate, softmax_sampler
+from abex.policies.base import Setting
+from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
 from abex.policies.exploration import (
     COVERS,
     ORDERS,
@@ -38,8 +37,8 @@ from abex.policies.exploration import (
 )
 from abex.policies.learner import Learned, Learner, learn_mean
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
-from abex.samplers import changed, draw
-from abex.samplers.softmax import softmax
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import softmax
 from abex.support.errors import UserError
 from abex.support.parameters import HUGE, choice, real
 
@@ -189,7 +188,7 @@ class ABE(Learner[AbeState]):
         """What xi shows follows from it, and the sampler from the means."""
         agree(state.slots >= 1 and 1 <= state.iteration < MOST_ITERATIONS, "an iteration must be under way")
         recount(state.xi)
-        state.sampler = softmax_sampler(state)
+        state.sampler = sampler_for("softmax", state)
         return state
 
     @staticmethod
@@ -218,14 +217,3 @@ class ABE(Learner[AbeState]):
             "epoch": float(state.iteration),
             "cover": float(cover),
         }
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Without exploration (the paper's best), with it, and each rounding."""
-        yield cls(eta=1.0)
-        yield cls(eta=1.0, c=1.0, alpha=0.5)
-        yield cls(eta=1.0, c=0.3, alpha=0.5, rounding="carry", initial=1.0)
-        yield cls(eta=2.0, rounding="ceil", initial=None)
-        yield cls(eta=1.0, c=1.0, alpha=0.5, order="index")
-        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="dominating")
-        yield cls(eta=1.0, c=1.0, alpha=0.5, cover="lp")

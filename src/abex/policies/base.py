@@ -150,11 +150,6 @@ class Policy(ABC, Generic[State]):
         """Numbers about a played state that a person wants to see beside the regret."""
         return {}
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Instances on which the contract is checked."""
-        yield cls()
-
     # -- what is learned ------------------------------------------------------------------------------
 
     def prepare(self, state: State) -> State:
@@ -162,7 +157,7 @@ class Policy(ABC, Generic[State]):
 
         ValueError where what is learned contradicts itself: it may come from a file.
         """
-        return state
+        return self.with_sampler(state)
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> State:
         """The state that goes on from what `abex.kinds.saved` gave of another one, or from what it knew of its arms ``keep``."""

@@ -12,9 +12,8 @@ from abex.kernels import kernel
 from abex.kinds import Count, Mean
 from abex.policies.base import Setting
 from abex.policies.learner import Learned, Learner, learn_arm, learn_mean
-from abex.samplers import changed, draw
-from abex.samplers.gumbel import new_gumbel
-from abex.samplers.softmax import SoftmaxScan, new_softmax, softmax
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import softmax
 from abex.support.parameters import HUGE, choice, real, truth
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
@@ -30,14 +29,6 @@ class BoltzmannState(Learned):
     initial: float  # the mean of an arm without observations
     eta: float
     schedule: int
-
-
-def softmax_sampler(state: Any) -> Any:
-    """What draws from the softmax of the means."""
-    law = "softmax" if math.isfinite(state.initial) else "softmax of unseen first"
-    if state.memory is not None and state.memory.scans(law, 0):
-        return SoftmaxScan(np.zeros(state.means.size))
-    return new_softmax(state.observations, state.initial)
 
 
 @kernel
@@ -121,7 +112,7 @@ class Boltzmann(Learner[BoltzmannState]):
 
     def prepare(self, state: BoltzmannState) -> BoltzmannState:
         """Draw from the softmax of the means."""
-        state.sampler = softmax_sampler(state)
+        state.sampler = sampler_for("softmax", state)
         return state
 
     learn = staticmethod(learn_softmax)
@@ -137,13 +128,6 @@ class Boltzmann(Learner[BoltzmannState]):
     def probabilities(state: BoltzmannState, t: int, out: Any) -> None:
         """The Boltzmann distribution."""
         softmax(state.means, boltzmann_rate(state.eta, state.schedule, t), out)
-
-    @classmethod
-    def examples(cls) -> Any:
-        """One of each schedule."""
-        yield cls(eta=1.0)
-        yield cls(eta=2.0, schedule="log", initial=None)
-        yield cls(eta=8.0, schedule="constant", initial=1.0)
 
 
 class GumbelState(Learned):
@@ -174,7 +158,7 @@ class BoltzmannGumbel(Learner[GumbelState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.gumbel`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`), O(K) for few arms. On graphs, with N_k the observations: BGE-N.
 
     References
     ----------
@@ -208,14 +192,7 @@ class BoltzmannGumbel(Learner[GumbelState]):
 
     def prepare(self, state: GumbelState) -> GumbelState:
         """Find the largest perturbed mean."""
-        independent = not self.shared_noise and self.scale > 0.0 and state.memory is None
-        state.sampler = new_gumbel(state.observations, self.scale, independent)
+        state.sampler = sampler_for("Gumbel", state)
         return state
 
     learn = staticmethod(learn_arm)
-
-    @classmethod
-    def examples(cls) -> Any:
-        """The rule and the variant of the authors' code."""
-        yield cls()
-        yield cls(scale=0.25, shared_noise=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from abex.kernels import Record, kernel
 from abex.kinds import Number, Whole, agree
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.forgetting import (
     Forgetting,
     Shrinking,
@@ -20,7 +19,6 @@ from abex.policies.forgetting import (
     shrink,
     shrinking,
 )
-from abex.policies.thompson import Thompson
 from abex.policies.ucb import UCB1
 from abex.samplers.indices import stretch_of
 from abex.support.parameters import real
@@ -172,9 +170,3 @@ class Discounted(Forgetting):
         return super().prepare(state)
 
     also_known_as = ("D-UCB",)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """One that keeps its counts relative, and one that lets them fade at every step."""
-        yield cls(UCB1(scale=0.5), gamma=0.995)
-        yield cls(Thompson(), gamma=0.99)

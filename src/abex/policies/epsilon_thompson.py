@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.learner import Learner
 from abex.policies.thompson import (
     MOST_PRIOR,
@@ -19,9 +18,8 @@ from abex.policies.thompson import (
     coin,
     learn_posterior,
     prior,
-    sampler_of,
 )
-from abex.samplers import distribution, draw
+from abex.samplers import distribution, draw, sampler_for
 from abex.samplers.largest_beta import largest_beta_or_point
 from abex.support.parameters import real, truth
 from abex.support.randomness import argmax, below, share_among_largest
@@ -110,12 +108,6 @@ class EpsilonThompson(Learner[ExploringBeta]):
         else:
             largest_beta_or_point(state.successes, state.failures, state.epsilon, state.score, out)
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """One draw a step, and many."""
-        yield cls()
-        yield cls(epsilon=0.5, resample=False)
-
 
 class MixedBeta(BetaState):
     """Beta posteriors, what finds the largest draw, and the share of uniform pulls."""
@@ -180,7 +172,7 @@ class TSU(Learner[MixedBeta]):
 
     def prepare(self, state: MixedBeta) -> MixedBeta:
         """Find the largest draw."""
-        state.sampler = sampler_of(state)
+        state.sampler = sampler_for("Beta", state)
         return state
 
     @staticmethod
@@ -199,9 +191,3 @@ class TSU(Learner[MixedBeta]):
         distribution(state.sampler, state, t, out)
         for k in range(out.size):
             out[k] = epsilon / out.size + (1.0 - epsilon) * out[k]
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """The default share of uniform pulls, and a large one."""
-        yield cls()
-        yield cls(epsilon=0.3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Score, Total, agree
 from abex.policies.aiming import aim_on, observer_of, observer_probabilities
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.change_test import (
     ChangeTest,
     append_reward,
@@ -25,8 +24,8 @@ from abex.policies.change_test import (
 )
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learned, Learner, learn_mean
-from abex.samplers import changed, draw
-from abex.samplers.evidence import leading_arm, new_tournament, play_all
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.evidence import leading_arm, play_all
 from abex.support.parameters import HUGE, real, truth
 
 KEPT = 4.0  # observations that an arm keeps after a change
@@ -163,7 +162,7 @@ class Evidence(Learner[EvidenceState]):
             "the range of rewards must be within 0 to 1",
         )
         check_blocks(state.test, state.observations if state.forgets else None)
-        state.sampler = new_tournament(state)
+        state.sampler = sampler_for("evidence", state)
         return state
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> EvidenceState:
@@ -224,9 +223,3 @@ class Evidence(Learner[EvidenceState]):
     def report(self, state: EvidenceState) -> dict[str, float]:
         """How often a change was found."""
         return {"changes found": float(state.test.changes)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """As it is, and bare."""
-        yield cls()
-        yield cls(safety=0.5, forget=False, aim=False)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from abex.kernels import Record, kernel, single_dispatch
+from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
 from abex.policies.base import Policy, Setting
-from abex.policies.means import smallest
-from abex.samplers import changed, draw
-from abex.samplers.softmax import normalise, pick, softmax_weights
-from abex.samplers.sum_tree import SumTree, new_sum_tree, weight_share
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.scan import loss_probabilities, softmax_weights
+from abex.samplers.sum_tree import share_of
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
@@ -85,7 +82,7 @@ class Exp3(Policy[Exp3State]):
 
     def prepare(self, state: Exp3State) -> Exp3State:
         """Draw by the weights."""
-        state.sampler = new_sum_tree(state.scores, 1.0)
+        state.sampler = sampler_for("weights", state.scores, 1.0)
         return state
 
     @staticmethod
@@ -95,9 +92,7 @@ class Exp3(Policy[Exp3State]):
         n_arms = state.scores.size
         even = rng.random() < state.mixing
         arm = below(n_arms, rng) if even else draw(state.sampler, state.scores, 1.0, rng)
-        state.probabilities[0] = (1.0 - state.mixing) * weight_share(
-            state.sampler, arm
-        ) + state.mixing / n_arms
+        state.probabilities[0] = (1.0 - state.mixing) * share_of(state.sampler, arm) + state.mixing / n_arms
         return arm
 
     probabilities = staticmethod(mixed_probabilities)
@@ -110,18 +105,6 @@ class Exp3(Policy[Exp3State]):
             state.scores[arm] += state.step * reward / state.probabilities[0]
             changed(state.sampler, state.scores, arm)
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, and with a given share."""
-        yield cls()
-        yield cls(gamma=0.2)
-
-
-class LossScan(Record):
-    """Room for the probabilities of all arms."""
-
-    probabilities: NDArray[np.float64]  # (K,)
-
 
 class LossState(Record):
     """Estimated cumulative losses, the probability of the last decision, and the rate."""
@@ -129,7 +112,7 @@ class LossState(Record):
     losses: Score  # float64 (K,)
     probabilities: Chance  # float64 (1,), of the chosen arm
     eta: float  # nan: it follows the step
-    sampler: Any = None  # of the softmax of the losses: a `SumTree` where the rate stays, else a `LossScan`
+    sampler: Any = None  # of the softmax of the losses
 
 
 @kernel
@@ -138,34 +121,6 @@ def implicit_rate(state: LossState, t: int) -> float:
     if math.isnan(state.eta):
         return math.sqrt(math.log(state.losses.size) / (state.losses.size * t))
     return float(state.eta)
-
-
-@kernel
-def loss_probabilities(losses: Any, rate: float, out: Any) -> None:
-    """softmax(-rate * losses) into ``out``."""
-    least = smallest(losses)
-    total = 0.0
-    for k in range(losses.size):
-        out[k] = math.exp(-rate * (losses[k] - least))
-        total += out[k]
-    normalise(out, total)
-
-
-@draw.register(LossScan)
-@kernel
-def draw_by_scan(sampler: LossScan, losses: Any, rate: float, rng: Any) -> int:
-    """An arm with probability proportional to ``exp(-rate * losses[arm])``."""
-    loss_probabilities(losses, rate, sampler.probabilities)
-    return pick(sampler.probabilities, 1.0, rng)
-
-
-@single_dispatch
-def share_of(sampler: Any, arm: int) -> float:
-    """The probability with which the sampler just drew the arm."""
-    return sampler.probabilities[arm]  # type: ignore[no-any-return]
-
-
-share_of.register(SumTree)(weight_share)
 
 
 @dataclass(frozen=True)
@@ -210,12 +165,7 @@ class Exp3IX(Policy[LossState]):
 
     def prepare(self, state: LossState) -> LossState:
         """Draw from the softmax of the losses."""
-        anytime = self.eta is None
-        state.sampler = (
-            LossScan(probabilities=np.zeros_like(state.losses))
-            if anytime
-            else new_sum_tree(state.losses, -state.eta)
-        )
+        state.sampler = sampler_for("weights", state.losses, -state.eta)
         return state
 
     @staticmethod
@@ -239,9 +189,3 @@ class Exp3IX(Policy[LossState]):
     def probabilities(state: LossState, t: int, out: Any) -> None:
         """The softmax of the losses."""
         loss_probabilities(state.losses, implicit_rate(state, t), out)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Anytime, and with a given rate."""
-        yield cls()
-        yield cls(eta=0.05)

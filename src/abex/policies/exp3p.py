@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.exp3 import mixed_probabilities
 from abex.policies.learner import DrawnPolicy
 from abex.support.parameters import HUGE, TINY, real
@@ -96,9 +95,3 @@ class Exp3P(DrawnPolicy[WeightState]):
             state.scores[arm] += state.step * reward / state.probabilities[arm]
             for k in range(state.scores.size):
                 state.scores[k] += state.step * state.bonus / max(state.probabilities[k], TINY)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """The theorem's parameters, and those of the boosting literature."""
-        yield cls()
-        yield cls(gamma=0.15, alpha=0.3)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Count, Mean, Score
 from abex.policies.base import Setting
-from abex.policies.exp3 import loss_probabilities
 from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
+from abex.samplers.scan import loss_probabilities
 from abex.support.parameters import HUGE, TINY, real
 
 

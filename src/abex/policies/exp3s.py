@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score, agree
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.learner import DrawnPolicy
 from abex.support.parameters import MOST_STEPS, real, whole
 
@@ -109,9 +108,3 @@ class Exp3S(DrawnPolicy[SharedState]):
         even = state.share / n_arms  # of the weight before it grew, which was 1
         for k in range(n_arms):
             state.weights[k] = (state.weights[k] + even) / (total + state.share)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned, and with given rates."""
-        yield cls()
-        yield cls(gamma=0.2, alpha=0.001)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,7 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import graph_index, probability_seen
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Number, Score, agree
-from abex.policies.base import Policy, Setting
-from abex.policies.exp3 import loss_probabilities
+from abex.policies.base import Setting
 from abex.policies.known_graph import (
     clique_cover_estimate,
     exploration_distribution,
@@ -24,7 +22,7 @@ from abex.policies.known_graph import (
     typical_graphs,
 )
 from abex.policies.learner import DrawnPolicy
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.support.parameters import HUGE, TINY, real
 
 LEAST_PROBABILITY_SEEN = (
@@ -130,13 +128,6 @@ class ELP(DrawnPolicy[CoverState]):
         """Share of exploration and step size."""
         return {"gamma": float(state.mixing.mean()), "beta": float(state.step)}
 
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, with an estimate, and with a given step."""
-        yield cls()
-        yield cls(independence=2.0)
-        yield cls(beta=0.05)
-
 
 @dataclass(frozen=True)
 class Exp3SET(DrawnPolicy[CoverState]):
@@ -203,12 +194,6 @@ class Exp3SET(DrawnPolicy[CoverState]):
         """The observed loss over the probability of observing it."""
         probability = probability_seen(state.graph, t, seen, state.probabilities)
         state.scores[seen] -= state.step * (1.0 - reward) / max(probability, LEAST_PROBABILITY_SEEN)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, and with a given step."""
-        yield cls()
-        yield cls(eta=0.1)
 
 
 class ImplicitState(Record):

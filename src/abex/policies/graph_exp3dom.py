@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import graph_index, probability_seen
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.policies.learner import DrawnPolicy
-from abex.samplers.softmax import softmax_weights
+from abex.samplers.scan import softmax_weights
 from abex.support.parameters import real
 
 
@@ -131,9 +130,3 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
         number = size_class(int(state.sizes[graph_index(state.graph, t)]))
         probability = max(probability_seen(state.graph, t, seen, state.probabilities), LEAST_PROBABILITY_SEEN)
         state.scores[number, seen] -= class_rate(state, number) * (1.0 - reward) / (probability * 2.0**number)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Tuned for the horizon, and with a given share."""
-        yield cls()
-        yield cls(gamma=0.1)

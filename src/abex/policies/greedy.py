@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -195,9 +194,3 @@ class EpsilonGreedy(LeaderPolicy):
         for k in range(out.size):
             out[k] = probability / out.size
         share_among_largest(state.means, 1.0 - probability, out)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """A fixed chance, and one that falls."""
-        yield cls()
-        yield cls(decay=20.0)

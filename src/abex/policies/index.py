@@ -11,10 +11,7 @@ from abex.kernels import fields_of
 from abex.kinds import Count, Mean
 from abex.policies.base import Setting
 from abex.policies.learner import Learned, Learner, learn_arm
-from abex.samplers import crossover
-from abex.samplers.contenders import new_contenders
-from abex.samplers.indices import IndexScan
-from abex.samplers.tournament import new_index_sampler
+from abex.samplers import sampler_for
 
 
 class IndexState(Learned):
@@ -30,9 +27,7 @@ class IndexPolicy(Learner[Any]):
     """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its rule."""
 
     record: ClassVar[Any] = IndexState  # or one with more arrays, which begin with zeros
-    crossover: ClassVar[str]  # the name of its constant in `abex.samplers.crossover`
-    contenders: ClassVar[str | None] = None  # and where it has a cheap bound on an index
-    arms_per_leaf: ClassVar[int] = 1  # of the tournament: the cheaper an index, the more
+    law: ClassVar[str]  # the name of its index in `abex.samplers.sampler_for`
     learn = staticmethod(learn_arm)
 
     @abstractmethod
@@ -54,13 +49,5 @@ class IndexPolicy(Learner[Any]):
 
     def prepare(self, state: Any) -> Any:
         """Find the largest index."""
-        few, memory = getattr(crossover, self.crossover), state.memory
-        fading = getattr(crossover, f"{self.crossover}_FADING", few)
-        if memory is not None and memory.scans(self.crossover, fading):
-            state.sampler = IndexScan(np.zeros(state.means.size))
-            return state
-        if self.contenders and few < state.observations.size <= getattr(crossover, self.contenders):
-            state.sampler = new_contenders(state.observations)
-        else:
-            state.sampler = new_index_sampler(state.observations, few, self.arms_per_leaf)
+        state.sampler = sampler_for(self.law, state)
         return state

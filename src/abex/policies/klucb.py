@@ -13,6 +13,7 @@ from abex.samplers.indices import (
     NEVER,
     SAFETY,
     contending_index,
+    first_contender,
     index_of,
     level_at,
     level_of_reaching,
@@ -55,6 +56,17 @@ def contending_bound(mean: float, each: float, best: float) -> float:
         if best < 1.0 and bernoulli_kl(mean, goal) > each:
             return -1.0
     return kl_upper_bound(mean, each)
+
+
+@first_contender.register(DivergenceRule)
+@kernel
+def largest_mean(rule: Any, state: IndexState) -> int:
+    """The first arm of the largest mean, which nearly always has the largest index."""
+    best = 0
+    for k in range(1, state.means.size):
+        if state.means[k] > state.means[best]:
+            best = k
+    return best
 
 
 @contending_index.register(DivergenceRule)
@@ -122,8 +134,7 @@ class KLUCB(IndexPolicy):
     """
 
     c: float = real(0.0, least=0.0, most=HUGE)
-    crossover = "DIVERGENCE"
-    contenders = "DIVERGENCE_CONTENDERS"
+    law = "KL-UCB"
     relative = True
     also_known_as = ("KL-UCB", "KL-UCB-N")
 

@@ -9,8 +9,16 @@ from typing import NamedTuple
 from abex.kernels import kernel
 from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
-from abex.policies.klucb import alike, contending_bound
-from abex.samplers.indices import NEVER, contending_index, index_of, level_at, level_of_reaching, never_differ
+from abex.policies.klucb import alike, contending_bound, largest_mean
+from abex.samplers.indices import (
+    NEVER,
+    contending_index,
+    first_contender,
+    index_of,
+    level_at,
+    level_of_reaching,
+    never_differ,
+)
 from abex.support.divergence import kl_upper_bound
 from abex.support.parameters import MOST_STEPS, whole
 
@@ -30,6 +38,7 @@ def exploration_level(share: float) -> float:
     return log + math.log1p(log * log)
 
 
+first_contender.register(SharedDivergenceRule)(largest_mean)
 never_differ.register(SharedDivergenceRule)(alike)
 
 
@@ -99,8 +108,7 @@ class KLUCBPlusPlus(IndexPolicy):
     """
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
-    crossover = "DIVERGENCE"
-    contenders = "SHARED_CONTENDERS"
+    law = "KL-UCB++"
     also_known_as = ("KL-UCB++",)
     horizon_sets = ("horizon",)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from abex.kernels import Record, kernel, single_dispatch
 from abex.policies.base import Policy, State
 from abex.samplers import changed, distribution, draw
-from abex.samplers.softmax import pick
+from abex.samplers.scan import pick
 
 
 class Learned(Record):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from abex.kernels import kernel
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.means import Means, largest
-from abex.samplers.softmax import normalise, pick
+from abex.samplers.scan import normalise, pick
 from abex.support.divergence import bernoulli_kl
 from abex.support.parameters import HUGE, TINY, choice, real
 
@@ -118,10 +117,3 @@ class Maillard(Learner[MaillardState]):
         for k in range(out.size):
             out[k] = state.score[k]
         normalise(out, total)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """The deviation of rewards in [0, 1], a larger one, and the other divergence."""
-        yield cls()
-        yield cls(deviation=1.0)
-        yield cls(divergence="bernoulli")

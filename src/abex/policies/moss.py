@@ -91,8 +91,7 @@ class MOSS(IndexPolicy):
 
     horizon: int | None = whole(None, least=1, most=MOST_STEPS, or_none=True)
     anytime: float | None = real(None, above=-1.0, most=HUGE, or_none=True)
-    crossover = "MOSS"
-    arms_per_leaf = 2
+    law = "MOSS"
     variants: ClassVar = {name: {"anytime": 1.35} for name in ("MOSS-anytime", "AnytimeMOSS")}
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.kinds import Arms, Count, Series, Whole
-from abex.policies.base import Policy, Setting
-from abex.policies.detectors import CUSUM, GLR, Detector, clear, observe
+from abex.policies.base import Setting
+from abex.policies.detectors import GLR, Detector, clear, observe
 from abex.policies.forgetting import (
     Forgetting,
     Shrinking,
@@ -25,7 +24,6 @@ from abex.policies.forgetting import (
     shrinking,
 )
 from abex.policies.klucb import KLUCB
-from abex.policies.thompson import Thompson
 from abex.samplers.indices import time_of_arm, times_differ
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
@@ -59,9 +57,7 @@ class Watched(Record):
 
     def scans(self, law: str, few: int) -> bool:
         """Whether all arms are looked at: where one cannot be filed as never observed, and where each has a time of its own."""
-        return law in ("Gumbel", "softmax of unseen first") or (
-            self.single and law not in ("Beta", "softmax")
-        )
+        return law in ("Gumbel", "softmax") or (self.single and law not in ("Beta", "softmax"))
 
 
 @leaves.register(Watched)
@@ -225,9 +221,3 @@ class Restarting(Forgetting):
     def report(self, state: Any) -> dict[str, float]:
         """How many alarms there were, and what the policy inside reports."""
         return {"alarms": float(state.memory.alarms), **self.policy.report(state)}
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Global and local restarts."""
-        yield cls(detector=GLR(delta=0.01, every=5, spacing=5, window=200))
-        yield cls(Thompson(), detector=CUSUM(warm_up=20, threshold=5.0), exploration=0.1, restart="arm")

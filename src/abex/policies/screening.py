@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Score
 from abex.policies.base import Policy, Setting
-from abex.samplers import changed, draw
-from abex.samplers.sum_tree import new_sum_tree, weight_share
+from abex.samplers import changed, draw, sampler_for
+from abex.samplers.sum_tree import share_of
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import below
 
@@ -111,7 +110,7 @@ class Screening(Policy[ScreeningState]):
     def prepare(self, state: ScreeningState) -> ScreeningState:
         """Count all observations, and draw by the weights."""
         state.total = float(state.observations.sum())
-        state.sampler = new_sum_tree(state.scores, 1.0)
+        state.sampler = sampler_for("weights", state.scores, 1.0)
         return state
 
     @staticmethod
@@ -141,10 +140,4 @@ class Screening(Policy[ScreeningState]):
         """The mixture."""
         share = even_share(state)
         for k in range(out.size):
-            out[k] = (1.0 - share) * weight_share(state.sampler, k) + share / out.size
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """As it is, and with a short memory above another baseline."""
-        yield cls()
-        yield cls(baseline=0.4, half=0.2, width=0.1, memory=100.0, exploration=0.1)
+            out[k] = (1.0 - share) * share_of(state.sampler, k) + share / out.size

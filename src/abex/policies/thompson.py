@@ -11,8 +11,7 @@ from abex.kernels import kernel, single_dispatch
 from abex.kinds import Total
 from abex.policies.base import Setting
 from abex.policies.learner import Learned, Learner
-from abex.samplers import changed
-from abex.samplers.beta import BetaScan, new_beta
+from abex.samplers import changed, sampler_for
 from abex.support.parameters import real, truth
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
@@ -53,14 +52,6 @@ def prior(n_arms: int, successes: float, failures: float) -> dict[str, Any]:
     }
 
 
-def sampler_of(state: Any) -> Any:
-    """What finds the largest draw."""
-    if state.memory is not None and state.memory.scans("Beta", 0):
-        return BetaScan(np.zeros(state.successes.size))
-    seen = state.successes + state.failures > state.prior_successes + state.prior_failures
-    return new_beta(state.successes, state.failures, seen)
-
-
 @kernel
 def coin(state: Any, reward: float, rng: Any) -> float:
     """A fraction is a coin with that probability, where the policy resamples."""
@@ -85,7 +76,7 @@ class Thompson(Learner[BetaState]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`); O(K) draws for a few arms or a prior below 1.
 
     References
     ----------
@@ -115,11 +106,5 @@ class Thompson(Learner[BetaState]):
 
     def prepare(self, state: BetaState) -> BetaState:
         """Find the largest draw."""
-        state.sampler = sampler_of(state)
+        state.sampler = sampler_for("Beta", state)
         return state
-
-    @classmethod
-    def examples(cls) -> Any:
-        """With and without resampling."""
-        yield cls()
-        yield cls(resample=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,10 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score, agree
-from abex.policies.base import Policy, Setting
+from abex.policies.base import Setting
 from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
-from abex.samplers.softmax import normalise
+from abex.samplers.scan import normalise
 from abex.support.parameters import HUGE, TINY, choice, real
 
 ESTIMATORS = ("RV", "IW")
@@ -145,12 +144,6 @@ class TsallisINF(TsallisPolicy):
         """4 or 2 over the root of t."""
         reduced = self.estimator == "RV"
         return (4.0 if reduced else 2.0), True, reduced
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """Both estimators."""
-        yield cls()
-        yield cls(estimator="IW")
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,7 @@ class UCB1(IndexPolicy):
     """
 
     scale: float = real(2.0, least=0.0, most=HUGE)
-    crossover = "UCB"
-    arms_per_leaf = 4
+    law = "UCB"
     relative = True
     also_known_as = ("UCB", "UCB-N")
 
@@ -137,12 +136,6 @@ class UCB1(IndexPolicy):
         state.inv_sqrt_count[:] = inv_sqrt_counts(state.observations)
         super().prepare(state)
         return state
-
-    @classmethod
-    def examples(cls) -> Any:
-        """The published scale and the Hoeffding rate."""
-        yield cls()
-        yield cls(scale=0.5)
 
 
 class VarianceRule(NamedTuple):
@@ -239,8 +232,7 @@ class UCBV(IndexPolicy):
 
     zeta: float = real(1.2, above=0.0, most=HUGE)
     c: float = real(1.0, least=0.0, most=HUGE)
-    crossover = "VARIANCE"
-    arms_per_leaf = 4
+    law = "UCB-V"
     relative = True
     also_known_as = ("UCB-V",)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.kinds import Arms, Series, Whole, agree, restore
-from abex.policies.base import Policy, Setting
-from abex.policies.boltzmann import Boltzmann
+from abex.policies.base import Setting
 from abex.policies.forgetting import Forgetting, enters, leaves, lived
-from abex.policies.klucb import KLUCB
 from abex.policies.learner import mean_after
 from abex.policies.thompson import posterior_after
 from abex.policies.ucb import UCB1
@@ -52,7 +49,7 @@ class Window(Record):
 
     def scans(self, law: str, few: int) -> bool:
         """Whether all arms are looked at: where one that is forgotten cannot be filed as never observed."""
-        return law in ("Gumbel", "softmax of unseen first")
+        return law in ("Gumbel", "softmax")
 
 
 def new_window(width: int, n_entries: int, n_arms: int) -> Window:
@@ -276,12 +273,6 @@ class Windowed(Forgetting):
         return self.prepare(state)
 
     also_known_as = ("SW-UCB",)
-
-    @classmethod
-    def examples(cls) -> Iterator[Policy[Any]]:
-        """An index and a softmax."""
-        yield cls(KLUCB(), width=200)
-        yield cls(Boltzmann(eta=2.0, initial=1.0), width=100)
 
 
 def most_observed(setting: Setting) -> int:

@@ -26,27 +26,22 @@ numbers that are set, never accumulated as fractions: nothing drifts, however lo
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel, rare_kernel
+from abex.kernels import Record, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw, unseen_first
-from abex.samplers.trials import (
-    FALLEN,
-    REACH,
-    UNITS,
-    WINDOW,
-    draw_by_trials,
-    drop_bounds,
-    make_fit,
-    refile,
-    try_arm,
-    unseen_arm,
-)
-from abex.schema import Checked
 from abex.support.randomness import below
+
+REACH = 4.0  # nats above the reference for which there is a bound
+FALLEN = math.exp(-6.0)  # share of a unit at which a total mass is too coarse
+WINDOW = 1.0 + 1.0 / 32.0  # rates for which bounds hold
+UNITS = 2.0**46  # of mass, for all arms; times e^REACH it stays below 2^53, so that sums are exact
+MAX_TRIALS = (
+    1000  # a draw needs about 1.2; where bounds are useless, as beside scores of 1000, all arms are looked at
+)
 
 BUCKETS = 256
 TAIL = BUCKETS  # arms below the last bucket: counted, not listed
@@ -55,64 +50,104 @@ ABOVE = 64  # buckets above the best score at the time of filing
 PER_NAT = 4.0  # buckets for each nat when filed; half of that when the rate has doubled
 PATIENT = 1 << 14  # arms from which filing is dear, and an arm above the buckets may have to wait for it
 DRAWS_PER_FILING = 64  # K over this many draws pay for filing K arms
-MOST_ABOVE = 64  # arms that wait
+MAX_WAITING = 64  # arms above the buckets
 
 
-class BucketClock(Scalars):
-    """Counters and flags of `Buckets`."""
-
-    first: Annotated[int, Checked()]  # first bucket in use, or one before it
-    end: Annotated[int, Checked()]  # of the used pool
-    stale: Annotated[int, Checked()]  # 1 if all arms must be filed anew
-    highest: Annotated[int, Checked()]  # first bucket that has a bound
-    drawn: Annotated[int, Checked()]  # draws since the last filing
-    waiting: Annotated[int, Checked()]  # 1 while arms above the buckets wait in the first one
+# -- trials, by bounds on the weights of few arms (`abex.samplers.bounded_softmax`) or of buckets ----------------
 
 
-class BucketGrid(Scalars):
-    """Where the buckets lie, and the window of rates for which their bounds hold."""
-
-    anchor: Annotated[float, Checked()]  # best score when filed
-    scale: Annotated[float, Checked()]  # buckets per unit of score
-    filed: Annotated[float, Checked()]  # rate when filed
-    low: Annotated[float, Checked()]
-    high: Annotated[float, Checked()]  # the window of rates
-    zero: Annotated[float, Checked()]  # the score that weighs `one`
-    one: Annotated[float, Checked()]
-    total: Annotated[float, Checked()]  # all masses together
+@single_dispatch
+def unseen_arm(bounds: Any, scores: Any, rng: Any) -> int:
+    """One of the arms never observed if they come before all others (a score of +inf), else -1 (kernel)."""
+    return -1
 
 
-class Buckets(NamedTuple):
-    """Arms filed by score, and bounds on their weights; `sound_buckets` checks what a file holds of them."""
-
-    bucket: Annotated[NDArray[np.int32], Checked()]  # (K,), the bucket of an arm, TAIL or FRESH
-    place: Annotated[NDArray[np.int32], Checked()]  # (K,), where it stands in the list of its bucket
-    order: Annotated[NDArray[np.int32], Checked()]  # (K,), first the arms never observed, then the others
-    pool: Annotated[NDArray[np.int32], Checked()]  # the lists of the buckets
-    start: Annotated[NDArray[np.int64], Checked()]  # (BUCKETS,), where a bucket's list begins in the pool
-    room: Annotated[NDArray[np.int64], Checked()]  # (BUCKETS,), how long it may get there
-    arms: Annotated[
-        NDArray[np.int64], Checked()
-    ]  # (BUCKETS + 2,), arms of each bucket, of the tail, and never observed
-    upper: Annotated[
-        NDArray[np.float64], Checked()
-    ]  # (BUCKETS + 2,), no weight of the bucket is larger (in units of mass)
-    lower: Annotated[NDArray[np.float64], Checked()]  # (BUCKETS + 2,), no weight of the bucket is smaller
-    mass: Annotated[
-        NDArray[np.float64], Checked()
-    ]  # (BUCKETS + 2,), what a bucket weighs in a trial, whole numbers
-    clock: Annotated[BucketClock, Checked()]
-    grid: Annotated[BucketGrid, Checked()]
-
-    def restored(self, state: Any, fresh: Any) -> Buckets:
-        """Buckets from a file, or new ones if they do not file the means of the state."""
-        from abex.samplers.sound_buckets import sound_buckets
-
-        return sound_buckets(self, state.means, state.observations > 0.0, float(fresh.means[0]))
+@single_dispatch
+def ensure_bounds(bounds: Any, scores: Any, rate: float) -> None:
+    """Bounds for trials at this rate (kernel)."""
 
 
-def new_buckets(observations: NDArray[np.float64], initial: float) -> Buckets:
-    """Buckets for arms observed so often; arms never observed have the score ``initial``."""
+@single_dispatch
+def try_arm(bounds: Any, scores: Any, rate: float, rng: Any) -> int:
+    """One trial: arm k with probability ``exp(rate * (scores[k] - zero)) * one / total``, or -1 (kernel)."""
+    raise TypeError
+
+
+@single_dispatch
+def invalidate(bounds: Any) -> None:
+    """All scores have changed: the next `ensure_bounds` begins anew (kernel)."""
+
+
+@kernel
+def draw_by_trials(bounds: Any, scores: Any, rate: float, rng: Any) -> int:
+    """An arm with probability proportional to ``exp(rate * scores[arm])``."""
+    unseen = unseen_arm(bounds, scores, rng)
+    if unseen >= 0:
+        return unseen
+    ensure_bounds(bounds, scores, rate)
+    for _ in range(MAX_TRIALS):
+        arm = try_arm(bounds, scores, rate, rng)
+        if arm >= 0:
+            return arm
+    return scan_arms(scores, rate, rng)
+
+
+@rare_kernel
+def scan_arms(scores: Any, rate: float, rng: Any) -> int:
+    """A draw from the same distribution that looks at every arm."""
+    top = scores[0]
+    for k in range(1, scores.size):
+        top = max(top, scores[k])
+    total = 0.0
+    for k in range(scores.size):
+        total += math.exp(rate * (scores[k] - top))
+    rest = rng.random() * total
+    last = 0
+    for k in range(scores.size):
+        weight = math.exp(rate * (scores[k] - top))
+        if weight > 0.0:
+            last = k
+        rest -= weight
+        if rest < 0.0:
+            break
+    return last
+
+
+# -- buckets ------------------------------------------------------------------------------------------------
+
+
+class Buckets(Record):
+    """Arms filed by score, and bounds on their weights."""
+
+    law: ClassVar[str] = "softmax"  # of the scan that may take its place
+    bucket: NDArray[np.int32]  # (K,), the bucket of an arm, TAIL or FRESH
+    place: NDArray[np.int32]  # (K,), where it stands in the list of its bucket
+    order: NDArray[np.int32]  # (K,), first the arms never observed, then the others
+    pool: NDArray[np.int32]  # the lists of the buckets
+    start: NDArray[np.int64]  # (BUCKETS,), where a bucket's list begins in the pool
+    room: NDArray[np.int64]  # (BUCKETS,), how long it may get there
+    arms: NDArray[np.int64]  # (BUCKETS + 2,), arms of each bucket, of the tail, and never observed
+    upper: NDArray[np.float64]  # (BUCKETS + 2,), no weight of the bucket is larger (in units of mass)
+    lower: NDArray[np.float64]  # (BUCKETS + 2,), no weight of the bucket is smaller
+    mass: NDArray[np.float64]  # (BUCKETS + 2,), what a bucket weighs in a trial, whole numbers
+    first: int  # first bucket in use, or one before it
+    end: int  # of the used pool
+    filed: bool  # whether all arms are in their buckets
+    highest: int  # first bucket that has a bound
+    drawn: int  # draws since the last filing
+    waiting: bool  # whether arms above the buckets wait in the first one
+    anchor: float  # best score when filed
+    scale: float  # buckets per unit of score
+    filed_rate: float  # rate when filed
+    low: float  # the window of rates
+    high: float
+    zero: float  # the score that weighs `one`
+    one: float
+    total: float  # all masses together
+
+
+def new_buckets(observations: NDArray[np.float64], scores: NDArray[np.float64]) -> Buckets:
+    """Buckets for arms observed so often; those never observed have one score in common."""
     n = observations.size
     seen = observations > 0.0
     order, place, fresh = unseen_first(observations)
@@ -129,22 +164,21 @@ def new_buckets(observations: NDArray[np.float64], initial: float) -> Buckets:
         upper=np.zeros(BUCKETS + 2),
         lower=np.zeros(BUCKETS + 2),
         mass=np.zeros(BUCKETS + 2),
-        clock=BucketClock(first=BUCKETS, stale=int(seen.any()), drawn=n),
-        # a window of rates from 1 to 0 holds for none: the first draw makes the bounds
-        grid=BucketGrid(
-            anchor=initial if math.isfinite(initial) else 0.0,
-            scale=PER_NAT,
-            filed=1.0,
-            low=1.0,
-            one=UNITS / n,
-        ),
+        first=BUCKETS,
+        filed=fresh == n,
+        drawn=n,
+        anchor=float(scores[0]) if math.isfinite(scores[0]) else 0.0,
+        scale=PER_NAT,
+        filed_rate=1.0,
+        low=1.0,  # a window of rates from 1 to 0 holds for none: the first draw makes the bounds
+        one=UNITS / n,
     )
 
 
 @kernel
 def bucket_of(buckets: Buckets, score: float) -> int:
     """The bucket of a score, TAIL below the last one, -1 above the first."""
-    depth = (buckets.grid.anchor - score) * buckets.grid.scale + ABOVE
+    depth = (buckets.anchor - score) * buckets.scale + ABOVE
     if depth < 0.0:
         return -1
     return int(depth) if depth < BUCKETS else TAIL
@@ -157,7 +191,7 @@ def weigh(buckets: Buckets, bucket: int) -> None:
     if buckets.arms[bucket] > 0:  # the tail proposes all arms, whoever is in it
         arms = buckets.bucket.size if bucket == TAIL else buckets.arms[bucket]
         mass = math.floor(arms * buckets.upper[bucket]) + 1.0
-    buckets.grid.total += mass - buckets.mass[bucket]
+    buckets.total += mass - buckets.mass[bucket]
     buckets.mass[bucket] = mass
 
 
@@ -167,7 +201,7 @@ def list_arm(buckets: Buckets, bucket: int, arm: int) -> bool:
     size = buckets.arms[bucket]
     if size == buckets.room[bucket]:
         room = max(4, 2 * size)
-        end = buckets.clock.end
+        end = buckets.end
         if end + room > buckets.pool.size:
             return False
         begin = buckets.start[bucket]
@@ -175,7 +209,7 @@ def list_arm(buckets: Buckets, bucket: int, arm: int) -> bool:
             buckets.pool[end + j] = buckets.pool[begin + j]
         buckets.start[bucket] = end
         buckets.room[bucket] = room
-        buckets.clock.end = end + room
+        buckets.end = end + room
     buckets.pool[buckets.start[bucket] + size] = arm
     buckets.place[arm] = size
     return True
@@ -183,34 +217,27 @@ def list_arm(buckets: Buckets, bucket: int, arm: int) -> bool:
 
 @changed.register(Buckets)
 @kernel
-def changed_in_buckets(buckets: Buckets, scores: Any, arm: int) -> None:
-    """Move an arm to the bucket of its new score."""
-    refile_in_buckets(buckets, arm, scores[arm])
-
-
-@refile.register(Buckets)
-@kernel
-def refile_in_buckets(buckets: Buckets, arm: int, score: float) -> None:
+def rebucket(buckets: Buckets, scores: Any, arm: int) -> None:
     """The score of an arm has changed: move it to its bucket."""
-    bucket = bucket_of(buckets, score)
+    bucket = bucket_of(buckets, scores[arm])
     if bucket != buckets.bucket[arm]:
         move_arm(buckets, arm, bucket)
-    elif bucket == 0 and buckets.clock.waiting == 1:
-        forget_bounds(buckets)
+    elif bucket == 0 and buckets.waiting:
+        drop_bounds(buckets)
 
 
 @kernel
-def forget_bounds(buckets: Buckets) -> None:
+def drop_bounds(buckets: Buckets) -> None:
     """Let the next draw make new ones."""
-    buckets.grid.high = -1.0
+    buckets.high = -1.0
 
 
 @kernel
 def may_wait(buckets: Buckets) -> bool:
     """Whether an arm above the buckets joins the first one: filing is dear, the last one recent, and few are there."""
     n_arms = buckets.bucket.size
-    recent = DRAWS_PER_FILING * buckets.clock.drawn < n_arms
-    return bool(n_arms >= PATIENT and recent and buckets.arms[0] < MOST_ABOVE)
+    recent = DRAWS_PER_FILING * buckets.drawn < n_arms
+    return bool(n_arms >= PATIENT and recent and buckets.arms[0] < MAX_WAITING)
 
 
 @rare_kernel
@@ -219,8 +246,8 @@ def move_arm(buckets: Buckets, arm: int, bucket: int) -> None:
     old = int(np.int64(buckets.bucket[arm]))
     last = buckets.arms[old] - 1
     buckets.arms[old] = last
-    if old == 0 and buckets.clock.waiting == 1:
-        forget_bounds(buckets)  # if it was the best one, the others are never accepted under its bound
+    if old == 0 and buckets.waiting:
+        drop_bounds(buckets)  # if it was the best one, the others are never accepted under its bound
     if old != TAIL:
         where = buckets.place[arm]
         if old == FRESH:
@@ -235,14 +262,14 @@ def move_arm(buckets: Buckets, arm: int, bucket: int) -> None:
     weigh(buckets, old)
     if bucket < 0 and may_wait(buckets):
         bucket = 0
-        forget_bounds(buckets)  # that of the first bucket may be too low
+        drop_bounds(buckets)  # that of the first bucket may be too low
     if bucket < 0 or (bucket < TAIL and not list_arm(buckets, bucket, arm)):
-        buckets.clock.stale = 1  # no list for it: wait in the tail until the next draw files all arms
+        buckets.filed = False  # no list for it: wait in the tail until the next draw files all arms
         bucket = TAIL
     buckets.bucket[arm] = bucket
     buckets.arms[bucket] += 1
     weigh(buckets, bucket)
-    buckets.clock.first = min(buckets.clock.first, bucket)
+    buckets.first = min(buckets.first, bucket)
 
 
 @rare_kernel
@@ -253,9 +280,9 @@ def file_all(buckets: Buckets, scores: Any, rate: float) -> None:
     top = scores[buckets.order[0]] if fresh > 0 else scores[0]
     for j in range(fresh, n_arms):
         top = max(top, scores[buckets.order[j]])
-    buckets.grid.anchor = top
-    buckets.grid.filed = max(rate, 1e-9)
-    buckets.grid.scale = PER_NAT * buckets.grid.filed
+    buckets.anchor = top
+    buckets.filed_rate = max(rate, 1e-9)
+    buckets.scale = PER_NAT * buckets.filed_rate
     for bucket in range(BUCKETS + 1):
         buckets.arms[bucket] = 0
     for j in range(fresh, n_arms):
@@ -277,33 +304,33 @@ def file_all(buckets: Buckets, scores: Any, rate: float) -> None:
         if bucket < TAIL:
             list_arm(buckets, bucket, arm)
             buckets.arms[bucket] += 1
-    buckets.clock.end = end
-    buckets.clock.first = 0
-    buckets.clock.stale = 0
-    buckets.clock.drawn = 0
+    buckets.end = end
+    buckets.first = 0
+    buckets.filed = True
+    buckets.drawn = 0
 
 
 @rare_kernel
 def bound_all(buckets: Buckets, scores: Any, rate: float) -> None:
     """Bounds on the weights for a window of rates from here on, relative to the first bucket in use."""
-    grid, upper, lower = buckets.grid, buckets.upper, buckets.lower
+    upper, lower = buckets.upper, buckets.lower
     find_first(buckets)
-    first = buckets.clock.first
+    first = buckets.first
     fresh = buckets.arms[FRESH] > 0
     initial = scores[buckets.order[0]] if fresh else -math.inf
     if fresh:
         first = min(first, bucket_of(buckets, initial))
     high = rate * WINDOW
-    anchor, step = grid.anchor, 1.0 / grid.scale
+    anchor, step = buckets.anchor, 1.0 / buckets.scale
     zero = anchor + (ABOVE - first) * step  # the largest score of that bucket has weight 1
     excess = 0.0  # of the arms above the buckets, who wait in the first one
     for j in range(buckets.arms[0]):
         excess = max(excess, scores[buckets.pool[buckets.start[0] + j]] - zero)
-    buckets.clock.waiting = 1 if excess > 0.0 else 0
+    buckets.waiting = excess > 0.0
     zero += excess
     # scores and edges are rounded: so much a bound has to give
     slack = 1e-9 + 1e-15 * high * (abs(anchor) + abs(zero) + BUCKETS * step)
-    most, least = grid.one * math.exp(slack), grid.one * math.exp(-slack)
+    most, least = buckets.one * math.exp(slack), buckets.one * math.exp(-slack)
     highest = 0
     if first * high * step > REACH:
         highest = first - int(REACH / (high * step))
@@ -319,70 +346,69 @@ def bound_all(buckets: Buckets, scores: Any, rate: float) -> None:
     if fresh:
         upper[FRESH] = most * math.exp(rate * (initial - zero))
         lower[FRESH] = least * math.exp(high * (initial - zero))
-    buckets.grid.total = 0.0
+    buckets.total = 0.0
     for bucket in range(BUCKETS + 2):
         buckets.mass[bucket] = 0.0
         if bucket >= highest:
             weigh(buckets, bucket)
-    buckets.clock.highest = highest
-    grid.low, grid.high, grid.zero = rate, high, zero
+    buckets.highest = highest
+    buckets.low, buckets.high, buckets.zero = rate, high, zero
 
 
 @kernel
 def find_first(buckets: Buckets) -> None:
     """Go down to the first bucket in use."""
-    first = buckets.clock.first
+    first = buckets.first
     while first < BUCKETS and buckets.arms[first] == 0:
         first += 1
-    buckets.clock.first = first
+    buckets.first = first
 
 
 @kernel
-def fits(buckets: Buckets, rate: float) -> bool:
+def bounds_hold(buckets: Buckets, rate: float) -> bool:
     """Whether buckets and bounds still serve this rate and the best arms."""
-    grid, clock = buckets.grid, buckets.clock
     return bool(
-        clock.stale == 0
-        and grid.low <= rate <= grid.high
-        and clock.highest <= clock.first
-        and grid.total >= FALLEN * grid.one
-        and 8.0 * buckets.mass[TAIL] <= grid.total
+        buckets.filed
+        and buckets.low <= rate <= buckets.high
+        and buckets.highest <= buckets.first
+        and buckets.total >= FALLEN * buckets.one
+        and 8.0 * buckets.mass[TAIL] <= buckets.total
     )
 
 
 @rare_kernel
-def refit(buckets: Buckets, scores: Any, rate: float) -> None:
+def rebuild(buckets: Buckets, scores: Any, rate: float) -> None:
     """New bounds; file all arms anew where the rate has outgrown the buckets or the best arms have left them."""
-    anew = buckets.clock.stale == 1 or rate > 2.0 * buckets.grid.filed
+    anew = not buckets.filed or rate > 2.0 * buckets.filed_rate
     while True:
         if anew:
             file_all(buckets, scores, rate)
         bound_all(buckets, scores, rate)
-        if anew or 8.0 * buckets.mass[TAIL] <= buckets.grid.total:
+        if anew or 8.0 * buckets.mass[TAIL] <= buckets.total:
             return
         anew = True  # the best arms have sunk
 
 
-@make_fit.register(Buckets)
+@ensure_bounds.register(Buckets)
 @kernel
-def make_buckets_fit(buckets: Buckets, scores: Any, rate: float) -> None:
+def ensure_bounds_of_buckets(buckets: Buckets, scores: Any, rate: float) -> None:
     """Buckets, bounds and the first bucket in use for a trial at this rate."""
-    buckets.clock.drawn += 1
-    if not fits(buckets, rate):
-        refit(buckets, scores, rate)
+    buckets.drawn += 1
+    if not bounds_hold(buckets, rate):
+        rebuild(buckets, scores, rate)
     find_first(buckets)
 
 
 @try_arm.register(Buckets)
 @kernel
 def try_arm_of_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> int:
-    """One trial: an arm with probability ``exp(rate * (scores[arm] - ZERO)) * ONE / TOTAL``, else -1."""
+    """An arm within the mass of its bucket, or -1."""
     mass, size = buckets.mass, scores.size
-    rest = rng.random() * buckets.grid.total
+    rest = rng.random() * buckets.total
     bucket = FRESH
     if rest >= mass[FRESH]:
         rest -= mass[FRESH]
-        bucket = buckets.clock.first
+        bucket = buckets.first
         while bucket < TAIL and rest >= mass[bucket]:
             rest -= mass[bucket]
             bucket += 1
@@ -401,8 +427,8 @@ def try_arm_of_buckets(buckets: Buckets, scores: Any, rate: float, rng: Any) -> 
         arm = where
         if buckets.bucket[arm] != TAIL:
             return -1
-    if mark < size * buckets.lower[bucket] or mark < size * buckets.grid.one * math.exp(
-        rate * (scores[arm] - buckets.grid.zero)
+    if mark < size * buckets.lower[bucket] or mark < size * buckets.one * math.exp(
+        rate * (scores[arm] - buckets.zero)
     ):
         return arm
     return -1
@@ -418,11 +444,11 @@ def unseen_of_buckets(buckets: Buckets, scores: Any, rng: Any) -> int:
     return -1
 
 
-@drop_bounds.register(Buckets)
+@invalidate.register(Buckets)
 @kernel
 def file_anew(buckets: Buckets) -> None:
     """The next trial files all arms."""
-    buckets.clock.stale = 1
+    buckets.filed = False
 
 
 @draw.register(Buckets)

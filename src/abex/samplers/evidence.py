@@ -20,39 +20,32 @@ alone, and on counts beside each other.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import fast, kernel, rare_kernel
+from abex.kernels import Record, fast, kernel, rare_kernel
 from abex.samplers.indices import stretch_of
 from abex.samplers.interface import changed, draw
-from abex.schema import Rebuilt
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 
 UPPER_END = 1.0  # of rewards
-MOST_LOG = 700.0  # weights below exp(-700) are 0
-INTERPRETED = 2_000  # arms up to which Python plays the tournament of a loaded record
+MAX_LOG = 700.0  # weights below exp(-700) are 0
+INTERPRETED = 2_000  # arms up to which Python plays the tournament of a new record
 
 
-class MeanTournament(NamedTuple):
+class MeanTournament(Record):
     """Who has the largest mean, and would have it among the arms below every node of a tree."""
 
-    winners: Annotated[
-        NDArray[np.int32], Rebuilt()
-    ]  # (2P,), root at 1, arm k at P + k, -1 where none was observed
-
-    def restored(self, state: Any, fresh: Any) -> MeanTournament:
-        """The winners follow from the statistics."""
-        return new_tournament(state)
+    winners: NDArray[np.int32]  # (2P,), root at 1, arm k at P + k, -1 where none was observed
 
 
-def new_tournament(state: Any) -> MeanTournament:
+def new_mean_tournament(state: Any) -> MeanTournament:
     """The tournament of the means of a state."""
     n_arms = state.observations.size
-    sampler = MeanTournament(np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
+    sampler = MeanTournament(winners=np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
     play = play_all if n_arms <= INTERPRETED else fast(play_all)
     play(sampler, state)
     return sampler
@@ -126,7 +119,7 @@ def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
     x = count_of(state, arm) * two_moment_divergence(
         state.means[arm], state.squares[arm] / n, state.means[lead], highest
     )
-    return 0.0 if x > MOST_LOG else math.erfc(math.sqrt(x))
+    return 0.0 if x > MAX_LOG else math.erfc(math.sqrt(x))
 
 
 @kernel

@@ -9,15 +9,9 @@ and whatever else its index needs.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from abex.kernels import kernel, single_dispatch
-from abex.samplers.interface import changed, distribution, draw
-from abex.schema import Scratch
-from abex.support.randomness import argmax, share_among_largest
 
 NEVER = 1e300
 SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
@@ -75,6 +69,12 @@ def contending_index(rule: Any, state: Any, arm: int, level: float, best: float)
 
 
 @single_dispatch
+def first_contender(rule: Any, state: Any) -> int:
+    """The arm with which a scan begins, for `contending_index` to know a large index soon; -1 where that is no gain (kernel)."""
+    return -1
+
+
+@single_dispatch
 def level_of_reaching(rule: Any, state: Any, arm: int, value: float) -> float:
     """The level at which the index of an arm reaches a value that is above its mean (kernel)."""
     return 0.0
@@ -102,45 +102,3 @@ def certain_until(rule: Any, state: Any, champion: int, index: float, loser: int
 def never_differ(rule: Any, state: Any, one: int, two: int) -> bool:
     """Whether two arms of about the same mean have the same index at every level: they have seen the same (kernel)."""
     return bool(state.observations[one] == state.observations[two])
-
-
-class IndexScan(NamedTuple):
-    """Room for the indices of all arms."""
-
-    score: Annotated[NDArray[np.float64], Scratch()]  # (K,)
-
-
-@draw.register(IndexScan)
-@kernel
-def largest_of_all(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
-    """The arm of the largest index, ties broken uniformly."""
-    write_indices(sampler, state, t)
-    return argmax(sampler.score, rng)
-
-
-@kernel
-def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
-    """The indices of all arms that can have the largest one."""
-    level = level_of(state, float(t))
-    best, differ = -math.inf, times_differ(state.memory)
-    for k in range(state.means.size):
-        if differ:
-            level = level_of(state, time_of_arm(state.memory, k, float(t)))
-        sampler.score[k] = contending_index(state.rule, state, k, level, best)
-        best = max(best, sampler.score[k])
-
-
-@distribution.register(IndexScan)
-@kernel
-def distribution_of_scan(sampler: IndexScan, state: Any, t: int, out: Any) -> None:
-    """1 over the ties."""
-    write_indices(sampler, state, t)
-    for k in range(out.size):
-        out[k] = 0.0
-    share_among_largest(sampler.score, 1.0, out)
-
-
-@changed.register(IndexScan)
-@kernel
-def changed_by_scan(sampler: IndexScan, state: Any, arm: int) -> None:
-    """A scan remembers nothing."""

@@ -11,7 +11,7 @@ In :math:`y=\ln\frac{x}{1-x}` every Beta density is smooth and log-concave, what
 where r is what Stirling's formula leaves of :math:`\ln\Gamma`. No large numbers cancel: the density is exact to about
 1e-13 at a million observations. The line is walked from where the product of all distribution functions is negligible to
 where the last arm's tail is, in panels as wide as the steepest density allows; on each, the densities at 16 Gauss-Legendre
-nodes give both the integrand and, integrated, the distribution functions (`quadrature`). Cost O(K) a panel, about twenty
+nodes give both the integrand and, integrated, the distribution functions (`RUNNING`). Cost O(K) a panel, about twenty
 panels for alike posteriors. The sum over the arms, 1, measures the error.
 
 **Ties.** A draw nearer to 1 than rounding can tell *is* 1, and one below the smallest number is 0; for priors far below 1 that
@@ -25,10 +25,11 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.kernels import kernel, rare_kernel
-from abex.samplers.quadrature import N_NODES, NODES, RUNNING, WEIGHTS
-from abex.samplers.softmax import make_total_one
+
+N_NODES = 16  # of a panel, at which Gauss and Legendre look at a function
 
 LEAST_SHAPE, LEAST_TOTAL = 1e-30, 1e-6  # parameters below make a coin of the draw: all lies at 0 and 1
 LEFT_END, RIGHT_END = (
@@ -44,6 +45,46 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 # where the parameter of the side that SIGN takes for the lower one has SHARE <= 1/2, so that nothing cancels.
 # BELOW is its distribution function where the walk has come to, TAIL what it has at a tie, MASS what lies at the point ATOM.
 SHAPE, TOTAL, SHARE, SIGN, CENTRE, HEIGHT, BELOW, TAIL, ATOM, MASS = range(10)
+
+
+def running_integrals(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The integral of each Lagrange polynomial of these nodes from -1 to each of them, (polynomial, node)."""
+    from numpy.polynomial import legendre
+
+    n = nodes.size
+    values = legendre.legvander(nodes, n)  # P_0..P_n at the nodes
+    antiderivatives = np.empty((n, n))  # of P_m, from -1: (P_(m+1) - P_(m-1)) / (2 m + 1)
+    antiderivatives[0] = nodes + 1.0
+    for m in range(1, n):
+        antiderivatives[m] = (values[:, m + 1] - values[:, m - 1]) / (2 * m + 1)
+    return np.asarray(np.linalg.solve(values[:, :n].T, antiderivatives), np.float64)
+
+
+def rule(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights on [-1, 1], and the running integrals.
+
+    >>> nodes, weights, running = rule(3)
+    >>> bool(abs((nodes**4) @ weights - 2 / 5) < 1e-15), bool(abs((nodes @ running)[1] + 0.5) < 1e-15)
+    (True, True)
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return nodes, weights, running_integrals(nodes)
+
+
+NODES, WEIGHTS, RUNNING = rule(
+    N_NODES
+)  # weights are exact up to degree 2 n - 1, running integrals up to n - 1
+
+
+@kernel
+def make_total_one(weights: Any) -> float:
+    """Divide by the total, which is returned."""
+    total = 0.0
+    for k in range(weights.size):
+        total += weights[k]
+    for k in range(weights.size):
+        weights[k] /= total
+    return total
 
 
 @kernel

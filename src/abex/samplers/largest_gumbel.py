@@ -1,6 +1,6 @@
 r"""The probability of each arm to have the largest of perturbed means :math:`\hat\mu_k+Z_k/s_k` with Gumbel noise.
 
-Of arm k :math:`\lambda_k(x)=e^{-s_k(x-\hat\mu_k)}` points lie above x on average (`abex.samplers.gumbel`), so that with
+Of arm k :math:`\lambda_k(x)=e^{-s_k(x-\hat\mu_k)}` points lie above x on average (`abex.samplers.exceedance`), so that with
 :math:`\Lambda=\sum_j\lambda_j`
 
 .. math:: p_k=\int s_k\lambda_k(x)\,e^{-\Lambda(x)}\,dx,
@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from abex.kernels import kernel, rare_kernel
-from abex.samplers.quadrature import N_NODES, NODES, WEIGHTS
-from abex.samplers.softmax import make_total_one
+from abex.samplers.largest_beta import N_NODES, NODES, WEIGHTS, make_total_one
 
 MOST_POINTS = 39.0  # e^-39 may be left out
 FIRST_BRACKET = 60  # halvings

@@ -10,43 +10,44 @@ steps of one arm.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel, rare_kernel
+from abex.kernels import Record, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw
 
 FARTHEST = 200.0  # log-weights that far from the reference move it
 
 
-class TreeClock(Scalars):
-    """What changes beside the tree."""
-
-    reference: float  # the score whose weight is 1
-
-
-class SumTree(NamedTuple):
+class SumTree(Record):
     """Weights ``exp(rate * (score - reference))`` and the sums above them."""
 
     tree: NDArray[np.float64]  # (2 size,), root at 1, leaf of arm k at size + k
-    clock: TreeClock
+    reference: float  # the score whose weight is 1
     rate: float
 
 
 def new_sum_tree(scores: NDArray[np.float64], rate: float) -> SumTree:
-    """The tree of these scores; the reference is 0 as long as that is near enough."""
-    largest = scores[int(np.argmax(rate * scores))]
-    reference = float(largest) if abs(rate * largest) > FARTHEST else 0.0
-    tree = np.zeros(2 << (scores.size - 1).bit_length())
-    size = tree.size >> 1
-    different, which = np.unique(rate * (scores - reference), return_inverse=True)
-    tree[size : size + scores.size] = np.array([math.exp(log) for log in different])[which]
-    while size > 1:  # all sums, as `add_up` writes them
+    """The tree of the weights of these scores at a rate, negative for losses; the reference is 0 where that is near enough."""
+    largest = float(scores.max() if rate > 0.0 else scores.min())
+    reference = largest if abs(rate * largest) > FARTHEST else 0.0
+    logs, which = np.unique(rate * (scores - reference), return_inverse=True)
+    return SumTree(
+        tree=sums_of(np.array([math.exp(log) for log in logs])[which]), reference=reference, rate=rate
+    )
+
+
+def sums_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The tree of these weights."""
+    size = 1 << (weights.size - 1).bit_length()
+    tree = np.zeros(2 * size)
+    tree[size : size + weights.size] = weights
+    while size > 1:  # as `add_up` writes them
         tree[size >> 1 : size] = tree[size : 2 * size : 2] + tree[size + 1 : 2 * size : 2]
         size >>= 1
-    return SumTree(tree, TreeClock(reference=reference), rate)
+    return tree
 
 
 @kernel
@@ -86,6 +87,13 @@ def draw_from_tree(sampler: SumTree, scores: Any, at: float, rng: Any) -> int:
     return find_leaf(sampler.tree, rng.random() * sampler.tree[1])
 
 
+@single_dispatch
+def share_of(sampler: Any, arm: int) -> float:
+    """The probability with which the sampler just drew an arm: a scan has worked out all of them (kernel)."""
+    return sampler.values[arm]  # type: ignore[no-any-return]
+
+
+@share_of.register(SumTree)
 @kernel
 def weight_share(sampler: SumTree, arm: int) -> float:
     """The probability of an arm."""
@@ -96,7 +104,7 @@ def weight_share(sampler: SumTree, arm: int) -> float:
 @kernel
 def changed_in_tree(sampler: SumTree, scores: Any, arm: int) -> None:
     """Write the weight of an arm; all of them where the scores have run away from the reference."""
-    above = sampler.rate * (scores[arm] - sampler.clock.reference)
+    above = sampler.rate * (scores[arm] - sampler.reference)
     if above > FARTHEST:
         move_reference(sampler, scores)
     else:
@@ -112,7 +120,7 @@ def move_reference(sampler: SumTree, scores: Any) -> None:
     for k in range(1, scores.size):
         if sampler.rate * (scores[k] - top) > 0.0:
             top = scores[k]
-    sampler.clock.reference = top
+    sampler.reference = top
     for k in range(scores.size):
         sampler.tree[(sampler.tree.size >> 1) + k] = math.exp(sampler.rate * (scores[k] - top))
     add_up(sampler.tree)

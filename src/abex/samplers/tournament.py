@@ -19,16 +19,15 @@ Arms never observed come first, in random order; the tree is first looked at whe
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel, rare_kernel
+from abex.kernels import Record, kernel, rare_kernel
 from abex.samplers.indices import (
     NEVER,
     SAFETY,
-    IndexScan,
     certain_until,
     index_of,
     level_of,
@@ -36,50 +35,28 @@ from abex.samplers.indices import (
     never_differ,
 )
 from abex.samplers.interface import changed, distribution, draw, unseen_first
-from abex.schema import Permutation, Rebuilt, Scratch, agree, positions
 from abex.support.randomness import below
 
 WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its index, the level of certainty
 
 
-class TournamentClock(Scalars):
-    """What changes beside the nodes."""
-
-    fresh: Annotated[int, Rebuilt()]  # how many arms were never observed
-    now: Annotated[float, Rebuilt()]  # the level of the last decision that looked at the tree
-
-
-class Tournament(NamedTuple):
+class Tournament(Record):
     """The tree of matches, and the arms never observed."""
 
-    nodes: Annotated[
-        NDArray[np.float64], Rebuilt()
-    ]  # (2P, 3), P a power of two; 1 is the root, P + k // together the leaf of k
-    order: Annotated[NDArray[np.int32], Permutation()]  # (K,), first the arms never observed
-    place: Annotated[NDArray[np.int32], Rebuilt()]  # (K,), where an arm stands in it
-    stack: Annotated[NDArray[np.int64], Scratch()]
-    clock: Annotated[TournamentClock, Rebuilt()]
-    together: int  # arms of a leaf, which play all against all
-
-    def restored(self, state: Any, fresh: Any) -> Tournament:
-        """The first decision plays all matches: the largest index, and who shares it, is the same in any tree."""
-        unseen = state.observations == 0.0
-        count = int(np.count_nonzero(unseen))
-        agree(bool(unseen[self.order[:count]].all()), "order must begin with the arms never observed")
-        place = positions(self.order, self.order.size, self.place, "order")
-        return self._replace(place=place, clock=TournamentClock(fresh=count, now=NEVER))
+    law: ClassVar[str] = "index"  # of the scan that may take its place
+    nodes: NDArray[np.float64]  # (2P, 3), P a power of two; 1 is the root, P + k // leaf_size the leaf of k
+    order: NDArray[np.int32]  # (K,), first the arms never observed
+    place: NDArray[np.int32]  # (K,), where an arm stands in it
+    stack: NDArray[np.int64]
+    fresh: int  # how many arms were never observed
+    now: float  # the level of the last decision that looked at the tree
+    leaf_size: int  # arms of a leaf, which play all against all
 
 
-def new_index_sampler(observations: NDArray[np.float64], few: int, together: int) -> IndexScan | Tournament:
-    """A sampler of the largest index for arms observed so often: a scan of up to ``few`` arms, else a tournament.
-
-    The first decision plays all matches.
-    """
-    n_arms = observations.size
-    if n_arms <= few:
-        return IndexScan(np.zeros(n_arms))
+def new_tournament(observations: NDArray[np.float64], leaf_size: int) -> Tournament:
+    """The tournament of arms observed so often; the first decision plays all matches."""
     size = 1
-    while size * together < n_arms:
+    while size * leaf_size < observations.size:
         size *= 2
     order, place, fresh = unseen_first(observations)
     return Tournament(
@@ -87,8 +64,9 @@ def new_index_sampler(observations: NDArray[np.float64], few: int, together: int
         order=order,
         place=place,
         stack=np.zeros(256, np.int64),
-        clock=TournamentClock(fresh=fresh, now=NEVER),
-        together=together,
+        fresh=fresh,
+        now=NEVER,
+        leaf_size=leaf_size,
     )
 
 
@@ -111,7 +89,7 @@ def match(
     tree: Tournament, state: Any, champion: int, first: float, loser: int, second: float
 ) -> tuple[bool, float]:
     """Of two arms and their indices, first >= second: whether they tie, and the level up to which that is certain."""
-    level = tree.clock.now
+    level = tree.now
     if tied(state, champion, first, loser, second):
         if alike(state, champion, loser):
             return True, NEVER
@@ -125,9 +103,9 @@ def match(
 @kernel
 def play_block(tree: Tournament, state: Any, leaf: int) -> tuple[int, float, float, float]:
     """All arms of a leaf against all at the present level: the winner, its index, how many share it, certain until."""
-    nodes, level = tree.nodes, tree.clock.now
-    begin = (leaf - nodes.shape[0] // 2) * tree.together
-    end = min(begin + tree.together, state.means.size)
+    nodes, level = tree.nodes, tree.now
+    begin = (leaf - nodes.shape[0] // 2) * tree.leaf_size
+    end = min(begin + tree.leaf_size, state.means.size)
     if begin >= end:
         return -1, -math.inf, 0.0, NEVER  # a leaf that fills the tree up
     best, top = begin, -math.inf
@@ -155,7 +133,7 @@ def play_sibling(
     if others == 0.0:
         return best, top, ties, until
     rival = int(nodes[other, WINNER])
-    index = index_of(state.rule, state, rival, tree.clock.now)
+    index = index_of(state.rule, state, rival, tree.now)
     ahead = top >= index
     if ahead:
         champion, first = best, top
@@ -184,8 +162,8 @@ def catch_up(tree: Tournament, state: Any, level: float) -> None:
     """Replay all matches that are not certain at this level."""
     nodes, stack = tree.nodes, tree.stack
     size = nodes.shape[0] // 2
-    backwards = level < tree.clock.now  # what was certain later need not be so earlier
-    tree.clock.now = level
+    backwards = level < tree.now  # what was certain later need not be so earlier
+    tree.now = level
     stack[0], depth = 1, 1
     while depth > 0:
         depth -= 1
@@ -211,35 +189,29 @@ def catch_up(tree: Tournament, state: Any, level: float) -> None:
 @kernel
 def largest_of_tournament(tree: Tournament, state: Any, t: int, rng: Any) -> int:
     """The arm with the largest index; ties are broken uniformly."""
-    if tree.clock.fresh > 0:
-        return int(tree.order[below(tree.clock.fresh, rng)])
+    if tree.fresh > 0:
+        return int(tree.order[below(tree.fresh, rng)])
     nodes = tree.nodes
     level = level_of(state, float(t))
-    if nodes[1, UNTIL] < level or level < tree.clock.now:
+    if nodes[1, UNTIL] < level or level < tree.now:
         catch_up(tree, state, level)
     if nodes[1, TIES] == 1.0:
         return int(nodes[1, WINNER])
     return one_of_ties(tree, state, level, float(below(int(nodes[1, TIES]), rng)))
 
 
-@kernel
-def share_among_fresh(sampler: Any, out: Any) -> bool:
-    """Whether arms never observed share all probability; if not, ``out`` is 0."""
-    for k in range(out.size):
-        out[k] = 0.0
-    for j in range(sampler.clock.fresh):
-        out[sampler.order[j]] = 1.0 / sampler.clock.fresh
-    return bool(sampler.clock.fresh > 0)
-
-
 @distribution.register(Tournament)
 @kernel
 def distribution_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -> None:
     """1 over the ties; arms never observed come first."""
-    if share_among_fresh(tree, out):
+    for k in range(out.size):
+        out[k] = 0.0
+    for j in range(tree.fresh):
+        out[tree.order[j]] = 1.0 / tree.fresh
+    if tree.fresh > 0:
         return
     level = level_of(state, float(t))
-    if tree.nodes[1, UNTIL] < level or level < tree.clock.now:
+    if tree.nodes[1, UNTIL] < level or level < tree.now:
         catch_up(tree, state, level)
     ties = int(tree.nodes[1, TIES])
     for j in range(ties):
@@ -261,8 +233,8 @@ def one_of_ties(tree: Tournament, state: Any, level: float, rest: float) -> int:
         node = 2 * node + int(goes_right)
     best = int(nodes[node, WINNER])
     top = index_of(state.rule, state, best, level)
-    begin = best // tree.together * tree.together
-    for k in range(begin, min(begin + tree.together, state.means.size)):
+    begin = best // tree.leaf_size * tree.leaf_size
+    for k in range(begin, min(begin + tree.leaf_size, state.means.size)):
         index = index_of(state.rule, state, k, level)
         if tied(state, best, top, k, index):
             if rest == 0.0:
@@ -272,27 +244,26 @@ def one_of_ties(tree: Tournament, state: Any, level: float, rest: float) -> int:
 
 
 @kernel
-def stand_at(tree: Any, arm: int, edge: int) -> None:
+def swap_into_unseen(tree: Tournament, arm: int, edge: int) -> None:
     """Swap ``arm`` with the one at the edge of those never observed; the next decision plays all matches."""
     moved, where = tree.order[edge], tree.place[arm]
     tree.order[where], tree.place[moved] = moved, where
     tree.order[edge], tree.place[arm] = arm, edge
-    tree.clock.now = NEVER
+    tree.now = NEVER
 
 
 @kernel
-def list_as_observed(tree: Any, state: Any, seen: int) -> None:
+def list_as_observed(tree: Tournament, state: Any, seen: int) -> None:
     """An arm was observed, or all that was known of it is forgotten: it stands among its like."""
-    fresh, where = tree.clock.fresh, tree.place[seen]
-    if (
-        state.observations[seen] > 0.0
-    ):  # a branch, for the processor to run ahead of what memory holds of a million arms
+    fresh, where = tree.fresh, tree.place[seen]
+    # a branch, for the processor to run ahead of what memory holds of a million arms
+    if state.observations[seen] > 0.0:
         if where < fresh:  # the first time
-            stand_at(tree, seen, fresh - 1)
-            tree.clock.fresh = fresh - 1
+            swap_into_unseen(tree, seen, fresh - 1)
+            tree.fresh = fresh - 1
     elif where >= fresh:  # all that was known is forgotten
-        stand_at(tree, seen, fresh)
-        tree.clock.fresh = fresh + 1
+        swap_into_unseen(tree, seen, fresh)
+        tree.fresh = fresh + 1
 
 
 @changed.register(Tournament)
@@ -301,9 +272,9 @@ def changed_in_tournament(tree: Tournament, state: Any, seen: int) -> None:
     """An arm was observed: replay its matches."""
     nodes = tree.nodes
     list_as_observed(tree, state, seen)
-    if tree.clock.now == NEVER:  # no decision has needed the tree yet: the first one plays all matches
+    if tree.now == NEVER:  # no decision has needed the tree yet: the first one plays all matches
         return
-    node = nodes.shape[0] // 2 + seen // tree.together
+    node = nodes.shape[0] // 2 + seen // tree.leaf_size
     arm, index, ties, until = play_block(tree, state, node)
     while write_node(tree, node, arm, ties, until) or arm == seen:  # else nothing changes further up
         if node == 1:

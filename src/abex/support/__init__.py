@@ -1,1 +1,1 @@
-"""What every room uses: errors, parameters, random numbers, files, figures, progress."""
+"""Shared by every room: errors, parameters, random numbers, files, intervals, figures, progress."""

@@ -1,4 +1,4 @@
-"""What a person did wrong, said in one sentence that names the input."""
+"""Input errors: checks of arguments, and one sentence that names the input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_LISTED = 110  # characters of a message up to the end of its list of choice
 class UserError(ValueError):
     """A mistake in the input. The command line shows it in one line and exits with 2.
 
-    The sentence stands in one line, and what a person wrote into it is cut where it has no end.
+    The sentence is one line, and words of more than 120 characters in it are cut.
 
     >>> str(UserError("unknown policy " + "x" * 1000))[:30]
     'unknown policy xxxxxxxxxxxxxxx'
@@ -32,7 +32,7 @@ class UserError(ValueError):
         super().__init__(ENDLESS.sub(lambda run: f"{run[0][:40]}...{run[0][-40:]}", text))
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the sentence and the line of one's own code, not the way through ours."""
+        """What a notebook shows: the sentence and the line of the caller's code."""
         frames = traceback.extract_tb(self.__traceback__)
         mine = list(takewhile(lambda frame: not frame.filename.startswith(_HERE), frames))
         place = [f"line {mine[-1].lineno}: {mine[-1].line}"] if mine else []
@@ -61,14 +61,14 @@ def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = No
 
 
 def true_or_false(name: str, value: Any) -> bool:
-    """``value`` if it is one of the two."""
+    """``value`` if it is True or False."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise UserError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def shown(value: Any) -> str:
-    """What stands for a value in a message: its text in one line, or the beginning of it.
+    """The text of a value for a message, in one line, cut where it is long.
 
     >>> shown("x" * 1000)[-10:], shown(10**5000)
     ('xxxxxxx...', 'a number of more than 4000 digits')

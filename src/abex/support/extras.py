@@ -1,4 +1,4 @@
-"""What is not installed with abex itself: which extra brings a package, and the sentence that says so.
+"""Optional dependencies: which extra brings a package, and the sentence that says so.
 
 The core needs NumPy; a `Player` needs no more. All else comes with extras (``pip install '.[simulate]'`` in a clone), is
 imported where it is used, and is named here once. `tests/test_extras.py` holds the table against ``pyproject.toml``.
@@ -45,7 +45,7 @@ EXTRA_OF = {package: extra for extra, brought in reversed(PACKAGES_OF.items()) f
 
 
 class MissingExtraError(UserError, ImportError):
-    """Something that an extra would bring is not installed."""
+    """A package of an extra is not installed."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
         super().__init__(how_to_install(package, extra))
@@ -67,7 +67,7 @@ def how_to_install(package: str, extra: str | None = None) -> str:
 
 
 def install_command(extra: str) -> str:
-    """What to type to get an extra, by the way in which abex itself was installed."""
+    """The command that installs an extra, by the way in which abex itself was installed."""
     origin = origin_of_abex()
     if origin is None:
         return f"pip install 'abex[{extra}]'"
@@ -85,7 +85,7 @@ def install_command(extra: str) -> str:
 
 
 def origin_of_abex() -> dict[str, Any] | None:
-    """What pip noted of the folder, file or repository that abex came from (PEP 610); None if it came from an index."""
+    """The folder, file or repository that abex was installed from (PEP 610); None if it came from an index."""
     try:
         noted = distribution("abex").read_text("direct_url.json")
     except PackageNotFoundError:  # its sources are on the path
@@ -95,7 +95,7 @@ def origin_of_abex() -> dict[str, Any] | None:
 
 @contextmanager
 def needed(extra: str | None = None) -> Iterator[None]:
-    """Around what an extra brings: if a package is not there, one sentence with the command to type.
+    """A context for imports of an extra: if a package is missing, one sentence with the command that installs it.
 
     Of nested ones the outer names the extra, if it brings the package: around a whole command it says what is enough for all
     of it, whichever package is missed first.
@@ -119,7 +119,7 @@ def needed(extra: str | None = None) -> Iterator[None]:
 
 
 def demand(extra: str) -> None:
-    """Refuse now what would be refused after an hour's work, if the whole of an extra is not there."""
+    """Refuse at once, not after an hour's work, if a package of an extra is missing."""
     for package in PACKAGES_OF[extra]:
         if not installed(package):
             raise MissingExtraError(package, extra)

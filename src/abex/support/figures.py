@@ -1,4 +1,4 @@
-"""How figures look and are saved, and curves of regret; the only module that imports matplotlib."""
+"""Style and saving of figures, and curves of regret; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def canvas(**options: Any) -> tuple[Any, Any]:
 
 @cache
 def _shown_figure() -> Any:
-    """A class of figures that a notebook shows, without pyplot and whatever backend is chosen."""
+    """A class of figures that notebooks show, without pyplot and with any backend."""
     import matplotlib.figure
 
     class Figure(matplotlib.figure.Figure):
@@ -192,7 +192,7 @@ def spread(heights: Any, room: float) -> Any:
 
 
 def _height(axes: Any, x: float, y: float) -> float:
-    """Where a point stands, as a fraction of the axes' height, whatever their scale."""
+    """The height of a point as a fraction of the axes, whatever their scale."""
     return float(axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1])
 
 

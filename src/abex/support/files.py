@@ -1,4 +1,4 @@
-"""Files that are either there whole or not at all."""
+"""Atomic writes of files, and arrays as JSON."""
 
 from __future__ import annotations
 

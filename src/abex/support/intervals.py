@@ -1,8 +1,8 @@
-r"""The mean of several runs, how sure it is, and what follows from that: the one place where intervals are made.
+r"""Means of runs, their standard errors, confidence intervals and p-values.
 
 An `Estimate` is a mean, its standard error and the degrees of freedom of Student's distribution that goes with it. It
 comes from one of three designs: plain runs, runs in strata of known weights (:math:`\sum_s w_s\bar x_s`), or a table of
-runs and rows that both vary (`two_way`). Intervals and p-values are Student's in all of them.
+runs and rows that both vary (`two_way`). Intervals and p-values are Student's in all of them, and made nowhere else.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Estimate(NamedTuple):
 
 
 class Strata(NamedTuple):
-    """To which stratum each run belongs, and the weight of each stratum; the weights add up to 1."""
+    """The stratum of each run, and the weight of each stratum; the weights add up to 1."""
 
     of: NDArray[np.int64]  # (runs,)
     weight: Floats  # (strata,)
@@ -186,7 +186,7 @@ def two_way(values: Any, least: int = 2) -> Estimate:
     :math:`\sigma_a^2/S+\sigma_b^2/R+\sigma_e^2/(SR)`, estimated without bias by
     :math:`V_S+V_R-V_E`: the variances of the mean as the spread over runs, over rows and of the residuals has them. It is the
     limit of resampling both runs and rows (Owen 2007, "The pigeonhole bootstrap"; the bootstrap counts the residuals up to
-    three times). Degrees of freedom by Satterthwaite. An interval over seeds alone would treat the test set as the world.
+    three times). Degrees of freedom by Satterthwaite. An interval over seeds alone would take the test set for the population.
 
     >>> estimate = two_way([[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
     >>> round(estimate.mean, 3), round(estimate.error, 3)

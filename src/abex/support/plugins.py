@@ -44,7 +44,7 @@ def lazy_names(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
 
 
 def register(registry: dict[str, Any], cls: type) -> None:
-    """Note a class under its name. A name of ours means ours, whatever other packages call theirs."""
+    """Put a class under its name into the registry. A name of abex means the class of abex, whatever other packages define."""
     holder = registry.get(cls.__name__)
     if holder is None or _is_ours(cls) or not _is_ours(holder):
         registry[cls.__name__] = cls
@@ -56,9 +56,9 @@ def _is_ours(cls: type) -> bool:
 
 @cache
 def offered(group: str) -> dict[str, EntryPoint]:
-    """What installed packages offer, by name; nothing is imported."""
+    """Entry points of installed packages by name; nothing is imported."""
     from importlib.metadata import (
-        entry_points,  # which a program that names no other policies need not wait for
+        entry_points,  # slow to import, and needed for names of other packages only
     )
 
     return {point.name: point for point in entry_points(group=group)}
@@ -66,7 +66,7 @@ def offered(group: str) -> dict[str, EntryPoint]:
 
 @cache
 def load_plugin(group: str, name: str, kind: type) -> Any:
-    """The class that a package offers under this name, None, with a warning, if there is something else."""
+    """The class that a package offers under this name; None, with a warning, if it is something else."""
     point = offered(group)[name]
     try:
         found = point.load()

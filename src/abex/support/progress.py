@@ -1,6 +1,6 @@
-"""A progress bar with rate and time left, shown on a terminal or in a notebook when the work takes longer than a second.
+"""Progress bars with rate and time left, on a terminal or in a notebook, for work that takes longer than a second.
 
-Where one would be shown, a line says what is being compiled meanwhile.
+A line says what is being compiled meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS = 0.2  # between two drawings in a notebook
 
 
 class Progress:
-    """Counts work done from any thread; draws a bar with `rich` once the work has lasted a second.
+    """A count of work done, from any thread; a bar by `rich` once the work has lasted a second.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ class Progress:
             self._show()
 
     def report(self, done: float, total: float, count: int) -> None:
-        """So much of so much is done, and so many units are ready; the total may change while one learns about it."""
+        """Set work done, total work and finished units; the total may change."""
         with self._lock:
             self.done, self.total, self._count = done, total, count
             self._show()
 
     def rate_and_remaining(self) -> str:
-        """Rate and time left in words.
+        """Rate and time left as text.
 
         >>> progress = Progress("sweep", 60.0, show=False, unit="cells")
         >>> progress.report(30.0, 60.0, 10)
@@ -148,16 +148,16 @@ class Progress:
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs us; one that does has imported IPython already."""
+    """Whether the program runs in a Jupyter kernel, which has imported IPython already."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class NotebookBar:
-    """What is done, how much of it, what is said beside it, and what is being compiled meanwhile.
+    """A progress bar in a notebook, with a line for what is being compiled.
 
-    It is made in the thread of the cell, so that it appears there, and may be drawn from any.
+    It is made in the thread of the cell, so that it appears there, and may be drawn from any thread.
     """
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class NotebookBar:
         self._last = 0.0
 
     def draw(self, what: str, done: float, total: float, beside: str, *, now: bool = False) -> None:
-        """Replace what is shown, at most a few times a second."""
+        """Redraw the bar, at most a few times a second."""
         if not now and time.monotonic() - self._last < SECONDS:
             return
         self._last = time.monotonic()
@@ -181,7 +181,7 @@ class NotebookBar:
         self._update(f"<small>{html.escape(line)}</small>")
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Remove the bar."""
         self._update("")
 
     def _update(self, content: str) -> None:

@@ -1,4 +1,4 @@
-"""Where randomness comes from: named streams for policies, a counter-based source for rewards.
+"""Random numbers: named streams for policies, a counter-based generator for rewards.
 
 `stream(seed, *key)` is a NumPy generator named by its key: adding a replication or a policy changes no
 other stream. `word_at(key, t, arm)` is a random 64-bit word that depends on nothing but its arguments,

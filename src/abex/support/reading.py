@@ -1,6 +1,6 @@
-"""Files that others wrote: the one place where foreign readers are called, and what a file may grow to.
+"""Readers of files that others wrote: their errors as one sentence, and a limit of memory.
 
-A reader of another library may fail with any exception; `reading` turns each into one sentence that names the file.
+A reader of another library may fail with any exception; `reader_errors` turns each into one sentence that names the file.
 A few bytes may stand for gigabytes (packed zeros, a header that promises an array, one huge index): whatever is unpacked or
 laid out is measured first and may take `most_bytes`, an eighth of the machine's memory unless ``ABEX_MAX_BYTES`` says more.
 """
@@ -34,7 +34,7 @@ PLAIN_KINDS = "biufUS"  # what a NumPy file may hold: numbers and words, never o
 
 
 def most_bytes() -> int:
-    """What a file may grow to: ``$ABEX_MAX_BYTES``, else an eighth of the machine's memory."""
+    """The memory that a file may take: ``$ABEX_MAX_BYTES``, else an eighth of the machine's."""
     given = os.environ.get(LIMIT)
     if given:
         try:
@@ -61,10 +61,10 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB" if n_bytes < 10**15 else "over a petabyte"
 
 
-def named(path: str | Path) -> str:
-    """A path in a message: its end, where it is long.
+def short_path(path: str | Path) -> str:
+    """A path for a message: its end, where it is long.
 
-    >>> named("/home/" + "very/" * 30 + "long.csv")[:20]
+    >>> short_path("/home/" + "very/" * 30 + "long.csv")[:20]
     '...ery/very/very/ver'
     """
     text = brief(str(path), 4096)
@@ -72,10 +72,10 @@ def named(path: str | Path) -> str:
 
 
 @contextmanager
-def reading(task: str, advice: str = "") -> Iterator[None]:
-    """Turn every exception of a foreign reader into one sentence: cannot ``task``, and why.
+def reader_errors(task: str, advice: str = "") -> Iterator[None]:
+    """A context that turns every exception of a foreign reader into one sentence: cannot ``task``, and why.
 
-    >>> with reading("read stars.csv as a table"):
+    >>> with reader_errors("read stars.csv as a table"):
     ...     raise StopIteration
     Traceback (most recent call last):
     ...
@@ -83,7 +83,7 @@ def reading(task: str, advice: str = "") -> Iterator[None]:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a reader's doubts are answered by what is checked afterwards
+            warnings.simplefilter("ignore")  # what a reader warns of is checked afterwards
             yield
     except UserError:
         raise
@@ -107,19 +107,19 @@ def _reason(error: BaseException) -> str:
 
 def read_bytes(path: Path, packed: bool | None = None) -> bytes:
     """The content of a file, unpacked where it is gzip; None: told by its first bytes, not by its name."""
-    with reading(f"read {named(path)}"), open(path, "rb") as file:
+    with reader_errors(f"read {short_path(path)}"), open(path, "rb") as file:
         about = os.fstat(file.fileno())
         if stat.S_ISREG(about.st_mode):
-            check_size(about.st_size, named(path))
-        content = up_to(file, most_bytes(), named(path))
+            check_size(about.st_size, short_path(path))
+        content = up_to(file, most_bytes(), short_path(path))
     if packed or (packed is None and content[:2] == b"\x1f\x8b"):
-        return gunzip(content, named(path))
+        return gunzip(content, short_path(path))
     return content
 
 
 def gunzip(content: bytes, where: str, most: int | None = None, advice: str = "") -> bytes:
     """What gzip packed, up to `most_bytes` of it."""
-    with reading(f"unpack {where}", advice), gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+    with reader_errors(f"unpack {where}", advice), gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
         return up_to(file, most_bytes() if most is None else most, where)
 
 
@@ -139,7 +139,7 @@ def up_to(file: IO[bytes] | gzip.GzipFile, most: int, where: str) -> bytes:
 
 def array_of(content: bytes, where: str) -> NDArray[Any]:
     """The array of an .npy file: plain numbers or words, as many as follow its header; nothing is unpickled."""
-    with reading(f"read {where} as NumPy data"):
+    with reader_errors(f"read {where} as NumPy data"):
         stream = io.BytesIO(content)
         version = np.lib.format.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
@@ -174,9 +174,9 @@ def _words(array: NDArray[Any], where: str) -> NDArray[Any]:
 
 def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name."""
-    where, room = named(path), most_bytes()
+    where, room = short_path(path), most_bytes()
     arrays = {}
-    with reading(f"read {where} as NumPy data"), zipfile.ZipFile(path) as archive:
+    with reader_errors(f"read {where} as NumPy data"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             name, dot, _ = entry.filename.rpartition(".npy")
             if not dot:

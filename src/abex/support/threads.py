@@ -1,4 +1,4 @@
-"""Work over threads of this process: compiled kernels release the interpreter's lock."""
+"""Jobs on threads of this process; compiled kernels release the interpreter's lock."""
 
 from __future__ import annotations
 

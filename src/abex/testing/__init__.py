@@ -1,4 +1,4 @@
-"""The promises of policies and environments as checks, for ours and for yours.
+"""The contract of policies and environments as checks, for ours and for yours.
 
 >>> from abex import UCB1
 >>> from abex.testing import check_policy
@@ -75,9 +75,9 @@ def _what_went_wrong(check: Check, error: Exception) -> str:
 
 
 def check_policy(policy: Any, only: Iterable[str] | None = None, skip: Iterable[str] = ()) -> None:
-    """Run all checks of what ``policy`` does, or those named in ``only``, but for those in ``skip``; report every one that fails.
+    """Run all checks of a policy, or those named in ``only``, but for those in ``skip``; report every one that fails.
 
-    What its docstring tells is another matter: `check_documentation`.
+    Its docstring is checked by `check_documentation`.
     """
     _run(policy_checks(), as_policy(policy), only, skip)
 

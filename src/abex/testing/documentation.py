@@ -1,4 +1,4 @@
-"""What the docstring of a policy tells, where `abex list` and a notebook show it."""
+"""Check of a policy's docstring, which `abex list` and notebooks show."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 
 from abex.policies.base import as_policy
 
-#: what is to be there -> how it is known
+#: required part -> its pattern
 PARTS = {
     "a formula (:math:)": r":math:",
     "References": r"References",
-    "the place in a reference (Section, Theorem, Algorithm, Figure, eq.)": r"(Section|Theorem|Algorithm|Figure|eq\.|class)",
+    "the place in a reference (Section, Theorem, Algorithm, Figure, eq., abstract)": (
+        r"(Section|Theorem|Algorithm|Figure|eq\.|abstract|class)"
+    ),
     "an example (>>>)": r">>>",
     "its Cost per step": r"Cost",
 }
 
 
 def check_documentation(policy: Any) -> None:
-    """The docstring has a formula, a reference with its place, a cost, an example, and every parameter; what it lacks is said.
+    """The docstring has a formula, a reference with its place, a cost, an example, and every parameter.
 
     This is no part of `check_policy`: a policy without it works as well.
 

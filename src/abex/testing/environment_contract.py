@@ -1,4 +1,4 @@
-"""What every environment promises, one function a promise."""
+"""The contract of environments, a function for each promise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 2_000
 
 
 def world_of(environment: Environment, replication: int = 0) -> Any:
-    """A world to look at."""
+    """A world of the environment."""
     return environment.open(counter_key(1, replication, "environment"), STEPS)
 
 

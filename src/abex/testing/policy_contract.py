@@ -1,4 +1,4 @@
-"""What every policy promises, one function a promise."""
+"""The contract of policies, a function for each promise."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MIXED = Beta([0.2, 0.5, 0.7])
 
 
 def graph_for(policy: Policy[Any], n_arms: int) -> Any:
-    """A graph where the policy cannot play without."""
+    """A graph if the policy needs one."""
     return complete(n_arms) if policy.needs_graph else None
 
 
 def replicate(policy: Policy[Any], environment: Any, horizon: int, seed: int = 1, **options: Any) -> Any:
-    """One replication."""
+    """One replication of a policy."""
     graph = options.pop("graph", graph_for(policy, environment.n_arms))
     return play_replication(policy, environment, graph, as_checkpoints(20, horizon), seed, 0, **options)
 
@@ -46,7 +46,7 @@ def setting_for(policy: Policy[Any], n_arms: int, horizon: int = HORIZON) -> Set
 
 
 def parts(state: Any) -> tuple[Any, ...]:
-    """What stands in the fields of a record, or in a tuple."""
+    """The fields of a record, or the members of a tuple."""
     if isinstance(state, Record):
         return tuple(getattr(state, name) for name in fields_of(state))
     return state if isinstance(state, tuple) else ()
@@ -60,7 +60,7 @@ def leaves(state: Any) -> list[Any]:
 
 
 def same_states(first: Any, second: Any) -> bool:
-    """Equal to the last bit."""
+    """Whether two states are equal to the last bit."""
     if isinstance(first, np.ndarray):
         return np.array_equal(first, second, equal_nan=True)
     if isinstance(first, tuple | Record):
@@ -69,7 +69,7 @@ def same_states(first: Any, second: Any) -> bool:
 
 
 def standard_error(values: Any) -> float:
-    """Of the mean."""
+    """The standard error of the mean."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 

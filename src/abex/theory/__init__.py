@@ -1,4 +1,4 @@
-"""The paper's schedule, lemmas and theorems as functions, what is wrong with them, and a tuner with a reason."""
+"""Regret bounds: schedule, lemmas and theorems of the paper as functions, as printed and corrected; recommended parameters."""
 
 from abex.support.divergence import bernoulli_kl
 from abex.theory.bounds import (

@@ -1,4 +1,4 @@
-r"""What is proved about `abex.Evidence`; docs/recommended_policy.md has the proofs and what is only conjectured.
+r"""Proved bounds of `abex.Evidence`; docs/recommended_policy.md has the proofs and what is only conjectured.
 
 Bernoulli arms, bandit feedback, ``forget=False``: then :math:`b=1` once a 1 was seen and the evidence is
 :math:`x_k=N_k\,\mathrm{kl}(\hat\mu_k,\hat\mu^*)`. All is said of the rule; the program draws a weight as a multiple of

@@ -1,4 +1,4 @@
-"""A regret bound for the schedule as it is, at horizons that one can play."""
+"""A finite-time regret bound for the exact schedule, at horizons that can be played."""
 
 from __future__ import annotations
 

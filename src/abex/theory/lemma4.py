@@ -1,4 +1,4 @@
-"""Lemma 4: how likely a sub-optimal arm is in a Boltzmann slot, as printed, corrected and sharpened."""
+"""Lemma 4: the probability of a sub-optimal arm in a Boltzmann slot, as printed, corrected and sharpened."""
 
 from __future__ import annotations
 

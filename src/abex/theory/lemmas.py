@@ -1,4 +1,4 @@
-"""The lemmas of the paper: as printed, and corrected where they do not stand as they are.
+"""The lemmas of the paper, as printed, and corrected where that fails.
 
 Logarithms are base 2: the paper does not say so, but the doubling and the 16 ln 2 of its gamma need it.
 Steps may be Python integers of any size; nothing here overflows.

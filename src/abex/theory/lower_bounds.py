@@ -1,4 +1,4 @@
-"""What no consistent policy can beat as the horizon grows: Lai and Robbins, and its linear program on graphs."""
+"""Asymptotic lower bounds of regret: Lai and Robbins, and its linear program on graphs."""
 
 from __future__ import annotations
 

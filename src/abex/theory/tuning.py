@@ -1,4 +1,4 @@
-r"""A tuner with a reason: how much exploration a problem needs, and how ABE's parameters provide it.
+r"""Parameters of ABE from theory: how much exploration a problem needs, and how they provide it.
 
 **Need.** Observing the best arm n times, with noise of standard deviation sigma, leaves a chance of about
 :math:`e^{-n\Delta^2/2\sigma^2}` that it looks worse than it should by the gap, and then the rest of the horizon is
@@ -13,7 +13,7 @@ for a horizon that is finite.
           g_K = \frac{-\mathrm{Li}_2(-(K-1))}{K-1},
 
 the same multiple of :math:`1/\Delta^2` as the need, whatever the gap: one eta fits all gaps. But it happens
-once, early, and luck decides; forced sweeps come back in every epoch. `recommend` takes half of the need
+once, early, and by chance; forced sweeps come back in every epoch. `recommend` takes half of the need
 from each. It is an estimate, not a theorem: the proofs credit the sweeps alone.
 """
 
@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 from abex.support.errors import real_number, whole_number
 from abex.support.extras import needed
+from abex.theory.explanation import LEAST_GAP, LONGEST, MOST_ARMS_OF_BOUNDS, amount, number
 from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
-from abex.theory.words import LEAST_GAP, LONGEST, MOST_ARMS_OF_BOUNDS, amount, number
 
 FORCED = 0.5  # share of the need that the sweeps provide; Boltzmann sampling provides the rest
 
@@ -44,7 +44,7 @@ class Recommendation:
 
     @property
     def policy(self) -> str:
-        """The policy as a person would type it."""
+        """The policy as text."""
         return f"ABE(eta={self.eta!r}, c={self.c!r}, alpha={self.alpha!r}, rounding={self.rounding!r})"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The arena: every policy on the same many problems, and a score for each; the problems are in ``instances.toml``."""
+"""The arena: scores of every policy on the same many problems, which are in ``instances.toml``."""
 
 from abex.lab.arena.instances import GRIDS, GROUPS, Instance, grid_of
 

@@ -1,4 +1,4 @@
-"""Which policy for which problem: read off the scores of the arena by a rule.
+"""Recommendations: which policy for which problem, read off the scores of the arena by a rule.
 
 A question selects instances, and where it asks for a property also policies. Its answer is the policy of the least geometric mean
 score on these instances, with those that the data do not tell from it: their 95 % intervals reach down to its own.
@@ -20,7 +20,7 @@ MANY = 1_000
 
 @dataclass(frozen=True)
 class Question:
-    """What a person knows about the problem, as a choice of instances and of policies."""
+    """A known property of a problem, as a choice of instances and of policies."""
 
     text: str
     instances: Callable[[Instance], bool]

@@ -1,4 +1,4 @@
-"""The tables of the arena as Markdown and as a page with a heat map, sorted by a click; its numbers as JSON."""
+"""Pages of the arena: its tables as Markdown, as HTML with a heat map, and as JSON."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def numbers_of(results: Results, instances: Sequence[Instance]) -> dict[str, obj
 
 
 def markdown_of(results: Results, entries: Sequence[Entry], instances: Sequence[Instance]) -> str:
-    """How much was played, and all tables but that of single instances."""
+    """All tables as Markdown, but that of single instances."""
     tables = tables_of(results, entries, instances)
     sections = [f"## {title}\n\n{markdown_table(frame)}" for title, frame in tables.items()]
     return "\n".join([f"{played_text(results, instances)}\n", *sections])

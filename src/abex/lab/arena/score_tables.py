@@ -1,4 +1,4 @@
-"""The numbers of the arena as data frames: answers, what the recommended policy is held to, and all scores."""
+"""Tables of the arena as data frames: recommendations, demands on the recommended policy, and all scores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parts_of(results: Results, instances: Sequence[Instance]) -> dict[str, list[
 
 
 def played_text(results: Results, instances: Sequence[Instance]) -> str:
-    """How much was played."""
+    """The number of policies, instances and runs, in a sentence."""
     names = {one.name for one in instances}
     counts = [played.regret.size for (_, name), played in results.items() if name in names]
     policies = len({policy for policy, name in results if name in names})

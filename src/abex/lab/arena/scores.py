@@ -1,11 +1,11 @@
-"""How the policies of the arena are scored.
+"""Scores of the policies of the arena.
 
-**Score of a policy on an instance**: its mean regret over that of the best policy there; both are at least 0.1 % of
-the regret of uniform choice, so that nobody wins by a hair. **Of a policy**: geometric mean, mean, 95 % quantile and
-largest score over the instances it played, with intervals by a bootstrap over instances and replications. **Linear
-regret**: a run whose second half cost more than a quarter of what uniform choice cost there, counted on instances
-that can be learned: some policy's second half cost at most 5 % of uniform choice's. In boosting, where the error of a classifier
-stands in the place of regret, none is counted.
+**Score of a policy on an instance**: its mean regret over that of the best policy there; both are at least 0.1 % of the regret
+of uniform choice, so that small differences of small regrets do not count. **Of a policy**: geometric mean, mean, 95 %
+quantile and largest score over the instances it played, with intervals by a bootstrap over instances and replications.
+**Linear regret**: a run whose second half cost more than a quarter of what uniform choice cost there, counted on instances
+that can be learned: some policy's second half cost at most 5 % of uniform choice's. In boosting, where the error of a
+classifier stands in the place of regret, none is counted.
 """
 
 from __future__ import annotations

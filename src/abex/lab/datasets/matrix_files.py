@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from abex.lab.datasets.table_files import content_of, kind_of, position_of
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
-from abex.support.reading import MOST_COLUMNS, array_of, arrays_of, check_size, named, read_bytes, reading
+from abex.support.reading import (
+    MOST_COLUMNS,
+    array_of,
+    arrays_of,
+    check_size,
+    read_bytes,
+    reader_errors,
+    short_path,
+)
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 Block = tuple[NDArray[Any], NDArray[Any] | None]
@@ -24,14 +32,14 @@ def read_matrix(path: Path, target: str | int | None, test: Path | None) -> list
     sparse = kind_of(path) == "libsvm"
     if sparse and target is not None:
         raise UserError(
-            f"{named(path)} is a LIBSVM file, which says itself what the target is: leave target out"
+            f"{short_path(path)} is a LIBSVM file, which says itself what the target is: leave target out"
         )
     blocks = [_labelled(block, target, path) for block in read_blocks(path)]
     if test is not None:
         if len(blocks) == 2:
-            raise UserError(f"{named(path)} has test rows of its own: leave test={test} out")
+            raise UserError(f"{short_path(path)} has test rows of its own: leave test={test} out")
         if (kind_of(test) == "libsvm") != sparse:
-            raise UserError(f"{named(test)} must be a file of the same kind as {named(path)}")
+            raise UserError(f"{short_path(test)} must be a file of the same kind as {short_path(path)}")
         blocks += [_labelled(block, target, test) for block in read_blocks(test)[:1]]
     if sparse:
         width = max(X.shape[1] for X, _ in blocks)
@@ -51,10 +59,10 @@ def read_rows(path: Path, n_features: int, target: str | int | None = None) -> B
         X = _widened(X, n_features)
     if X.shape[1] != n_features:
         raise UserError(
-            f"{named(path)} has {X.shape[1]} columns of numbers, the model needs the {n_features} columns it was trained on"
+            f"{short_path(path)} has {X.shape[1]} columns of numbers, the model needs the {n_features} columns it was trained on"
         )
     if np.isinf(X).any():
-        raise UserError(f"{named(path)} has an infinite value: correct or drop such rows")
+        raise UserError(f"{short_path(path)} has an infinite value: correct or drop such rows")
     return X, labels
 
 
@@ -63,7 +71,7 @@ def read_blocks(path: Path) -> list[Block]:
     if kind_of(path) == "libsvm":
         blocks = [_libsvm(path)]
     elif path.suffix.lower() == ".npy":
-        blocks = [(array_of(read_bytes(path, packed=False), named(path)), None)]
+        blocks = [(array_of(read_bytes(path, packed=False), short_path(path)), None)]
     else:
         arrays = arrays_of(path)
         if "X" in arrays:
@@ -72,7 +80,7 @@ def read_blocks(path: Path) -> list[Block]:
             blocks = [(arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])]
         else:
             raise UserError(
-                f"{named(path)} must hold X and y, or X_train, y_train, X_test and y_test; it has {shown(sorted(arrays))}"
+                f"{short_path(path)} must hold X and y, or X_train, y_train, X_test and y_test; it has {shown(sorted(arrays))}"
             )
     for X, y in blocks:
         if (
@@ -82,7 +90,7 @@ def read_blocks(path: Path) -> list[Block]:
             or (y is not None and y.shape != X.shape[:1])
         ):
             raise UserError(
-                f"{named(path)} must hold a matrix of numbers, and as many labels as it has rows, got {shown(X.shape)}"
+                f"{short_path(path)} must hold a matrix of numbers, and as many labels as it has rows, got {shown(X.shape)}"
                 f"{'' if y is None else f' and {shown(y.shape)}'}"
             )
     return blocks
@@ -94,12 +102,12 @@ def _labelled(block: Block, target: str | int | None, path: Path) -> Labelled:
     if labels is not None:
         return X, labels
     if path.suffix.lower() != ".npy":
-        raise UserError(f"{named(path)} has no labels, which are needed here")
+        raise UserError(f"{short_path(path)} has no labels, which are needed here")
     position = -1 if target is None else position_of(target)
     if position is None or not -X.shape[1] <= position < X.shape[1]:
-        raise UserError(f"target must be the position of a column of {named(path)}, got {shown(target)}")
+        raise UserError(f"target must be the position of a column of {short_path(path)}, got {shown(target)}")
     if X.shape[1] < 2:
-        raise UserError(f"{named(path)} has no column beside the target")
+        raise UserError(f"{short_path(path)} has no column beside the target")
     return np.delete(X, position, axis=1), X[:, position]
 
 
@@ -111,12 +119,12 @@ def _libsvm(path: Path) -> Block:
     with needed("data"):
         from sklearn.datasets import load_svmlight_file
 
-    content, where = content_of(path), named(path)
+    content, where = content_of(path), short_path(path)
     bare = re.match(rb"(\s*#[^\n]*\n)*\s*\d+:", content) is not None  # no labels
     if bare:  # an empty line is a row of zeros
         lines = [line for line in content.splitlines() if not line.lstrip().startswith(b"#")]
         content = b"".join(b"0 " + line + b"\n" for line in lines)
-    with reading(f"read {where} as LIBSVM"):
+    with reader_errors(f"read {where} as LIBSVM"):
         X, y = load_svmlight_file(io.BytesIO(content))
         if not 0 <= X.shape[1] <= MOST_COLUMNS:
             raise UserError(

@@ -21,7 +21,7 @@ from abex.lab.datasets.types import checksum_of
 from abex.support.errors import UserError, one_of
 from abex.support.extras import MissingExtraError
 from abex.support.files import write_atomically
-from abex.support.reading import arrays_of, reading
+from abex.support.reading import arrays_of, reader_errors
 
 FORMAT = 1  # of the parsed arrays; a new number makes old ones invisible
 
@@ -150,7 +150,7 @@ def contents_of(entry: CatalogueEntry, folders: list[Path] | None = None) -> Con
 
 def parse(entry: CatalogueEntry, contents: Contents) -> Arrays:
     """Arrays from the bytes of all files; their values must be the registered ones."""
-    with reading(f"read the files of {entry.name}"):
+    with reader_errors(f"read the files of {entry.name}"):
         arrays = entry.reader.read({part.name: contents[part.name] for part in entry.parts})
     if entry.checksum not in (None, checksum_of(arrays.values())):
         place = look(entry).place

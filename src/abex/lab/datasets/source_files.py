@@ -17,7 +17,7 @@ from abex.kernels import user_cache
 from abex.support.errors import UserError
 from abex.support.extras import needed
 from abex.support.progress import Progress
-from abex.support.reading import gunzip, named, read_bytes, reading, up_to
+from abex.support.reading import gunzip, read_bytes, reader_errors, short_path, up_to
 
 PACKINGS = ("", ".gz", ".Z")  # how a single file may be packed
 MOST_BYTES = 2**30  # nothing of ours unpacks to more; a bomb does
@@ -70,7 +70,7 @@ def place_of(part: SourceFile, folder: str, folders: list[Path] | None = None) -
 
 def read(part: SourceFile, path: Path) -> bytes:
     """The plain bytes of ``part`` from the file or archive at ``path``, checked."""
-    content = unpacked(read_bytes(path, packed=False), path.name, part.name, named(path))
+    content = unpacked(read_bytes(path, packed=False), path.name, part.name, short_path(path))
     if not is_right(part, content):
         raise UserError(
             f"{path} is not the upstream file: {part.name} has another SHA-256 than registered; "
@@ -161,7 +161,7 @@ def is_archive(name: str) -> bool:
 
 def unpacked(content: bytes, packed: str, name: str, where: str) -> bytes:
     """The plain bytes of the file ``name``, of which ``packed`` (a name, too) is a packed copy or an archive with one."""
-    with reading(f"unpack {where}", AGAIN):
+    with reader_errors(f"unpack {where}", AGAIN):
         if packed.endswith(".zip"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 packed = _member(archive.namelist(), name, where)
@@ -191,7 +191,7 @@ def uncompress(content: bytes, where: str) -> bytes:
     with needed("data"):
         import ncompress
 
-    with reading(f"unpack {where} as a .Z file", AGAIN):
+    with reader_errors(f"unpack {where} as a .Z file", AGAIN):
         if len(content) < 3 or content[2] & 0x1F < 9:  # which the library does not notice
             raise ValueError("codes of less than 9 bits")
         out = _Bounded()

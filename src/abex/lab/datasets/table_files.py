@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
-from abex.support.reading import MOST_COLUMNS, check_size, named, read_bytes, reading
+from abex.support.reading import MOST_COLUMNS, check_size, read_bytes, reader_errors, short_path
 
 Columns = dict[str, NDArray[Any]]
 Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame
@@ -43,7 +43,7 @@ def is_text(source: Source) -> bool:
 
 def name_of(source: Source) -> str:
     """What ``source`` is called in a message."""
-    return named(os.fspath(source)) if is_file(source) else "the data frame"
+    return short_path(os.fspath(source)) if is_file(source) else "the data frame"
 
 
 def file_name(source: Source) -> str:
@@ -56,11 +56,11 @@ def kind_of(path: Path) -> str:
     endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
     if not endings or endings[-1] not in SUFFIXES:
         raise UserError(
-            f"cannot tell the format of {named(path)} by its name; known endings: {', '.join(SUFFIXES)}; "
+            f"cannot tell the format of {short_path(path)} by its name; known endings: {', '.join(SUFFIXES)}; "
             "or give a data frame"
         )
     if not os.path.isfile(path):  # unlike the method it answers for every name
-        raise UserError(f"there is no file {named(path)}")
+        raise UserError(f"there is no file {short_path(path)}")
     return SUFFIXES[endings[-1]]
 
 
@@ -112,7 +112,9 @@ def words_of(values: NDArray[Any], name: str, where: str | Path) -> NDArray[Any]
         import pandas as pd
 
     if pd.isna(values).any() or any(value == "" for value in values.tolist()):
-        raise UserError(f"{named(where)} has a missing value in column {shown(name)}: fill or drop such rows")
+        raise UserError(
+            f"{short_path(where)} has a missing value in column {shown(name)}: fill or drop such rows"
+        )
     words = [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         for value in values.tolist()
@@ -143,7 +145,7 @@ def _text(path: Path, header: bool, words: Collection[str]) -> Any:
     separator = max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else r"\s+"
     # short lines are filled up to the width of the first one
     _check_cells(content.count(b"\n") + 1, max(counts.values()) + 1, path)
-    with reading(f"read {named(path)} as a table"):
+    with reader_errors(f"read {short_path(path)} as a table"):
         return pd.read_csv(
             io.BytesIO(content),
             sep=separator,
@@ -158,8 +160,8 @@ def _text(path: Path, header: bool, words: Collection[str]) -> Any:
 def _check_cells(n_rows: int, n_columns: int, path: Path) -> None:
     """Refuse a table that is far larger than its file."""
     if n_columns > MOST_COLUMNS:
-        raise UserError(f"{named(path)} has {n_columns:,} columns, at most {MOST_COLUMNS:,} can be read")
-    check_size(8 * n_rows * n_columns, f"{named(path)} with {n_rows:,} rows and {n_columns:,} columns")
+        raise UserError(f"{short_path(path)} has {n_columns:,} columns, at most {MOST_COLUMNS:,} can be read")
+    check_size(8 * n_rows * n_columns, f"{short_path(path)} with {n_rows:,} rows and {n_columns:,} columns")
 
 
 def _parquet(path: Path) -> Any:
@@ -167,19 +169,22 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         from pyarrow import parquet
 
-    with reading(f"read {named(path)} as Parquet"), parquet.ParquetFile(path) as file:
+    with reader_errors(f"read {short_path(path)} as Parquet"), parquet.ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
         for field in schema:
             if pa.types.is_nested(field.type):
                 raise UserError(
-                    f"{named(path)} has lists or records in column {shown(field.name)}: remove it"
+                    f"{short_path(path)} has lists or records in column {shown(field.name)}: remove it"
                 )
         _check_cells(about.num_rows, len(schema), path)
         unpacked = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
-        check_size(unpacked, named(path))
+        check_size(unpacked, short_path(path))
         words = [
             field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)
         ]
     # a word that stands in many rows is kept once
-    with reading(f"read {named(path)} as Parquet"), parquet.ParquetFile(path, read_dictionary=words) as file:
+    with (
+        reader_errors(f"read {short_path(path)} as Parquet"),
+        parquet.ParquetFile(path, read_dictionary=words) as file,
+    ):
         return file.read().to_pandas()

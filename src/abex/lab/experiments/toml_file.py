@@ -16,7 +16,7 @@ from abex.simulation import LONGEST_HORIZON
 from abex.support.errors import UserError, brief, nearest, shown
 from abex.support.extras import needed
 from abex.support.files import read_text
-from abex.support.reading import named, reading
+from abex.support.reading import reader_errors, short_path
 
 with needed():
     from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -85,21 +85,23 @@ def read_experiment(path: str | Path) -> Experiment:
     text = read_text(path, "experiment")
     if len(text) > MOST_TEXT:
         raise UserError(
-            f"{named(path)} is too long for an experiment: {len(text):,} characters, at most {MOST_TEXT:,}"
+            f"{short_path(path)} is too long for an experiment: {len(text):,} characters, at most {MOST_TEXT:,}"
         )
-    with reading(f"read {named(path)} as TOML"):
+    with reader_errors(f"read {short_path(path)} as TOML"):
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise UserError(f"{named(path)} is not TOML: {brief(str(error), 90)}") from error
+            raise UserError(f"{short_path(path)} is not TOML: {brief(str(error), 90)}") from error
     try:
         plain = _File.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"{named(path)}: {_together([_sentence(one) for one in error.errors()])}") from error
+        raise UserError(
+            f"{short_path(path)}: {_together([_sentence(one) for one in error.errors()])}"
+        ) from error
     try:
         return _experiment(plain, Path(path))
     except UserError as error:
-        raise type(error)(f"{named(path)}: {error}") from error
+        raise type(error)(f"{short_path(path)}: {error}") from error
 
 
 def _experiment(plain: _File, path: Path) -> Experiment:

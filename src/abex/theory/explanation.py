@@ -1,4 +1,4 @@
-"""What the theory says about given parameters, in plain words."""
+"""Schedule and bounds of ABE for given parameters, in words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from abex.theory.lower_bounds import lai_robbins
 from abex.theory.published import bge_bound, ucb1_bound
 from abex.theory.schedule import Schedule
 
-LEAST_GAP = 1e-12  # two means around 1/2 that are closer have no gap to speak of in floating point
-LONGEST, MOST_ARMS_OF_BOUNDS = 10**100, 10**18  # what logarithms and floats are asked about
+LEAST_GAP = 1e-12  # two means around 1/2 that are closer are equal in floating point
+LONGEST, MOST_ARMS_OF_BOUNDS = 10**100, 10**18  # horizon and arms, of logarithms and of floats
 
 
 def explain(
@@ -42,7 +42,7 @@ def explain(
 
 
 def schedule_in_words(schedule: Schedule, horizon: int) -> str:
-    """When pure exploration first happens and how many slots it takes."""
+    """The first exploration slot, and how many there are up to the horizon."""
     first = schedule.first_exploration()
     slots, epoch = schedule.exploration_slots(horizon), schedule.at(horizon).number
     if first is None:
@@ -68,7 +68,7 @@ def schedule_in_words(schedule: Schedule, horizon: int) -> str:
 def theorem_in_words(
     n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float, rounding: str = "floor"
 ) -> str:
-    """From which step Theorem 1 says anything, and what it says at the horizon."""
+    """The step from which Theorem 1 applies, and its bound at the horizon."""
     gaps = [gap] * (n_arms - 1)
     start = log2_burn_in(gap, n_arms, c, alpha) * math.log10(2.0)
     useful = log10_first_informative_step(gaps, c, alpha, eta)
@@ -79,7 +79,7 @@ def theorem_in_words(
     )
     gamma = gamma_exponent(gap, c, alpha)
     words = (
-        f"Theorem 1 begins to speak at step {number(start)} (gamma = {number(math.log10(gamma))}), and says more "
+        f"Theorem 1 applies from step {number(start)} (gamma = {number(math.log10(gamma))}), and says more "
         f'than "every step is lost" from a horizon of {number(useful)} steps on. At {horizon:,} steps its bound is '
         f"{number(corrected.log10)} with all constants (as printed, without its O-term, {number(printed.log10)}); "
         f"losing every step would cost {amount(lost)}: {verdict(corrected, lost)}."
@@ -92,7 +92,7 @@ def theorem_in_words(
 
 
 def neighbours_in_words(schedule: Schedule, horizon: int, gap: float, eta: float) -> str:
-    """Our finite-time bound, other policies' bounds, and the lower bound."""
+    """Our finite-time bound, published bounds of other policies, and the lower bound."""
     gaps = [gap] * (schedule.n_arms - 1)
     top = 0.5 + gap if gap < 0.5 else 0.5 + gap / 2.0
     lost = horizon * gap
@@ -117,7 +117,7 @@ def neighbours_in_words(schedule: Schedule, horizon: int, gap: float, eta: float
 
 
 def amount(regret: float) -> str:
-    """A regret in words: whole steps, below ten three digits.
+    """A regret as text: whole steps, below ten three digits.
 
     >>> amount(1234.5), amount(0.1234), amount(0.0)
     ('1,234', '0.123', '0')
@@ -131,7 +131,7 @@ def verdict(bound: Bound, lost: float) -> str:
 
 
 def number(log10: float) -> str:
-    """A positive number of any size, given by its log10.
+    """A positive number of any size as text, from its log10.
 
     >>> number(1.5), number(10.65), number(75754.2), number(float("inf"))
     ('32', '4.5e10', '10^75,754', 'beyond 10^(10^308)')
