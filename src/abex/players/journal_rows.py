@@ -6,11 +6,11 @@ import json
 import math
 from typing import Any, NamedTuple
 
+from abex.kinds import agree, read_kept
 from abex.players.decisions import Batch
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
 from abex.players.replica import Replica
 from abex.players.saving import MOST_MOMENT, check_memory, read_probability, read_word
-from abex.schema import agree, read_array
 from abex.support.files import encode_array
 
 KINDS = {
@@ -119,11 +119,7 @@ def _decided(row: Row, detail: dict[str, Any], replica: Replica, fresh: Any) -> 
     arm = _whole(row.arm, "arm", 2**62)
     t = _whole(detail["t"], "t", 2**62)
     agree(t >= 1, "t must be a step")
-    fields, saved = replica.policy.remembered(replica.state), detail.get("memory", [])
-    agree(isinstance(saved, list) and len(saved) == len(fields), "a decision remembers something else")
-    memory = tuple(
-        read_array(value, getattr(fresh, field), field) for field, value in zip(fields, saved, strict=True)
-    )
+    memory = read_kept(fresh, detail.get("memory", []), replica.n_arms)
     if memory and replica.arms.has(arm):
         check_memory(replica, memory, arm, fresh)
     seen = _whole(row.seen, "seen", 2**62)
