@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from abex.evaluation import Log
 from abex.kernels import compiled
-from abex.policies.base import Setting, as_policy
+from abex.policies.naming import as_policy
+from abex.policies.policy import Setting
 from abex.support.randomness import stream
 
 

@@ -33,7 +33,7 @@ from abex import (
     Uniform,
     simulate,
 )  # fmt: skip
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 
 HORIZON = 50_000
 

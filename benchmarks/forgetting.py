@@ -40,7 +40,7 @@ from abex import (
     Windowed,
 )
 from abex.kernels import Scalars, by_reference, compiled
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.policies.statistics import fade
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Fixed, Geometric

@@ -39,7 +39,7 @@ from abex import (
 )  # fmt: skip
 from abex.graphs import erdos_renyi
 from abex.players.running_policy import compiled_kernels
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.samplers import FEW
 from abex.samplers.buckets import TAIL
 from abex.simulation import as_checkpoints, play_replication

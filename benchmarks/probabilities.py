@@ -18,7 +18,7 @@ from tests.examples import examples
 
 from abex import Graph, known_policies
 from abex.kernels import compiled, fast
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.support.randomness import stream
 
 N_ARMS = 34

@@ -53,6 +53,7 @@ GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
+    "forgetting",
     "learner",
     "restarting",
     "change_test",
@@ -61,7 +62,8 @@ GENERIC_MODULES = {
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
-    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "ucb: learn_width",
+    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
+    "ucb: learn_width",
 }  # fmt: skip
 
 
@@ -234,3 +236,9 @@ def test_what_counts_as_a_number(text):
 
 def test_arms_are_no_numbers():
     assert not is_number(ast.parse("x[arm]", mode="eval").body.slice)
+
+
+def test_the_glossary_is_short_and_in_order():
+    words = re.findall(r"^(\S.*)\n: ", (SOURCES.parents[1] / "docs/glossary.md").read_text(), re.M)
+    assert 10 < len(words) <= 25
+    assert words == sorted(words)

@@ -17,8 +17,8 @@ from abex.boosting import AdaBoostMHClassifier, load
 from abex.kernels import kernel
 from abex.lab import datasets
 from abex.policies import UCB1
-from abex.policies.base import Policy
 from abex.policies.baselines import ArmCount
+from abex.policies.policy import Policy
 from abex.support.errors import UserError
 from tests.needs import real_data
 

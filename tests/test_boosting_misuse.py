@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 
 from abex import Bernoulli, simulate
 from abex.boosting import AdaBoostMHClassifier, booster, load
-from abex.policies.base import Policy
 from abex.policies.baselines import ArmCount
+from abex.policies.policy import Policy
 from abex.support.errors import UserError
 
 X, Y = load_digits(return_X_y=True)

@@ -17,7 +17,7 @@ from abex.evaluation.estimators import ESTIMATORS, combine
 from abex.evaluation.target import learned
 from abex.evaluation.uncertainty import guaranteed, influence, likely
 from abex.players.events import Decided, Rewarded
-from abex.policies.base import parse_policy
+from abex.policies.naming import parse_policy
 from abex.support.errors import UserError
 from tests.needs import DATA, real_data
 

@@ -10,8 +10,8 @@ from scipy.stats import chisquare
 
 from abex import Evidence, Player, SpecialArm, UserError
 from abex.graphs import star
-from abex.policies.base import Setting
 from abex.policies.change_test import append_reward, new_change_test
+from abex.policies.policy import Setting
 from abex.samplers import sampler_for
 from abex.samplers.evidence import leads, surely_above, weight_of
 from abex.simulation import as_checkpoints, play_replication

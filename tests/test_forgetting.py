@@ -29,8 +29,8 @@ from abex import (
     simulate,
 )  # fmt: skip
 from abex.graphs import star
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy
+from abex.policies.policy import Setting
 from abex.samplers import FEW, FEW_FADING, sampler_for
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence

@@ -32,7 +32,7 @@ from abex import (
 from abex.graphs import bandit, cliques, complete, erdos_renyi, power_law_cluster, star
 from abex.graphs.covers import alpha_sample, greedy_dominating_set
 from abex.graphs.numbers import fractional_domination
-from abex.policies.base import Setting, plays_on
+from abex.policies.policy import Setting, plays_on
 from abex.testing.policy_contract import leaves
 from tests.examples import all_examples
 from tests.needs import DATA, real_data

@@ -32,7 +32,7 @@ from abex.graphs.numbers import (
     independence_number,
     regret_lower_bound,
 )
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from tests.naive import graphs as naive
 from tests.needs import DATA, real_data
 

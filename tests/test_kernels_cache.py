@@ -15,7 +15,7 @@ import abex.kernels.compiling
 from abex import UCB1, Bernoulli
 from abex.kernels import CompilerWarning, cache_folder, compiled
 from abex.kernels.cache import KernelCache, kinds_described, make_callable, read_entry, write_entry
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from tests.test_kernels import run
 
 KEY = b"k" * 32

@@ -13,8 +13,8 @@ from scipy.special import chdtrc
 
 import abex
 from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_policies
-from abex.policies.base import Setting, plays_on
 from abex.policies.forgetting import Forgetting
+from abex.policies.policy import Setting, plays_on
 from abex.support.randomness import counter_key, stream
 from tests.examples import examples
 from tests.naive.graph_policies import GRAPH_LAWS

@@ -25,7 +25,7 @@ from abex import (
 )
 from abex.kernels import compiled
 from abex.players.running_policy import compiled_kernels
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.samplers import FEW, changed, draw, scan_for
 from abex.samplers.bounded_softmax import mass_of, new_bounded_softmax
 from abex.samplers.buckets import FRESH, PATIENT, TAIL, new_buckets

@@ -119,7 +119,7 @@ def test_a_kernel_that_divides_by_zero_is_named():
 def test_nanoseconds_leave_out_compiling_and_the_start_of_a_call(monkeypatch):
     clock = {"now": 0, "compiled": False}
 
-    def play(course, first, last):
+    def play(run, first, last):
         clock["now"] += 1_000 + 50 * (last - first + 1)
         if not clock["compiled"]:
             clock["now"] += 10**9

@@ -17,7 +17,8 @@ from abex.graphs import bandit
 from abex.kernels import Record, Scalars, fields_of
 from abex.kinds import kinds_of
 from abex.policies import ABE, INF, Boltzmann, EpsilonGreedy
-from abex.policies.base import Setting, known_policies
+from abex.policies.naming import known_policies
+from abex.policies.policy import Setting
 from abex.support.errors import UserError
 from abex.support.parameters import Range, declared
 

@@ -25,7 +25,7 @@ from abex import (
 )
 from abex.players import saving
 from abex.players.running_policy import reads_last
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.schema import write_record
 
 

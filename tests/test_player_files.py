@@ -17,7 +17,7 @@ from abex.kernels import Record, Scalars
 from abex.kinds import learned
 from abex.kinds import saved as saved_record
 from abex.players.saving import player_text, read_player
-from abex.policies.base import Setting, plays_on
+from abex.policies.policy import Setting, plays_on
 from abex.policies.ucb import inv_sqrt_counts
 from abex.schema import read_record, rules_of, write_record
 from abex.support.files import encode_array, write_atomically

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import abex
 from abex import ABE, KLUCB, Boltzmann, Player, UserError, parse_policy
 from abex.lab.experiments.experiment import simplest_policy
-from abex.policies.base import Setting
 from abex.policies.exp3 import loss_probabilities
 from abex.policies.forgetting import Forgetting
+from abex.policies.policy import Setting
 from abex.samplers import scan_for
 from abex.samplers.scan import pick, softmax, softmax_weights
 from abex.support.divergence import kl_upper_bound

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 import abex
 from abex import BoltzmannGumbel, EpsilonThompson, Graph, Thompson, TSMaxN, known_policies
 from abex.kernels import compiled, fast
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.samplers.largest_beta import (
     N_NODES,
     NODES,

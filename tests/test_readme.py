@@ -1,4 +1,4 @@
-"""Every block of Python in the README and in the pages of docs runs (with fewer steps), each in a program of its own.
+"""Every block of Python in README, CONTRIBUTING and the pages of docs runs (with fewer steps), each in a program of its own.
 
 It runs with the packages of those extras that stand above it on its page, as ``pip install '.[simulate]'``, and without all
 others: above the first such line NumPy is all there is. A block that needs downloaded data, a server or much time has
@@ -7,6 +7,7 @@ others: above the first such line NumPy is all there is. A block that needs down
 
 import ast
 import json
+import pkgutil
 import re
 import textwrap
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.without_extras import INSTALL, extras_named_in, missing_without
 ROOT = Path(__file__).parents[1]
 PAGES = [
     page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
     if "_build" not in page.parts
 ]
 STEP = re.compile(INSTALL + r"|(?:<!-- needs (?P<needs>[^>]*) -->\n)?```python\n(?P<block>.*?)```", re.S)
@@ -117,7 +118,7 @@ def test_every_command_stands_below_an_install_that_is_enough_for_it():
 
 def test_every_install_names_extras_of_this_clone():
     """abex cannot be had by its name alone."""
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+    for page in PAGES:
         for named in re.findall(r"pip install \S*\[([\w,]+)\]", page.read_text()):
             assert set(named.split(",")) <= {*PACKAGES_OF, "all", "test", "dev", "docs"}, page
         assert "install 'abex" not in page.read_text(), page
@@ -154,13 +155,26 @@ def test_the_number_of_policies_is_that_of_the_library_and_of_the_tables():
         assert set(re.findall(r"(\d+) policies\b", page.read_text())) == {str(ours)}
 
 
+BEGINNINGS = (ROOT, ROOT / "src/abex")  # where a path on the page for developers begins
+
+
+def test_contributing_names_what_exists():
+    text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S)
+    paths = re.findall(r"`(\w[\w.]*/[\w./]*)`", text)
+    assert len(paths) > 15
+    missing = [path for path in paths if not any((start / path).exists() for start in BEGINNINGS)]
+    assert missing == ["src/abex/policies/my_policy.py"]
+    for name in re.findall(r"`(abex(?:\.\w+)+)", text):
+        pkgutil.resolve_name(name)
+
+
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MADE = ("api/", "paper/")  # pages that docs/conf.py writes
 
 
 def test_links_between_files_lead_somewhere():
     """`make docs` checks the built pages with their anchors; this one also those that are read as files."""
-    pages = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
+    pages = [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
     prose = {page: re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.S) for page in pages}
     links = [(page, link) for page in pages for link in LINK.findall(prose[page]) if "//" not in link]
     assert len(links) > 80

@@ -21,8 +21,8 @@ from abex import (
     parse_policy,
 )
 from abex.graphs import star
-from abex.policies.base import Setting
 from abex.policies.detectors import clear, observe
+from abex.policies.policy import Setting
 from abex.support.divergence import kl_upper_bound
 from abex.support.randomness import stream
 from tests.naive.detectors import cusum, glr, page_hinkley

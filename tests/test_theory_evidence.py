@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from abex import Bernoulli, Evidence, UserError, simulate
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.samplers import draw
 from abex.support.divergence import bernoulli_kl
 from abex.support.randomness import stream

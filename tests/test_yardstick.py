@@ -129,6 +129,6 @@ def test_ways_hold_the_files_that_run():
     step, decision = done.stdout.split("\ndecision: ")
     assert int(re.match(r"step: (\d+) files", step)[1]) <= 15
     assert re.search(r"policies \d: abe, boltzmann, ", step)
-    assert "simulation 2: deliveries, loop" in step
+    assert "simulation 2: delay_queue, loop" in step
     assert "player" in decision
     assert "experiments" not in done.stdout

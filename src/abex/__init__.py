@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from abex import environments, policies
 from abex.environments import *  # noqa: F403
 from abex.graphs import DropOut, ErdosRenyiEachStep, FeedbackGraph, Graph, GraphSequence
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.players import Decision, Player
 from abex.policies import *  # noqa: F403
 from abex.support.errors import UserError
@@ -31,6 +31,7 @@ __all__ = [
     "Graph",
     "GraphSequence",
     "Player",
+    "Record",
     "UserError",
     "__version__",
     "kernel",

@@ -10,7 +10,7 @@ from tests.examples import all_examples, examples
 
 import abex.policies
 from abex.policies import known_policies
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.testing import check_documentation, policy_checks
 from abex.testing.policy_contract import SMALL, check_is_the_same_in_another_process, replicate
 

@@ -26,7 +26,7 @@ from abex import Player, UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
 from abex.players.saving import BODY, checksum, player_text, read_player
 from abex.policies import known_policies, parse_policy
-from abex.policies.base import PerArm, Policy, Setting, plays_on
+from abex.policies.policy import PerArm, Policy, Setting, plays_on
 from abex.schema import ArmNumbers
 from tests.examples import examples
 

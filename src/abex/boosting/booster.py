@@ -23,7 +23,7 @@ from abex.boosting.stump_grower import StumpGrower, new_stump_grower
 from abex.boosting.tree_grower import TreeGrower, grow_on, new_tree_grower
 from abex.boosting.weak_learners import CERTAIN, PRODUCT, STUMP, TREE, WeakLearners, new_weak_learners
 from abex.boosting.weights import ExampleWeights, group_examples, new_weights, set_weights
-from abex.policies.base import Setting, arms_exist
+from abex.policies.policy import Setting, arms_exist
 
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
 MANY = 8  # features searched per update

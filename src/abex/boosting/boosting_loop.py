@@ -23,7 +23,7 @@ from abex.boosting.tree_grower import accept_split, begin_tree, search_in_leaf
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
 from abex.boosting.weights import ExampleWeights
 from abex.kernels import Record, compiled, foreign, kernel
-from abex.policies.base import NO_SUCH_ARM, Kernels
+from abex.policies.policy import NO_SUCH_ARM, Kernels
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search
 GROWERS = {

@@ -32,7 +32,7 @@ from abex.boosting.policy_report import PolicyReport, policy_report
 from abex.boosting.portable import PortableClassifier
 from abex.boosting.stopping import hold_out, judges_of, refits, run, stopping_rules
 from abex.boosting.warm_start import PolicyProgress, as_played, begin, check_unchanged, policy_continues
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.support.errors import UserError, whole_number
 from abex.support.extras import needed
 

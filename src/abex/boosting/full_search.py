@@ -21,7 +21,7 @@ from abex.boosting.boosting_loop import accept_at, begin_at, look_through
 from abex.boosting.splitter import SplitSearch, forget
 from abex.boosting.weights import ExampleWeights
 from abex.kernels import compiled, kernel
-from abex.policies.base import Kernels
+from abex.policies.policy import Kernels
 
 if TYPE_CHECKING:
     from abex.boosting.booster import Booster

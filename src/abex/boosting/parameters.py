@@ -8,8 +8,9 @@ import numpy as np
 
 from abex.boosting.committees import Committees
 from abex.boosting.weak_learners import KINDS, PRODUCT, STUMP, TREE
-from abex.policies.base import Policy, parse_policy
 from abex.policies.baselines import Uniform
+from abex.policies.naming import parse_policy
+from abex.policies.policy import Policy
 from abex.policies.screening import Screening
 from abex.support.errors import UserError, one_of, shown, true_or_false, whole_number
 

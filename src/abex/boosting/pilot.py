@@ -30,7 +30,7 @@ from abex.boosting.committees import Committees
 from abex.boosting.examples import Examples
 from abex.boosting.parameters import TREE_ARMS, BoostingParameters
 from abex.boosting.weights import first_weights
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.policies.screening import Screening
 from abex.support.randomness import stream
 

@@ -13,7 +13,7 @@ from abex.boosting.model import Model
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.weak_learners import KINDS, PRODUCT, TREE
 from abex.boosting.weights import first_weights
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.policies.screening import Screening
 from abex.support.errors import UserError
 from abex.support.randomness import stream

@@ -104,7 +104,7 @@ def command(
 def chosen(only: tuple[str, ...]) -> list[Any]:
     """The policies of the library that a person asked for, uniform choice among them."""
     from abex.lab.arena.study import Entry, library
-    from abex.policies.base import parse_policy
+    from abex.policies.naming import parse_policy
 
     if not only:
         return library()

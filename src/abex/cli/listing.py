@@ -11,7 +11,7 @@ from abex.cli.help import examples
 from abex.cli.output import console, table
 from abex.cli.plain_math import plain_text
 from abex.environments import known_environments
-from abex.policies.base import installed_policies
+from abex.policies.naming import installed_policies
 from abex.support.errors import UserError, nearest
 
 KINDS = ("policies", "environments", "experiments", "datasets")

@@ -12,7 +12,8 @@ import click
 from abex.cli.help import WholeNumber, examples
 from abex.cli.output import console, table
 from abex.cli.signals import promptly
-from abex.policies.base import MOST_ARMS, as_policy, known_policies
+from abex.policies.naming import as_policy, known_policies
+from abex.policies.policy import MOST_ARMS
 from abex.support.errors import UserError
 
 COMMON = (

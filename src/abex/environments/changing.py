@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.environments.piecewise import AGAINST
 from abex.environments.stochastic import HasMeans
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
 from abex.support.parameters import HUGE, choice, real
 from abex.support.randomness import uniform_at
@@ -24,7 +24,7 @@ from abex.support.reading import reader_errors, short_path
 BLOCK = 65_536  # steps whose means are looked at together
 
 
-class TableWorld(NamedTuple):
+class TableWorld(Record):
     """The rewards, what the best fixed arm has gained by each step, and which arm it is in the end."""
 
     rewards: NDArray[Any]  # (rows, K)
@@ -95,7 +95,7 @@ class Table(Environment):
     def open(self, key: np.uint64, horizon: int) -> TableWorld:
         """The table itself: every replication faces the same rewards."""
         best_total, best_arm = self._best
-        return TableWorld(np.asarray(self.rewards), best_total, best_arm)
+        return TableWorld(rewards=np.asarray(self.rewards), best_total=best_total, best_arm=best_arm)
 
     @staticmethod
     @kernel
@@ -141,7 +141,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         return array
 
 
-class DriftWorld(NamedTuple):
+class DriftWorld(Record):
     """Centre, phase and size of each swing, their speed, and the arm that the regret is against, -1: the best of each step."""
 
     key: np.uint64
@@ -205,10 +205,17 @@ class Drifting(HasMeans):
         """The centres with random phases."""
         rng = np.random.Generator(np.random.PCG64(int(key)))
         phases = rng.uniform(0.0, 2.0 * math.pi, self.n_arms)
-        world = DriftWorld(key, np.asarray(self.means), phases, self.swing, 2.0 * math.pi / self.period, -1)
-        if self.against == "each step":
-            return world
-        return world._replace(benchmark_arm=int(self._totals(world, horizon).argmax()))
+        world = DriftWorld(
+            key=key,
+            means=np.asarray(self.means),
+            phases=phases,
+            swing=self.swing,
+            speed=2.0 * math.pi / self.period,
+            benchmark_arm=-1,
+        )
+        if self.against == "fixed arm":
+            world.benchmark_arm = int(self._totals(world, horizon).argmax())
+        return world
 
     def _totals(self, world: DriftWorld, horizon: int) -> NDArray[np.float64]:
         """The sum of each arm's means up to the horizon."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.stochastic import as_means, mean_best, mean_gap
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
 from abex.support.randomness import uniform_at
 
 
-class DiscreteWorld(NamedTuple):
+class DiscreteWorld(Record):
     """The values of all arms in a row with their cumulative probabilities, where each arm's begin, means and key."""
 
     key: np.uint64
@@ -93,7 +93,9 @@ class Discrete(Environment):
 
     def open(self, key: np.uint64, horizon: int) -> DiscreteWorld:
         """The tables and the key."""
-        return DiscreteWorld(key, *self._rows, self.true_means, float(self.true_means.max()))
+        first, values, upto = self._rows
+        means = self.true_means
+        return DiscreteWorld(key=key, first=first, values=values, upto=upto, means=means, top=means.max())
 
     @staticmethod
     @kernel

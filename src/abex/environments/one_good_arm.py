@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from abex.environments.environment import Environment, Rules
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, whole_number
 from abex.support.parameters import MOST_ARMS, real, whole
 from abex.support.randomness import uniform_at
 
 
-class SpecialWorld(NamedTuple):
+class SpecialWorld(Record):
     """The special arm, the two means, and the key of the rewards."""
 
     key: np.uint64
@@ -81,7 +81,7 @@ class SpecialArm(Environment):
         with np.errstate(over="ignore"):
             drawn = uniform_at(key, 0, 0)  # steps begin at 1: no reward uses this word
         special = int(drawn * self.K) if self.among is None else self.among[int(drawn * len(self.among))]
-        return SpecialWorld(key, special, float(self.best), float(self.other))
+        return SpecialWorld(key=key, special=special, top=self.best, other=self.other)
 
     @staticmethod
     @kernel

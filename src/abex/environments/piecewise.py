@@ -6,14 +6,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.stochastic import HasMeans, as_means
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.parameters import MOST_STEPS, choice, real, whole
 from abex.support.randomness import uniform_at, unit, word_at
@@ -24,7 +24,7 @@ FINEST = 10_000  # pieces of a smooth path: the means stay for a 10,000th of the
 Path = tuple[NDArray[np.int64], NDArray[np.float64]]  # the steps before each piece, the means in it
 
 
-class PathWorld(NamedTuple):
+class PathWorld(Record):
     """Where each piece of the path begins, the means in it, and the mean of the arm that the regret is against."""
 
     key: np.uint64
@@ -63,7 +63,7 @@ class Piecewise(Environment):
             ends = np.minimum(np.append(begins[1:], horizon), horizon)
             steps = np.maximum(ends - begins, 0)
             benchmark = means[:, int((steps[:, None] * means).sum(axis=0).argmax())].copy()
-        return PathWorld(key, begins, means, benchmark)
+        return PathWorld(key=key, begins=begins, means=means, benchmark_mean=benchmark)
 
     def changes(self, horizon: int) -> list[int]:
         """Where a piece begins."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError
 from abex.support.randomness import uniform_at
 
 
-class LikesWorld(NamedTuple):
+class LikesWorld(Record):
     """The packed table, the products that may be drawn, each user's share of likes, and the key."""
 
     key: np.uint64
@@ -86,7 +86,7 @@ class RatingTable(Environment):
     def open(self, key: np.uint64, horizon: int) -> LikesWorld:
         """The table; only the key differs between replications."""
         means = self.true_means
-        return LikesWorld(key, self.table.bits, self.products, means, float(means.max()))
+        return LikesWorld(key=key, bits=self.table.bits, products=self.products, means=means, top=means.max())
 
     @staticmethod
     @kernel

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
 from abex.support.parameters import HUGE, TINY, real
 from abex.support.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
@@ -20,7 +20,7 @@ from abex.support.randomness import gamma_from, next_word, normal_from, uniform_
 MOST_DEVIATION = 1e6  # beyond, the means after clipping, all near 1/2, are rounding
 
 
-class MeansWorld(NamedTuple):
+class MeansWorld(Record):
     """Means of the arms, the largest of them, the key of the rewards, and a shape parameter."""
 
     key: np.uint64
@@ -89,7 +89,7 @@ class Stationary(HasMeans):
     def open(self, key: np.uint64, horizon: int) -> MeansWorld:
         """The means and the key."""
         means = self.true_means
-        return MeansWorld(key, means, float(means.max()), self.shape, self._centres)
+        return MeansWorld(key=key, means=means, top=means.max(), shape=self.shape, centres=self._centres)
 
     @cached_property
     def _centres(self) -> NDArray[np.float64]:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.evaluation.log import Log, as_log
-from abex.kernels import kernel
-from abex.policies.base import as_policy
+from abex.kernels import Record, kernel
+from abex.policies.naming import as_policy
 from abex.support.errors import UserError
 from abex.support.intervals import LEVEL, mean_of
 from abex.support.randomness import stream, uniform_at
@@ -80,7 +80,7 @@ def replay(log: Log, policy: Any, *, seed: int = 0, level: float = LEVEL, graph:
     return Replayed(float(estimate.mean), (max(float(low), 0.0), min(float(high), 1.0)), kept.size, kept, "")
 
 
-class LoggedWorld(NamedTuple):
+class LoggedWorld(Record):
     """The rewards of all arms one after the other, where each arm's begin, their means, and the key."""
 
     key: np.uint64
@@ -135,7 +135,8 @@ class LogReplay(Environment):
     def open(self, key: np.uint64, horizon: int) -> LoggedWorld:
         """The same rewards; only the key differs between replications."""
         means = self.true_means
-        return LoggedWorld(key, *self._rewards, means, float(means.max()))
+        start, rewards = self._rewards
+        return LoggedWorld(key=key, start=start, rewards=rewards, means=means, top=means.max())
 
     @staticmethod
     @kernel

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from abex.evaluation.batches import chances_of
 from abex.evaluation.log import Label, Log
 from abex.policies import Uniform
-from abex.policies.base import Policy, as_policy
+from abex.policies.naming import as_policy
+from abex.policies.policy import Policy
 from abex.support.errors import UserError, shown
 
 if TYPE_CHECKING:

@@ -8,24 +8,24 @@ each kernel has a variant for both, and a policy does not know which it has.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel, single_dispatch
+from abex.kernels import Record, kernel, single_dispatch
 from abex.support.randomness import GOLDEN, mix, uniform_at
 
 Floats = NDArray[np.float64]
 
 
-class BanditFeedback(NamedTuple):
+class BanditFeedback(Record):
     """Bandit feedback: only the pulled arm is seen."""
 
     n_arms: int
 
 
-class FixedEdges(NamedTuple):
+class FixedEdges(Record):
     """A fixed graph in compressed rows: closed neighbourhoods, each row ending with its own arm."""
 
     out_start: NDArray[np.int64]  # (K + 1,)
@@ -34,7 +34,15 @@ class FixedEdges(NamedTuple):
     in_arms: NDArray[np.int32]  # (edges + K,): the arms whose pull reveals k
 
 
-class ChangingEdges(NamedTuple):
+Rows = tuple[NDArray[np.int64], NDArray[np.int32]]  # where each begins, and all arms one after the other
+
+
+def edges_of(out: Rows, into: Rows) -> FixedEdges:
+    """The record of closed out- and in-neighbourhoods."""
+    return FixedEdges(out_start=out[0], out_arms=out[1], in_start=into[0], in_arms=into[1])
+
+
+class ChangingEdges(Record):
     """Graphs that take turns, or a graph whose edges are drawn at each step."""
 
     out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at graph_index(t) * (K + 1)

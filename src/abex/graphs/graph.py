@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import FixedEdges, reveal_fixed
+from abex.graphs.feedback import FixedEdges, edges_of, reveal_fixed
 from abex.support.errors import UserError, whole_number
 from abex.support.extras import needed
 from abex.support.parameters import MOST_ARMS
@@ -92,10 +92,11 @@ class Graph(FeedbackGraph):
             raise UserError(
                 f"a Graph is made by {MAKERS}; it cannot be made from {type(self.links).__name__} as it is"
             )
-        out, into = self.links[:2], self.links[2:]
+        links = self.links
+        out, into = (links.out_start, links.out_arms), (links.in_start, links.in_arms)
         if out[1] is not into[1] and same_rows(out, into):  # undirected: keep one copy
-            object.__setattr__(self, "links", FixedEdges(*out, *out))
-        for array in (*self.links, self.labels):
+            object.__setattr__(self, "links", edges_of(out, out))
+        for array in (*out, *into, self.labels):
             if array is not None:
                 array.setflags(write=False)
 
@@ -126,7 +127,7 @@ class Graph(FeedbackGraph):
             sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
         out = compress(sources, targets, n_arms)
         into = compress(targets, sources, n_arms) if directed else out
-        return cls(FixedEdges(*out, *into), None if labels is None else np.asarray(labels))
+        return cls(edges_of(out, into), None if labels is None else np.asarray(labels))
 
     @classmethod
     def read(cls, path: str | Path, *, directed: bool = False, ids: str = "numbers") -> Graph:
@@ -223,8 +224,9 @@ class Graph(FeedbackGraph):
 
     def reverse(self) -> Graph:
         """The graph with every edge reversed."""
-        out_start, out_arms, in_start, in_arms = self.links
-        return Graph(FixedEdges(in_start, in_arms, out_start, out_arms), self.labels)
+        links = self.links
+        out, into = (links.out_start, links.out_arms), (links.in_start, links.in_arms)
+        return Graph(edges_of(into, out), self.labels)
 
     def undirected(self) -> Graph:
         """The graph with the reverse of every edge added."""
@@ -287,7 +289,8 @@ class Graph(FeedbackGraph):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
-        return same_rows(self.links[:2], other.links[:2])
+        mine, theirs = self.links, other.links
+        return same_rows((mine.out_start, mine.out_arms), (theirs.out_start, theirs.out_arms))
 
     def __hash__(self) -> int:
         return hash(self.digest)

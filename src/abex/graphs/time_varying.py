@@ -96,13 +96,19 @@ class GraphSequence(_ChangingGraph):
     def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """The rows of all graphs, one after the other."""
         ends = np.cumsum([0] + [graph.links.out_arms.size for graph in self.graphs])
+        links = [graph.links for graph in self.graphs]
         return ChangingEdges(
-            np.concatenate([graph.links.out_start + end for graph, end in zip(self.graphs, ends, strict=False)]),
-            np.concatenate([graph.links.out_arms for graph in self.graphs]),
-            np.concatenate([graph.links.in_start + end for graph, end in zip(self.graphs, ends, strict=False)]),
-            np.concatenate([graph.links.in_arms for graph in self.graphs]),
-            self.n_arms, len(self.graphs), 1.0, np.uint64(0), not self.is_directed, False,
-        )  # fmt: skip
+            out_start=np.concatenate([one.out_start + end for one, end in zip(links, ends, strict=False)]),
+            out_arms=np.concatenate([one.out_arms for one in links]),
+            in_start=np.concatenate([one.in_start + end for one, end in zip(links, ends, strict=False)]),
+            in_arms=np.concatenate([one.in_arms for one in links]),
+            n_arms=self.n_arms,
+            period=len(links),
+            keep=1.0,
+            key=np.uint64(0),
+            symmetric=not self.is_directed,
+            dense=False,
+        )
 
 
 @dataclass(frozen=True)
@@ -149,8 +155,18 @@ class DropOut(_ChangingGraph):
 
     def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """The rows of the base and the key of the draws."""
+        links = self.base.links
         return ChangingEdges(
-            *self.base.links, self.n_arms, 1, self.keep, np.uint64(key), not self.is_directed, False
+            out_start=links.out_start,
+            out_arms=links.out_arms,
+            in_start=links.in_start,
+            in_arms=links.in_arms,
+            n_arms=self.n_arms,
+            period=1,
+            keep=self.keep,
+            key=np.uint64(key),
+            symmetric=not self.is_directed,
+            dense=False,
         )
 
 
@@ -195,5 +211,15 @@ class ErdosRenyiEachStep(_ChangingGraph):
         """No rows, and the key of the draws."""
         start = np.zeros(1, dtype=np.int64)
         arms = np.zeros(0, dtype=np.int32)
-        key = np.uint64(key)
-        return ChangingEdges(start, arms, start, arms, self.n, 1, self.q, key, not self.directed, True)
+        return ChangingEdges(
+            out_start=start,
+            out_arms=arms,
+            in_start=start,
+            in_arms=arms,
+            n_arms=self.n,
+            period=1,
+            keep=self.q,
+            key=np.uint64(key),
+            symmetric=not self.directed,
+            dense=True,
+        )

@@ -24,7 +24,7 @@ from abex.players.saving import (
     written_terms,
 )
 from abex.players.terms import Terms
-from abex.policies.base import MOST_ARMS, Policy
+from abex.policies.policy import MOST_ARMS, Policy
 from abex.schema import read_record, write_record
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.reading import gunzip

@@ -34,8 +34,9 @@ from abex.players.replica import Replica
 from abex.players.room import check_room
 from abex.players.summary import Summary, summarise
 from abex.players.terms import terms
-from abex.policies.base import MOST_ARMS, Policy, Setting, as_policy
 from abex.policies.evidence import Evidence
+from abex.policies.naming import as_policy
+from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.support.errors import UserError, shown, true_or_false, whole_number
 from abex.support.randomness import stream
 

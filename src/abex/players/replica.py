@@ -20,7 +20,7 @@ from abex.players.decision_ids import life_and_number
 from abex.players.named_arms import Label, NamedArms
 from abex.players.running_policy import Running
 from abex.players.tallies import Tallies
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.support.errors import UserError
 
 MOST_TOLD = 10_000  # keys of observations that are remembered

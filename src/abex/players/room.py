@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from abex.kernels import Record, Scalars, fields_of
-from abex.policies.base import Setting
+from abex.policies.policy import Setting
 from abex.support.errors import UserError
 
 FEW = 1_000_000  # so many arms fit anywhere

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen
 from abex.kernels import compiled, current, entry_of, fast, laid_out
-from abex.policies.base import NO_SUCH_ARM, Kernels, Setting, arms_exist
+from abex.policies.policy import NO_SUCH_ARM, Kernels, Setting, arms_exist
 from abex.samplers.scan import pick
 from abex.support.errors import UserError
 

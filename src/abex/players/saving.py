@@ -21,7 +21,8 @@ from abex.players.decision_ids import is_life, life_and_number
 from abex.players.replica import MOST_TOLD, Pending, Replica
 from abex.players.tallies import Tallies
 from abex.players.terms import Terms, terms
-from abex.policies.base import MOST_ARMS, Policy, Setting, installed_policies, parse_policy
+from abex.policies.naming import installed_policies, parse_policy
+from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.schema import LEAST_PROBABILITY, agree, check_field, read_array, read_record, write_record
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically

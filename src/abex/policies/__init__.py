@@ -1,7 +1,6 @@
 """What plays: one file a family, one import line a policy."""
 
 from abex.policies.abe import ABE
-from abex.policies.base import Policy, Setting, known_policies, parse_policy
 from abex.policies.baselines import ExploreThenCommit, Uniform
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
 from abex.policies.detectors import CUSUM, GLR, PageHinkley
@@ -22,6 +21,8 @@ from abex.policies.klucb_plus import KLUCBPlusPlus
 from abex.policies.maillard import Maillard
 from abex.policies.moss import MOSS
 from abex.policies.multiboost import Exp3PMultiBoost
+from abex.policies.naming import known_policies, parse_policy
+from abex.policies.policy import Policy, Setting
 from abex.policies.restarting import Restarting
 from abex.policies.screening import Screening
 from abex.policies.thompson import Thompson

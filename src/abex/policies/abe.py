@@ -22,7 +22,6 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
-from abex.policies.base import Setting
 from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
 from abex.policies.exploration import (
     COVERS,
@@ -36,6 +35,7 @@ from abex.policies.exploration import (
     spread,
 )
 from abex.policies.learner import Learned, Learner, learn_mean
+from abex.policies.policy import Setting
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax

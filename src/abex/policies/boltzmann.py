@@ -10,8 +10,8 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean
-from abex.policies.base import Setting
 from abex.policies.learner import Learned, Learner, learn_arm, learn_mean
+from abex.policies.policy import Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax
 from abex.support.parameters import HUGE, choice, real, truth

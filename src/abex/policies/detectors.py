@@ -15,7 +15,7 @@ import numpy as np
 
 from abex.kernels import Record, kernel, single_dispatch
 from abex.kinds import Count, Mean, Total, agree
-from abex.policies.base import part_of_policies
+from abex.policies.naming import part_of_policies
 from abex.support.parameters import HUGE, check_parameters, real, whole
 from abex.support.reading import check_size
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from abex.kernels import Record, kernel
 from abex.kinds import Number, Whole, agree
-from abex.policies.base import Setting
 from abex.policies.forgetting import (
     Forgetting,
     Shrinking,
@@ -19,6 +18,7 @@ from abex.policies.forgetting import (
     shrink,
     shrinking,
 )
+from abex.policies.policy import Setting
 from abex.policies.ucb import UCB1
 from abex.samplers.indices import stretch_of
 from abex.support.parameters import real

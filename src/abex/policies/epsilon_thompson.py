@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.learner import Learner
+from abex.policies.policy import Setting
 from abex.policies.thompson import (
     MOST_PRIOR,
     BetaState,
@@ -143,7 +143,8 @@ class TSU(Learner[MixedBeta]):
     References
     ----------
     Liu, Zheng, Shroff 2018, "Analysis of Thompson Sampling for Graphical Bandits Without the Graphs" (TS-U). Of it the abstract
-    could be read, which says that Thompson sampling is mixed with uniform exploration; the mixing rate is ours.
+    could be read, which says that Thompson sampling is mixed with uniform exploration, and no Algorithm or Theorem: the mixing
+    rate is ours.
 
     Examples
     --------

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Score, Total, agree
 from abex.policies.aiming import aim_on, observer_of, observer_probabilities
-from abex.policies.base import Setting
 from abex.policies.change_test import (
     ChangeTest,
     append_reward,
@@ -24,6 +23,7 @@ from abex.policies.change_test import (
 )
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learned, Learner, learn_mean
+from abex.policies.policy import Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.evidence import leading_arm, play_all
 from abex.support.parameters import HUGE, real, truth

@@ -10,7 +10,7 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
-from abex.policies.base import Policy, Setting
+from abex.policies.policy import Policy, Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.samplers.sum_tree import share_of

@@ -10,9 +10,9 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
-from abex.policies.base import Setting
 from abex.policies.exp3 import mixed_probabilities
 from abex.policies.learner import DrawnPolicy
+from abex.policies.policy import Setting
 from abex.support.parameters import HUGE, TINY, real
 
 

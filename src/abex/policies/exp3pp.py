@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Count, Mean, Score
-from abex.policies.base import Setting
 from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
+from abex.policies.policy import Setting
 from abex.samplers.scan import loss_probabilities
 from abex.support.parameters import HUGE, TINY, real
 

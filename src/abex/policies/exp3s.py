@@ -10,8 +10,8 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score, agree
-from abex.policies.base import Setting
 from abex.policies.learner import DrawnPolicy
+from abex.policies.policy import Setting
 from abex.support.parameters import MOST_STEPS, real, whole
 
 

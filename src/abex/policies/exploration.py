@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel, single_dispatch
 from abex.kinds import Arms, Whole, agree
-from abex.policies.base import Policy, Setting
 from abex.policies.known_graph import dominating_set, exploration_distribution, only_graph
+from abex.policies.policy import Policy, Setting
 from abex.samplers.interface import swap_remove
 from abex.samplers.scan import pick
 from abex.support.randomness import below

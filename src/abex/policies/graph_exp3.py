@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import graph_index, probability_seen
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Number, Score, agree
-from abex.policies.base import Setting
 from abex.policies.known_graph import (
     clique_cover_estimate,
     exploration_distribution,
@@ -22,6 +21,7 @@ from abex.policies.known_graph import (
     typical_graphs,
 )
 from abex.policies.learner import DrawnPolicy
+from abex.policies.policy import Setting
 from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.support.parameters import HUGE, TINY, real
 

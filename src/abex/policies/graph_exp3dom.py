@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import graph_index, probability_seen
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
-from abex.policies.base import Setting
 from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.policies.learner import DrawnPolicy
+from abex.policies.policy import Setting
 from abex.samplers.scan import softmax_weights
 from abex.support.parameters import real
 

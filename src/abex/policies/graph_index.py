@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import observers
 from abex.kernels import kernel, single_dispatch
 from abex.kinds import Count, Mean
-from abex.policies.base import Policy, Setting
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learned
+from abex.policies.policy import Policy, Setting
 from abex.policies.thompson import MOST_PRIOR, BetaState, coin, learn_posterior, prior
 from abex.policies.ucb import inv_sqrt_counts, learn_width
 from abex.samplers.largest_beta import largest_beta

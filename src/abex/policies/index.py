@@ -9,8 +9,8 @@ import numpy as np
 
 from abex.kernels import fields_of
 from abex.kinds import Count, Mean
-from abex.policies.base import Setting
 from abex.policies.learner import Learned, Learner, learn_arm
+from abex.policies.policy import Setting
 from abex.samplers import sampler_for
 
 

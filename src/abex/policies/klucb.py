@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
+from abex.policies.policy import Setting
 from abex.samplers.indices import (
     NEVER,
     SAFETY,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.klucb import alike, contending_bound, largest_mean
+from abex.policies.policy import Setting
 from abex.samplers.indices import (
     NEVER,
     contending_index,

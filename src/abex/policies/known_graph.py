@@ -20,7 +20,7 @@ from abex.graphs.covers import (
 from abex.graphs.feedback import Feedback
 from abex.graphs.graph import Graph
 from abex.graphs.programs import Cover
-from abex.policies.base import Policy, Setting
+from abex.policies.policy import Policy, Setting
 from abex.support.errors import UserError
 
 KEPT = 64  # graphs whose solutions are remembered

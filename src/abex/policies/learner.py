@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from abex.kernels import Record, kernel, single_dispatch
-from abex.policies.base import Policy, State
+from abex.policies.policy import Policy, State
 from abex.samplers import changed, distribution, draw
 from abex.samplers.scan import pick
 

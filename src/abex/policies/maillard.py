@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.means import Means, largest
+from abex.policies.policy import Setting
 from abex.samplers.scan import normalise, pick
 from abex.support.divergence import bernoulli_kl
 from abex.support.parameters import HUGE, TINY, choice, real

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from abex.kernels import kernel
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
+from abex.policies.policy import Setting
 from abex.samplers.indices import index_of, level_at, level_of_reaching, level_of_rest
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 

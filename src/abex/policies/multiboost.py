@@ -10,7 +10,7 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Count, Score, agree
-from abex.policies.base import Policy, Setting
+from abex.policies.policy import Policy, Setting
 from abex.samplers.scan import normalise, pick, softmax_weights
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.kinds import Arms, Count, Series, Whole
-from abex.policies.base import Setting
 from abex.policies.detectors import GLR, Detector, clear, observe
 from abex.policies.forgetting import (
     Forgetting,
@@ -24,6 +23,7 @@ from abex.policies.forgetting import (
     shrinking,
 )
 from abex.policies.klucb import KLUCB
+from abex.policies.policy import Setting
 from abex.samplers.indices import time_of_arm, times_differ
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real

@@ -10,7 +10,7 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Count, Mean, Score
-from abex.policies.base import Policy, Setting
+from abex.policies.policy import Policy, Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.sum_tree import share_of
 from abex.support.parameters import HUGE, real

@@ -9,8 +9,8 @@ import numpy as np
 
 from abex.kernels import kernel, single_dispatch
 from abex.kinds import Total
-from abex.policies.base import Setting
 from abex.policies.learner import Learned, Learner
+from abex.policies.policy import Setting
 from abex.samplers import changed, sampler_for
 from abex.support.parameters import real, truth
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score, agree
-from abex.policies.base import Setting
 from abex.policies.learner import DrawnPolicy
 from abex.policies.means import smallest
+from abex.policies.policy import Setting
 from abex.samplers.scan import normalise
 from abex.support.parameters import HUGE, TINY, choice, real
 

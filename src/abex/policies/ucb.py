@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.kinds import Total
-from abex.policies.base import Setting
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
+from abex.policies.policy import Setting
 from abex.samplers import changed
 from abex.samplers.indices import (
     NEVER,

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.evaluation.estimators import ESTIMATORS
-from abex.policies.base import known_policies
+from abex.policies.naming import known_policies
 from abex.service.endpoint import HTTPError, ServiceState
 from abex.support.errors import shown
 from abex.support.figures import COLOURS

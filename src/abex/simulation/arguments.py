@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment, as_environment
 from abex.graphs.graph import as_graph
-from abex.policies.base import Policy, as_policy
+from abex.policies.naming import as_policy
+from abex.policies.policy import Policy
 from abex.simulation.delays import Delay, PerArm, as_delay, delay_table
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.parameters import MOST_ARMS

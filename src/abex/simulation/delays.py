@@ -18,12 +18,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
 from abex.support.parameters import check_parameters, parse_value, real, whole
 from abex.support.randomness import next_word, unit, word_at
@@ -178,7 +178,7 @@ def as_delay(delay: Any) -> Delay:
     raise UserError(f"delay must be a value such as Geometric(200) or Fixed(50), got {shown(delay)}")
 
 
-class DelayTable(NamedTuple):
+class DelayTable(Record):
     """The delays of one replication: each array has an entry for every arm, or one for all."""
 
     key: np.uint64
@@ -195,7 +195,8 @@ def delay_table(delay: Delay, key: np.uint64, n_arms: int) -> DelayTable:
         raise UserError(f"PerArm has {len(rows)} delays but there are {n_arms} arms")
     least, most, scale, never = zip(*rows, strict=True)
     low = np.array(least, np.int64)
-    return DelayTable(key, low, np.array(most, np.int64) - low + 1, np.array(scale), np.array(never))
+    span = np.array(most, np.int64) - low + 1
+    return DelayTable(key=key, least=low, span=span, scale=np.array(scale), never=np.array(never))
 
 
 @kernel

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
 from abex.kernels import check_record, compile_as, foreign
-from abex.policies.base import Policy, Setting
+from abex.policies.policy import Policy, Setting
+from abex.simulation.delay_queue import LATE, as_late, memory_of, new_queue
 from abex.simulation.delays import Delay, Fixed
-from abex.simulation.deliveries import LATE, as_late, memory_of, new_calendar
 from abex.simulation.detection import detection_report
-from abex.simulation.loop import Course, Tally, compiled_loop, loop, plays_well, short
+from abex.simulation.loop import Run, compiled_loop, loop, plays_well, short
 from abex.support.randomness import counter_key, stream
 
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
@@ -53,7 +53,7 @@ def play_replication(
     """
     horizon = int(checkpoints[-1])
     drawn = counter_key(seed, replication, "graph")
-    feedback: Any = BanditFeedback(environment.n_arms)
+    feedback: Any = BanditFeedback(n_arms=environment.n_arms)
     reveal: Any = reveal_bandit
     max_observed = 1
     if graph is not None:
@@ -61,59 +61,57 @@ def play_replication(
     setting = Setting(environment.n_arms, horizon, graph, drawn)
     make = loop if interpreted else compiled_loop
     state = policy.start(setting)
-    mail: Any = 0
-    memory: Any = 0
+    pending: Any = None
+    memory: Any = None
     if as_late(delay, batch):
         memory = memory_of(policy, state)
         key = counter_key(seed, replication, "delay")
-        mail = new_calendar(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
+        pending = new_queue(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
         play = make(policy.kernels(), environment.rules(), reveal, LATE)
     else:
         play = make(policy.kernels(), environment.rules(), reveal)
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
     rng = stream(seed, replication, "policy", repr(policy))
-    regret, optimal_pulls = np.zeros(checkpoints.size), np.zeros(checkpoints.size)
-    tally, seen = Tally(n_arms=environment.n_arms), np.zeros(max_observed, np.int64)
     if foreign([policy.select, policy.update]):
         check_record(f"{type(policy).__name__}.start", state)
     if foreign(environment.rules()):
         check_record(f"{type(environment).__name__}.open", world)
-    course = Course(
+    run = Run(
         state=state,
         world=world,
         feedback=feedback,
-        mail=mail,
+        pending=pending,
         memory=memory,
         checkpoints=checkpoints,
-        regret=regret,
-        optimal_pulls=optimal_pulls,
-        tally=tally,
-        seen=seen,
+        regret=np.zeros(checkpoints.size),
+        optimal_pulls=np.zeros(checkpoints.size),
+        seen=np.zeros(max_observed, np.int64),
         rng=rng,
+        n_arms=environment.n_arms,
     )
     name = short(str(policy))
 
-    def piece(first: int, last: int) -> int:
+    def run_chunk(first: int, last: int) -> int:
         """Play these steps; nanoseconds of CPU."""
         began = time.thread_time_ns()
         with (
             np.errstate(over="ignore"),  # words wrap around
-            plays_well(policy, environment, tally),
+            plays_well(policy, environment, run),
             compile_as(name, stopped),
         ):
-            play(course, first, last)
+            play(run, first, last)
         return time.thread_time_ns() - began
 
-    piece(1, 0)  # no step at all: compiles
-    idle = piece(1, 0)  # what a call costs before its first step
+    run_chunk(1, 0)  # no step at all: compiles
+    overhead = run_chunk(1, 0)  # what a call costs before its first step
     first, chunk, spent = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0
     while first <= horizon and not stopped():
         last = min(horizon, first + chunk - 1)
-        took = piece(first, last)
-        spent += max(0, took - idle)
+        took = run_chunk(first, last)
+        spent += max(0, took - overhead)
         if took < CHUNK_SECONDS * 1e9 / 2:
             chunk *= 2 if took > CHUNK_SECONDS * 1e9 / 8 else 8
         advance(last - first + 1)
         first = last + 1
     report = {**policy.report(state), **detection_report(policy, state, environment, first - 1)}
-    return Replication(regret, optimal_pulls, report, spent / max(first - 1, 1), state)
+    return Replication(run.regret, run.optimal_pulls, report, spent / max(first - 1, 1), state)

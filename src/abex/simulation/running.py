@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from abex.environments.environment import Environment
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.simulation import arguments
 from abex.simulation.curves import Curves
 from abex.simulation.loop import short

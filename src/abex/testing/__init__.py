@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from abex.environments.environment import as_environment
-from abex.policies.base import as_policy
+from abex.policies.naming import as_policy
 from abex.support.errors import one_of
 from abex.support.extras import MissingExtraError
 from abex.testing import environment_contract, policy_contract

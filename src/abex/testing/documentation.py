@@ -6,7 +6,7 @@ import dataclasses
 import re
 from typing import Any
 
-from abex.policies.base import as_policy
+from abex.policies.naming import as_policy
 
 #: required part -> its pattern
 PARTS = {

@@ -13,7 +13,7 @@ from typing import Any
 from abex.lab.arena.instances import Instance
 from abex.lab.arena.scores import Results, Score, score_all
 from abex.lab.arena.study import PER_ARM, Entry, arms_of
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 
 MANY = 1_000
 
@@ -39,8 +39,11 @@ def stays_cheap(policy: Policy[Any]) -> bool:
 
 QUESTIONS = (
     Question("anything", lambda one: True),
-    Question("fixed means, rewards 0 or 1", lambda one: one.coins),
-    Question("fixed distributions of unknown scale", lambda one: one.group == "stochastic" and not one.coins),
+    Question("fixed means, rewards 0 or 1", lambda one: one.plain_bernoulli),
+    Question(
+        "fixed distributions of unknown scale",
+        lambda one: one.group == "stochastic" and not one.plain_bernoulli,
+    ),
     Question("a thousand arms or more", lambda one: arms_of(one.problem) >= MANY),
     Question("a feedback graph", lambda one: one.group == "graphs"),
     Question("rewards that come late or in batches", lambda one: one.group == "late"),

@@ -25,7 +25,8 @@ from abex.lab.sweeps.cells import load_code, new_cell
 from abex.lab.sweeps.executors import Executor
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
-from abex.policies.base import Policy, known_policies, parse_policy, plays_on
+from abex.policies.naming import known_policies, parse_policy
+from abex.policies.policy import Policy, plays_on
 from abex.support.errors import UserError, one_of, whole_number
 
 NAME = f"arena-v{VERSION}"

@@ -13,8 +13,9 @@ from abex.lab.results import Cell
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import load_code, new_cell
 from abex.policies.abe import ABE
-from abex.policies.base import Policy, parse_policy
 from abex.policies.boltzmann import Boltzmann
+from abex.policies.naming import parse_policy
+from abex.policies.policy import Policy
 from abex.support.errors import UserError, one_of, whole_number
 from abex.theory import Schedule
 

@@ -17,7 +17,7 @@ from abex.lab.sweeps.boosting_cells import judged_rows
 from abex.lab.sweeps.cell_kind import CellKind
 from abex.lab.sweeps.cells import KINDS
 from abex.lab.sweeps.problems import bandit_problem, check_problem, late_rewards
-from abex.policies.base import Policy
+from abex.policies.policy import Policy
 from abex.support.errors import UserError, one_of
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from abex.lab.experiments.tasks import TASKS, Task, task_of
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import load_code
 from abex.lab.sweeps.problems import with_checksums
-from abex.policies.base import parse_policy
+from abex.policies.naming import parse_policy
 from abex.simulation import LONGEST_HORIZON
 from abex.support.errors import UserError, brief, nearest, shown
 from abex.support.extras import needed

@@ -25,7 +25,7 @@ def run_bandit(cell: Cell, stopped: Stopped) -> Payload:
     A cell with ``replications`` plays so many from ``replication`` on; its arrays, reports among them, then have one row each.
     """
     import abex  # noqa: F401 - registers every policy
-    from abex.policies.base import parse_policy
+    from abex.policies.naming import parse_policy
     from abex.simulation import as_checkpoints, check_setting, play_replication
 
     policy = parse_policy(cell["policy"])

@@ -1,15 +1,15 @@
 """When a reward reaches its policy: at once, or late and in batches.
 
-The loop over steps posts every decision and takes the ones that are due, each by a kernel:
+The loop over steps enqueues every decision and dequeues the ones that are due, each by a kernel:
 
-``post(mail, memory, t, arm) -> event``
+``enqueue(pending, memory, t, arm) -> event``
     Arm ``arm`` was pulled at step t. Returns the first of the decisions whose reward is due before step t + 1, -1 if none is.
-``take(mail, memory, event, t, arm) -> when, pulled, event``
+``dequeue(pending, memory, event, t, arm) -> when, pulled, event``
     A due decision, its step and its arm, with what the policy remembers of it back in its state; and the next one that is due.
 
-Without delay both do nothing and are compiled away: there is one loop. With delay, decisions wait in a calendar: a ring of as
+Without delay both do nothing and are compiled away: there is one loop. With delay, decisions wait in a ring of as
 many places as the longest delay needs (a power of two), decision t in place t, chained in the order of the decisions to the day
-on which they are due. Posting and taking cost the same however many wait.
+on which they are due. Both kernels cost the same however many wait.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel
-from abex.policies.base import Policy
+from abex.kernels import Record, kernel
+from abex.policies.policy import Policy
 from abex.simulation.delays import Delay, DelayTable, Fixed, delay_at, delay_table
 from abex.support.errors import UserError
 from abex.support.reading import check_size
 
 
-class Deliveries(NamedTuple):
-    """The kernels by which decisions are posted and taken."""
+class DelayKernels(NamedTuple):
+    """The kernels by which decisions wait for their rewards."""
 
-    post: Callable[..., Any]
-    take: Callable[..., Any]
+    enqueue: Callable[..., Any]
+    dequeue: Callable[..., Any]
 
 
 @kernel
-def post_at_once(mail: Any, memory: Any, t: int, arm: int) -> int:
+def enqueue_nothing(pending: Any, memory: Any, t: int, arm: int) -> int:
     """The decision is due itself."""
     return 0
 
 
 @kernel
-def take_at_once(mail: Any, memory: Any, event: int, t: int, arm: int) -> tuple[int, int, int]:
+def dequeue_at_once(pending: Any, memory: Any, event: int, t: int, arm: int) -> tuple[int, int, int]:
     """The decision itself, and no other."""
     return t, arm, -1
 
 
-AT_ONCE = Deliveries(post_at_once, take_at_once)
+AT_ONCE = DelayKernels(enqueue_nothing, dequeue_at_once)
 
 
-class Calendar(NamedTuple):
+class DelayQueue(Record):
     """The decisions that wait for their reward."""
 
     delays: DelayTable
@@ -62,39 +62,39 @@ class Calendar(NamedTuple):
 
 
 @kernel
-def post_in_calendar(mail: Calendar, memory: Any, t: int, arm: int) -> int:
+def enqueue_late(pending: DelayQueue, memory: Any, t: int, arm: int) -> int:
     """Note the decision under the day on which its reward is due; the first decision that is due tomorrow."""
-    mask = mail.arms.size - 1
-    delay = delay_at(mail.delays, t, arm)
+    mask = pending.arms.size - 1
+    delay = delay_at(pending.delays, t, arm)
     if delay > 0:
         due = t + delay
-        if mail.batch > 1:
-            due = (due - 2 + mail.batch) // mail.batch * mail.batch + 1
-        if due <= mail.horizon:
+        if pending.batch > 1:
+            due = (due - 2 + pending.batch) // pending.batch * pending.batch + 1
+        if due <= pending.horizon:
             place, day = t & mask, due & mask
-            mail.arms[place] = arm
-            remember(mail.kept, memory, place)
-            last = mail.last[day]
-            mail.following[place] = place if last < 0 else mail.following[last]  # the first one
+            pending.arms[place] = arm
+            remember(pending.kept, memory, place)
+            last = pending.last[day]
+            pending.following[place] = place if last < 0 else pending.following[last]  # the first one
             if last >= 0:
-                mail.following[last] = place
-            mail.last[day] = place
+                pending.following[last] = place
+            pending.last[day] = place
     day = (t + 1) & mask
-    last = mail.last[day]
+    last = pending.last[day]
     if last < 0:
         return -1
-    first = mail.following[last]
-    mail.following[last] = -1
-    mail.last[day] = -1
+    first = pending.following[last]
+    pending.following[last] = -1
+    pending.last[day] = -1
     return int(first)
 
 
 @kernel
-def take_from_calendar(mail: Calendar, memory: Any, event: int, t: int, arm: int) -> tuple[int, int, int]:
+def dequeue_late(pending: DelayQueue, memory: Any, event: int, t: int, arm: int) -> tuple[int, int, int]:
     """The decision in a place, and the next one of the day."""
-    recall(mail.kept, memory, event)
-    when = t - ((t - event) & (mail.arms.size - 1))
-    return when, int(mail.arms[event]), int(mail.following[event])
+    recall(pending.kept, memory, event)
+    when = t - ((t - event) & (pending.arms.size - 1))
+    return when, int(pending.arms[event]), int(pending.following[event])
 
 
 @kernel
@@ -117,7 +117,7 @@ def recall(kept: Any, memory: Any, place: int) -> None:
             at += 1
 
 
-LATE = Deliveries(post_in_calendar, take_from_calendar)
+LATE = DelayKernels(enqueue_late, dequeue_late)
 
 
 def as_late(delay: Delay | None, batch: int) -> bool:
@@ -137,10 +137,10 @@ def memory_of(policy: Policy[Any], state: Any) -> tuple[NDArray[Any], ...]:
     return tuple(field.reshape(-1).view(word) for field in fields) or (np.zeros(0, np.int64),)
 
 
-def new_calendar(
+def new_queue(
     delay: Delay, batch: int, horizon: int, key: np.uint64, n_arms: int, memory: tuple[NDArray[Any], ...]
-) -> Calendar:
-    """An empty calendar with a place for every decision that can wait at the same time."""
+) -> DelayQueue:
+    """An empty queue with a place for every decision that can wait at the same time."""
     size = 1
     while size < min(delay.longest, horizon) + batch + 2:
         size *= 2
@@ -149,7 +149,7 @@ def new_calendar(
         size * (12 + words * memory[0].itemsize),
         f"the decisions that wait for rewards up to {min(delay.longest, horizon):,} steps late",
     )
-    return Calendar(
+    return DelayQueue(
         delays=delay_table(delay, key, n_arms),
         batch=batch,
         horizon=horizon,

@@ -26,7 +26,6 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
@@ -35,16 +34,15 @@ from numpy.typing import NDArray
 from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
 from abex.kernels import Record, explained
 from abex.kinds import kept_with_decisions, restore, saved, weighed_by
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError
 from abex.support.parameters import MOST_ARMS as MOST_ARMS
-from abex.support.parameters import check_parameters, parse_value
-from abex.support.plugins import POLICIES, loaded, names_in, register
+from abex.support.parameters import check_parameters
+from abex.support.plugins import register
 from abex.support.tables import markdown_of
 
 State = TypeVar("State")
-Part = TypeVar("Part")
 PerArm = Annotated[NDArray[Any], "per arm"]
-LONGEST_NAMES = 10_000  # characters of a text in which names of other packages are looked for
+registry: dict[str, type[Policy[Any]]] = {}  # every class so far, by its name
 
 
 class Setting(NamedTuple):
@@ -211,7 +209,7 @@ class Policy(ABC, Generic[State]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
-            register(_registry, cls)
+            register(registry, cls)
 
     def __str__(self) -> str:
         """The policy as a person would type it: parameters at their default are left out."""
@@ -246,36 +244,6 @@ class Policy(ABC, Generic[State]):
         return graph
 
 
-_registry: dict[str, type[Policy[Any]]] = {}
-
-
-def known_policies() -> dict[str, type[Policy[Any]]]:
-    """Every concrete policy defined so far, ours and the user's, by name."""
-    return {name: cls for name, cls in sorted(_registry.items()) if not inspect.isabstract(cls)}
-
-
-def installed_policies(names: list[str] | None = None) -> dict[str, type[Policy[Any]]]:
-    """`known_policies`, and those of other installed packages (`abex.support.plugins`): all, or those of these names."""
-    known = known_policies()
-    unknown = None if names is None else [name for name in names if name not in known]
-    if unknown == []:
-        return known
-    return loaded(POLICIES, Policy, unknown) | known_policies()
-
-
-def as_policy(policy: Any) -> Policy[Any]:
-    """A policy from a value or from its name."""
-    if isinstance(policy, str):
-        return parse_policy(policy)
-    if not isinstance(policy, Policy):
-        raise UserError(f"policies must be values such as UCB1() or their names, got {policy!r}")
-    if not dataclasses.is_dataclass(type(policy)):
-        raise UserError(
-            f"{type(policy).__name__} must be a value: put @dataclass(frozen=True) above the class"
-        )
-    return policy
-
-
 def plays_on(policy: Policy[Any], graph: FeedbackGraph) -> bool:
     """Whether a policy starts on a graph: one that plans on it refuses graphs that change."""
     try:
@@ -284,39 +252,3 @@ def plays_on(policy: Policy[Any], graph: FeedbackGraph) -> bool:
     except UserError:
         return False
     return True
-
-
-def parse_policy(text: str) -> Policy[Any]:
-    """The policy written as ``Name`` or ``Name(parameter=value, ...)``, also within another one. Nothing is evaluated.
-
-    Names of the literature are understood too.
-
-    >>> import abex.policies
-    >>> parse_policy("UCB1(scale=0.5)")
-    UCB1(scale=0.5)
-    >>> parse_policy("UCB-N")
-    UCB1(scale=2.0)
-    >>> parse_policy("MOSS-anytime")
-    MOSS(horizon=None, anytime=1.35)
-    """
-    policies = installed_policies(names_in(text[:LONGEST_NAMES]))
-    kinds: dict[str, Any] = {}
-    for cls in policies.values():
-        kinds |= {alias: cls for alias in cls.also_known_as}
-        kinds |= {alias: partial(cls, **parameters) for alias, parameters in cls.variants.items()}
-    kinds |= policies
-    policy = parse_value(
-        text, "policy", kinds | _parts, example="ABE(eta=1.0)", hint="; `abex list` shows all"
-    )
-    if not isinstance(policy, Policy):
-        raise UserError(f"{shown(policy)} is no policy, but a part of one; `abex list` shows all policies")
-    return policy
-
-
-_parts: dict[str, type] = {}
-
-
-def part_of_policies(cls: type[Part]) -> type[Part]:
-    """A decorator for values, such as detectors of changes, that stand in the text of a policy beside numbers."""
-    _parts[cls.__name__] = cls
-    return cls
