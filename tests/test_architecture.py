@@ -53,6 +53,7 @@ GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
+    "forgetting",
     "learner",
     "restarting",
     "change_test",
@@ -61,7 +62,8 @@ GENERIC_MODULES = {
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
-    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "ucb: learn_width",
+    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
+    "ucb: learn_width",
 }  # fmt: skip
 
 

@@ -97,7 +97,9 @@ def test_every_instance_can_be_played_as_it_is_written(name):
             environment, graph = bandit_problem(one.problem)
             assert environment.n_arms == arms_of(one.problem), one.name
             assert graph is None or graph.n_arms == environment.n_arms, one.name
-            assert (type(environment) is Bernoulli or "K" in one.problem["environment"]) or not one.coins
+            assert (
+                type(environment) is Bernoulli or "K" in one.problem["environment"]
+            ) or not one.plain_bernoulli
 
 
 def test_an_instance_stays_what_it_was_when_it_was_first_played():
@@ -106,7 +108,7 @@ def test_an_instance_stays_what_it_was_when_it_was_first_played():
     assert digest == "dbec07ac935c4cdcf0b2bb40f7adcb3fb73f01feb2d6d7b7027a8eb04e91db9e", (
         "give the instance another name"
     )
-    assert sum(one.coins for name in GRIDS for one in grid_of(name)) == 31
+    assert sum(one.plain_bernoulli for name in GRIDS for one in grid_of(name)) == 31
 
 
 def test_every_policy_of_the_library_plays_and_slow_ones_less_often():

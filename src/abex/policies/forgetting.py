@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel, single_dispatch
-from abex.kinds import kinds_of
+from abex.kinds import agree, kinds_of, restore
 from abex.policies.learner import Learner
 from abex.policies.naming import as_policy
 from abex.policies.policy import Kernels, Policy, Setting
@@ -35,13 +35,15 @@ class Shrinking(Record):
     ]  # (parts,), what each of their numbers is where nothing is known: 0, or that of a prior
 
 
+def growing(state: Any) -> tuple[NDArray[np.float64], ...]:
+    """The arrays of a state that grow with the observations; means and all else do not."""
+    parts = (getattr(state, name) for name, kind in kinds_of(state).items() if kind in ("count", "total"))
+    return tuple(part for part in parts if isinstance(part, np.ndarray))
+
+
 def shrinking(fresh: Any) -> Shrinking:
-    """What can shrink in a fresh state: means and all else stay."""
-    parts = tuple(
-        getattr(fresh, name) for name, kind in kinds_of(fresh).items() if kind in ("count", "total")
-    )
-    parts = tuple(part for part in parts if isinstance(part, np.ndarray))
-    return Shrinking(parts=parts, limits=np.array([part[0] for part in parts]))
+    """What can shrink in a fresh state."""
+    return Shrinking(parts=growing(fresh), limits=np.array([part[0] for part in growing(fresh)]))
 
 
 @kernel
@@ -200,7 +202,19 @@ class Forgetting(Policy[Any]):
 
     def prepare(self, state: Any) -> Any:
         """As the policy inside; its sampler is one that can follow the memory."""
+        if hasattr(state.memory, "shrinking"):
+            state.memory.shrinking.parts = growing(state)
         return self.policy.prepare(state)
+
+    def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> Any:
+        """The policy inside goes on, and its memory."""
+        agree(isinstance(values, dict) and "memory" in values, "a state that forgets must have a memory")
+        memory = self.start(setting).memory
+        restore(memory, values["memory"], setting.n_arms, keep)
+        inside = {name: value for name, value in values.items() if name != "memory"}
+        state = self.policy.resume(setting, inside, keep)
+        state.memory = memory
+        return self.prepare(state)
 
     def kernels(self) -> Kernels:
         """Around those of the policy inside."""

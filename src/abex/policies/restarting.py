@@ -131,7 +131,7 @@ def times_differ_watched(memory: Watched) -> bool:
 @kernel
 def time_since_restart(memory: Watched, arm: int, t: float) -> float:
     """The steps since its own restart."""
-    return max(t - memory.starts[arm], 1.0)
+    return float(max(t - memory.starts[arm], 1.0))
 
 
 @dataclass(frozen=True)

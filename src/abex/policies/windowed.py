@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
-from abex.kinds import Arms, Series, Whole, agree, restore
+from abex.kinds import Arms, Series, Whole, agree
 from abex.policies.forgetting import Forgetting, enters, leaves, lived
 from abex.policies.learner import mean_after
 from abex.policies.policy import Setting
@@ -255,21 +255,20 @@ class Windowed(Forgetting):
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> Any:
         """Of arms that stay, what was observed of them stays in the window."""
-        state = self.start(setting)
-        restore(state, values, setting.n_arms, keep)
-        if keep is not None:
-            memory, before = state.memory, values["memory"]
-            number = np.full(
-                max(keep.max(initial=0), before["arms"].max(initial=0)) + 2, -1
-            )  # the last one of no arm
-            number[keep] = np.arange(keep.size)
-            stay = np.flatnonzero(number[before["arms"]] >= 0)
-            memory.step, memory.oldest = before["step"], before["oldest"]
-            memory.arms[: stay.size] = number[before["arms"][stay]]
-            memory.steps[: stay.size], memory.rewards[: stay.size] = (
-                before["steps"][stay],
-                before["rewards"][stay],
-            )
+        state = super().resume(setting, values, keep)
+        if keep is None:
+            return state
+        memory, before = state.memory, values["memory"]
+        number = np.full(
+            max(keep.max(initial=0), before["arms"].max()) + 2, -1
+        )  # the last one is that of no arm
+        number[keep] = np.arange(keep.size)
+        stay = np.flatnonzero(number[before["arms"]] >= 0)
+        memory.step, memory.oldest = before["step"], before["oldest"]
+        memory.arms[: stay.size] = number[before["arms"][stay]]
+        memory.steps[: stay.size] = before["steps"][stay]
+        memory.rewards[: stay.size] = before["rewards"][stay]
+        memory.next = int(stay.size) % memory.arms.size
         return self.prepare(state)
 
     also_known_as = ("SW-UCB",)

@@ -68,9 +68,15 @@ def same_states(first: Any, second: Any) -> bool:
     return bool(first == second) or first != first
 
 
-def standard_error(values: Any) -> float:
-    """The standard error of the mean."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+def losses(policy: Policy[Any], environment: Any, **options: Any) -> Any:
+    """The regret of each replication at the horizon."""
+    options.setdefault("graph", graph_for(policy, environment.n_arms))
+    return simulate(policy, environment, progress=False, **options).regret[0, :, -1]
+
+
+def standard_error(*samples: Any) -> float:
+    """The standard error of a difference of means."""
+    return float(np.sqrt(sum(np.var(sample, ddof=1) / len(sample) for sample in samples)))
 
 
 def check_is_a_value(policy: Policy[Any]) -> None:
@@ -204,28 +210,17 @@ def check_treats_arms_alike(policy: Policy[Any]) -> None:
 
     It need not where, among equal plans, the numbers of the arms decide: leave it out by ``skip``.
     """
-    means, relabelled = [0.3, 0.5, 0.7, 0.4], [0.7, 0.3, 0.4, 0.5]
-    options: dict[str, Any] = {"horizon": 400, "replications": 300, "seed": 11, "progress": False}
-    graph = graph_for(policy, 4)
-    one = simulate(policy, Bernoulli(means), graph=graph, **options).regret[0, :, -1]
-    other = simulate(policy, Bernoulli(relabelled), graph=graph, **options | {"seed": 12}).regret[0, :, -1]
-    error = np.hypot(standard_error(one), standard_error(other))
-    assert abs(one.mean() - other.mean()) <= 4.0 * error + 1e-9
+    options = {"horizon": 400, "replications": 300}
+    one = losses(policy, Bernoulli([0.3, 0.5, 0.7, 0.4]), seed=11, **options)
+    other = losses(policy, Bernoulli([0.7, 0.3, 0.4, 0.5]), seed=12, **options)
+    assert abs(one.mean() - other.mean()) <= 4.0 * standard_error(one, other) + 1e-9
 
 
 def check_learns(policy: Policy[Any]) -> None:
     """On arms (0.1, 0.9) it has less than half the regret of uniform choice."""
     if isinstance(policy, Uniform):
         return
-    regret = simulate(
-        policy,
-        Bernoulli([0.1, 0.9]),
-        horizon=HORIZON,
-        replications=20,
-        seed=7,
-        graph=graph_for(policy, 2),
-        progress=False,
-    ).regret[0, :, -1]
+    regret = losses(policy, Bernoulli([0.1, 0.9]), horizon=HORIZON, replications=20, seed=7)
     assert np.median(regret) < 0.5 * 0.4 * HORIZON, f"median regret {np.median(regret):.0f}"
 
 
@@ -233,11 +228,11 @@ def check_more_feedback_does_not_hurt(policy: Policy[Any]) -> None:
     """Seeing every arm's reward gives no more regret than seeing the pulled one's, within 4 standard errors."""
     if policy.needs_graph:
         return
-    options: dict[str, Any] = {"horizon": 500, "replications": 200, "seed": 21, "progress": False}
+    options: dict[str, Any] = {"horizon": 500, "replications": 200, "seed": 21}
     environment = Bernoulli([0.3, 0.5, 0.7])
-    alone = simulate(policy, environment, **options).regret[0, :, -1]
-    full = simulate(policy, environment, graph=complete(3), **options).regret[0, :, -1]
-    assert full.mean() <= alone.mean() + 4.0 * np.hypot(standard_error(alone), standard_error(full)) + 1e-9
+    alone = losses(policy, environment, **options)
+    full = losses(policy, environment, graph=complete(3), **options)
+    assert full.mean() <= alone.mean() + 4.0 * standard_error(alone, full) + 1e-9
 
 
 def check_plays_every_kind_of_graph(policy: Policy[Any]) -> None:

@@ -39,8 +39,11 @@ def stays_cheap(policy: Policy[Any]) -> bool:
 
 QUESTIONS = (
     Question("anything", lambda one: True),
-    Question("fixed means, rewards 0 or 1", lambda one: one.coins),
-    Question("fixed distributions of unknown scale", lambda one: one.group == "stochastic" and not one.coins),
+    Question("fixed means, rewards 0 or 1", lambda one: one.plain_bernoulli),
+    Question(
+        "fixed distributions of unknown scale",
+        lambda one: one.group == "stochastic" and not one.plain_bernoulli,
+    ),
     Question("a thousand arms or more", lambda one: arms_of(one.problem) >= MANY),
     Question("a feedback graph", lambda one: one.group == "graphs"),
     Question("rewards that come late or in batches", lambda one: one.group == "late"),

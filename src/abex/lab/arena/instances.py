@@ -29,7 +29,7 @@ class Instance:
     most: int | None = None  # replications, where each takes long
 
     @property
-    def coins(self) -> bool:
+    def plain_bernoulli(self) -> bool:
         """Whether it has Bernoulli rewards of fixed means, bandit feedback, and nothing else."""
         return self.group == "stochastic" and self.problem["environment"]["name"] in (
             "Bernoulli",

@@ -35,7 +35,7 @@ def parts_of(results: Results, instances: Sequence[Instance]) -> dict[str, list[
     """All instances that were played, stochastic and graphs together, plain coins, and each group."""
     _, played, _ = table(results, instances)
     parts = {TOGETHER[0]: played, TOGETHER[1]: [i for i in played if i.group in GROUPS[:2]]}
-    parts[COINS] = [i for i in played if i.coins]
+    parts[COINS] = [i for i in played if i.plain_bernoulli]
     for group in GROUPS:
         parts[group] = [i for i in played if i.group == group]
     return {name: part for name, part in parts.items() if part}
