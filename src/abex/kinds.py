@@ -199,16 +199,13 @@ def check_means(kinds: dict[str, str], values: dict[str, Any], fresh: dict[str, 
             agree(bool(fine.all()), f"{name} must be means of rewards, and untouched where none was seen")
 
 
-def read_kept(record: Record, texts: Any, n_arms: int) -> tuple[NDArray[Any], ...]:
-    """The arrays of `kept_with_decisions`, as `written` wrote them, for a record like this one."""
+def check_kept(record: Any, arrays: Any, n_arms: int) -> None:
+    """See that these are the arrays of `kept_with_decisions` of a record like this one."""
     names = kept_with_decisions(record)
-    agree(isinstance(texts, list) and len(texts) == len(names), "a decision remembers something else")
-    arrays = []
-    for name, text in zip(names, texts, strict=True):
+    agree(len(arrays) == len(names), "a decision remembers something else")
+    for name, array in zip(names, arrays, strict=True):
         fresh = getattr(record, name)
-        arrays.append(taken_over(name, fresh, decode_array(text), None))
-        check_kind(name, kinds_of(record)[name], arrays[-1], fresh, n_arms)
-    return tuple(arrays)
+        check_kind(name, kinds_of(record)[name], taken_over(name, fresh, array, None), fresh, n_arms)
 
 
 def agree(condition: bool, message: str) -> None:

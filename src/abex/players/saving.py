@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abex.graphs.graph_file import read_graph, write_graph
-from abex.kinds import agree, kept_with_decisions, read, read_kept, saved, weighed_by, written
+from abex.kinds import agree, check_kept, kept_with_decisions, read, saved, weighed_by, written
 from abex.players.decision_ids import is_life, life_and_number
 from abex.players.replica import MOST_TOLD, Pending, Replica
 from abex.players.tallies import Tallies
 from abex.players.terms import Terms, terms
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
-from abex.support.errors import UserError, shown, whole_number
+from abex.support.errors import UserError, checked_name, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ VERSION = 1
 LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 MOST_MOMENT = 2**48  # milliseconds that an id can hold
-LONGEST_WORD = 200  # characters of the name of a unit or a key
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
 
 
@@ -267,9 +266,7 @@ def in_order(replica: Replica) -> None:
 
 def read_word(value: Any, name: str) -> str | None:
     """The name of a unit or a key, or None."""
-    fine = isinstance(value, str) and 0 < len(value) <= LONGEST_WORD and value.isprintable()
-    agree(value is None or fine, f"{name} must be 1 to {LONGEST_WORD} printable characters")
-    return None if value is None else str(value)
+    return None if value is None else checked_name(name, value)
 
 
 def read_probability(value: Any) -> float | None:
@@ -283,7 +280,9 @@ def read_probability(value: Any) -> float | None:
 
 def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
     """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
-    arrays = read_kept(fresh, memory, replica.n_arms)
+    agree(isinstance(memory, list), "a decision remembers something else")
+    arrays = tuple(decode_array(one) for one in memory)
+    check_kept(fresh, arrays, replica.n_arms)
     check_memory(replica, arrays, arm, fresh)
     return arrays
 
