@@ -23,7 +23,7 @@ from abex.support.extras import (
     origin_of_abex,
 )
 from tests.examples import all_examples
-from tests.waiting import PATIENCE
+from tests.without_extras import run_without
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -32,16 +32,6 @@ DISTRIBUTION = {
     "dask": "distributed",
     "prometheus_client": "prometheus-client",
 }  # where it is not called as it is imported
-
-
-def run_without(packages, code, *, check=True):
-    """What Python says when these packages are not installed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.without_extras", ",".join(packages), code],
-        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert not check or done.returncode == 0, done.stderr
-    return done
 
 
 def brought_by(extra):

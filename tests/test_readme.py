@@ -17,8 +17,7 @@ import pytest
 from abex.cli import COMMANDS
 from abex.lab.arena.study import library
 from abex.support.extras import EXTRA_OF, PACKAGES_OF
-from tests.test_extras import run_without
-from tests.without_extras import INSTALL, extras_named_in, missing_without
+from tests.without_extras import INSTALL, extras_named_in, missing_without, run_without
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
