@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from abex.evaluation.estimators import Contributions, self_normalised
 from abex.evaluation.evaluating import LEAST_EFFECTIVE, LEVEL, interval_of, refusal_reason
 from abex.players.definitions import Definition
+from abex.players.events import Decided, decode
 from abex.players.journal import Journal
 from abex.players.journal_log import LogReader
-from abex.players.journal_rows import Row
 from abex.players.named_arms import NamedArms
 from abex.players.terms import Terms
 from abex.service.overview import number
@@ -128,19 +128,19 @@ class Timeline(LogReader):
 
     def read_on(self, journal: Journal, player: int) -> None:
         """Take notice of what is new."""
-        for seq, row in journal.events(player, self.seq):
+        for seq, body in journal.events(player, self.seq):
             self.seq = seq
-            self._tick(row.moment)
-            entry = self.follow(row)
-            if entry is not None:
-                arm = int(row.arm or 0)
-                self.names[arm] = entry[1]
-                chosen = self._bucket(row.moment).chosen
-                chosen[arm] = chosen.get(arm, 0) + 1
+            event = decode(body)
+            self._tick(event.moment)
+            self.follow(event)
 
-    def _decided(self, row: Row, detail: dict[str, Any]) -> list[Any]:
-        self.offered[row.id] = self.arms.numbers.size
-        return super()._decided(row, detail)
+    def _decided(self, event: Decided) -> list[Any]:
+        self.offered[event.id] = self.arms.numbers.size
+        entry = super()._decided(event)
+        self.names[event.arm] = entry[1]
+        chosen = self._bucket(event.moment).chosen
+        chosen[event.arm] = chosen.get(event.arm, 0) + 1
+        return entry
 
     def closed(self, entry: list[Any], moment: int) -> None:
         """A reward came, or none in time."""
