@@ -43,10 +43,14 @@ SHARED_NAMES = {
     "page": {"lab/report", "lab/arena", "service"},
     "parameters": {"support", "boosting"},
     "schedule": {"policies", "theory"},
+    "store": {"players", "lab/results"},  # of players, and of results: nobody has both at hand
 }
 
-# Classes of one name in two modules: a policy and a delay are both called by their distribution.
-SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/baselines"}}
+# Classes of one name in two modules: a policy and a delay are both called by their distribution, a store by what it is.
+SHARED_CLASSES = {
+    "Uniform": {"simulation/delays", "policies/baselines"},
+    "Store": {"players/store", "lab/results/store"},
+}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {

@@ -22,14 +22,13 @@ from abex.kernels import (
     compiled,
     entry_of,
     on_compiling,
-    prune,
     source_stamp,
     watching,
 )
-from abex.kernels.garbage import collection_paused
-from abex.kernels.watching import CompilationStopped
+from abex.kernels.watching import CompilationStopped, collection_paused
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.means import new_means
+from abex.support.private_cache import prune
 from abex.support.progress import Progress
 from abex.support.randomness import argmax
 from tests.waiting import PATIENCE

@@ -8,10 +8,8 @@ source, two faces.
 `compiling`     kernels and compiled functions
 `scalars`       named numbers that kernels may change; `scalar_type` is their type in compiled code
 `records`       arrays, numbers and records by name, one pointer in compiled code; `record_type` is their type there
-`interfaces`    whether anything is compiled, and with bounds checked
 `cache`         compiled code on disk
 `sources`       when it is stale
-`garbage`       no garbage is collected while anything is compiled
 `current`       kernels of other packages with the globals that they name now
 `mistakes`      what is wrong with one of them, in a sentence
 `watching`      who wants to know that something is being compiled, or wants it to stop
@@ -22,9 +20,10 @@ Importing this package imports neither Numba nor llvmlite: they come when someth
 
 from __future__ import annotations
 
-from abex.kernels.cache import CompilerWarning, cache_folder, prune, user_cache
+from abex.kernels.cache import CompilerWarning, cache_folder
 from abex.kernels.compiling import (
     before_compiling,
+    bounds_checked,
     can_compile,
     compiled,
     entry_of,
@@ -35,7 +34,6 @@ from abex.kernels.compiling import (
     single_dispatch,
 )  # fmt: skip
 from abex.kernels.current import current
-from abex.kernels.interfaces import bounds_checked
 from abex.kernels.mistakes import check_record, explained
 from abex.kernels.records import Record, by_reference, fields_of, laid_out
 from abex.kernels.scalars import Scalars
@@ -63,9 +61,7 @@ __all__ = [
     "kernel",
     "laid_out",
     "on_compiling",
-    "prune",
     "rare_kernel",
     "single_dispatch",
     "source_stamp",
-    "user_cache",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -11,10 +12,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
 from abex.kernels.current import current
-from abex.kernels.garbage import collection_paused
-from abex.kernels.interfaces import bounds_checked, interpreted
 from abex.kernels.sources import NAME
-from abex.kernels.watching import watch
+from abex.kernels.watching import collection_paused, kept_on_disk, watch
 from abex.support.extras import installed, needed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -108,6 +107,20 @@ def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
     """Run ``register`` once before the first compilation: it may register lowerings with Numba."""
     _lowerings.append(register)
     return register
+
+
+@cache
+def bounds_checked() -> bool:
+    """Whether compiled code checks the bounds of arrays (``ABEX_BOUNDS=1``); vectors have none, so they are arrays then."""
+    return os.environ.get("ABEX_BOUNDS", "") not in ("", "0")
+
+
+@cache
+def interpreted() -> bool:
+    """Whether nothing is to be compiled: ``NUMBA_DISABLE_JIT=1``, for a debugger to see Python."""
+    import numba
+
+    return bool(numba.config.DISABLE_JIT)
 
 
 def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
@@ -218,3 +231,4 @@ def _keep(function: Any, kernels: Iterable[Callable[..., Any]]) -> None:
     folder = cache_folder()
     if folder is not None:
         function._cache = KernelCache(folder, function.py_func, kernels, f"bounds {bounds_checked()}")
+        kept_on_disk.add(function)

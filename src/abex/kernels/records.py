@@ -28,8 +28,7 @@ from typing import Any, ClassVar, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels.compiling import before_compiling
-from abex.kernels.interfaces import interpreted
+from abex.kernels.compiling import before_compiling, interpreted
 from abex.kernels.scalars import Scalars
 from abex.support.errors import UserError, nearest
 
