@@ -57,17 +57,17 @@ GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
+    "forgetting",
     "learner",
     "restarting",
-    "statistics",
     "change_test",
     "windowed",
 }
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
-    "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
-    "exp3: mixed_probabilities", "thompson: weigh_beta", "ucb: learn_width",
+    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
+    "ucb: learn_width",
 }  # fmt: skip
 
 
