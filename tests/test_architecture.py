@@ -43,27 +43,31 @@ SHARED_NAMES = {
     "page": {"lab/report", "lab/arena", "service"},
     "parameters": {"support", "boosting"},
     "schedule": {"policies", "theory"},
+    "store": {"players", "lab/results"},  # of players, and of results: nobody has both at hand
 }
 
-# Classes of one name in two modules: a policy and a delay are both called by their distribution.
-SHARED_CLASSES = {"Uniform": {"simulation/delays", "policies/baselines"}}
+# Classes of one name in two modules: a policy and a delay are both called by their distribution, a store by what it is.
+SHARED_CLASSES = {
+    "Uniform": {"simulation/delays", "policies/baselines"},
+    "Store": {"players/store", "lab/results/store"},
+}
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
+    "forgetting",
     "learner",
     "restarting",
-    "statistics",
     "change_test",
     "windowed",
 }
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
-    "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
-    "exp3: mixed_probabilities", "thompson: weigh_beta", "ucb: learn_width",
+    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
+    "ucb: learn_width",
 }  # fmt: skip
 
 

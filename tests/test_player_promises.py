@@ -19,13 +19,14 @@ from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded
 from abex.players.saving import player_text, read_player
 from abex.players.seeding import SequenceStream
 from abex.policies.discounted import Discounted
+from abex.policies.learner import Learner
 from abex.policies.restarting import Restarting
 from abex.policies.windowed import Windowed
 from abex.schema import write_record
 from tests.examples import all_examples, examples, ours
 
 EXAMPLES = all_examples()
-INSIDE = [examples(cls)[0] for cls in ours() if cls.forgettable]
+INSIDE = [examples(cls)[0] for cls in ours() if issubclass(cls, Learner)]
 FORGETTING = [
     around
     for policy in INSIDE

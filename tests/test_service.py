@@ -226,10 +226,10 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
     commits, asked = [], []
     append, submit = SqliteJournal.append, Desk.submit
 
-    def slow(self, player, collect):
+    def slow(self, batch):
         commits.append(len(asked))
         wait_until(lambda: len(asked) % 20 == 0)
-        return append(self, player, collect)
+        return append(self, batch)
 
     def counted(self, work):
         future = submit(self, work)
@@ -582,7 +582,7 @@ def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
             clock.now += 1.0
             player.update(player.decide(), float(step % 2))
         found = Timeline(player._definition)
-        found.read_on(player._journal, player._id)
+        player.store.do(lambda journal: found.read_on(journal, player.id))
     told = found.as_json()
     assert told["bucket_milliseconds"] == 4_000
     assert told["buckets"][-1]["rewards"] == sum(one["decisions"] for one in told["buckets"]) == 250
@@ -647,22 +647,15 @@ def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
 def test_a_store_that_is_away_is_503_and_then_works_again(shop, monkeypatch, caplog):
     decision = ask(shop)
     away = threading.Event()
-    writing = SqliteJournal._writing
+    append = SqliteJournal._append
 
-    def broken(self):
+    def broken(self, batch):
         if away.is_set():
             raise OSError(5, "the disk is away")
-        return writing(self)
+        return append(self, batch)
 
     away.set()
-    monkeypatch.setattr(SqliteJournal, "_writing", broken)
-
-    def explained(self, player, collect):
-        with self.explained("write to"):
-            return append(self, player, collect)
-
-    append = SqliteJournal.append
-    monkeypatch.setattr(SqliteJournal, "append", explained)
+    monkeypatch.setattr(SqliteJournal, "_append", broken)
     caplog.set_level("INFO", "abex.serve")
     monkeypatch.setattr(logging.getLogger("abex.serve"), "propagate", True)
     for answer in (shop.post(DECIDE, json={"key": "again"}), tell(shop, decision["id"])):

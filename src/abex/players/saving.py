@@ -24,7 +24,7 @@ from abex.players.terms import Terms, terms
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.schema import LEAST_PROBABILITY, agree, check_field, read_array, read_record, write_record
-from abex.support.errors import UserError, shown, whole_number
+from abex.support.errors import UserError, checked_name, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ FORMAT = "abex-player"
 VERSION = 1
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 MOST_MOMENT = 2**48  # milliseconds that an id can hold
-LONGEST_WORD = 200  # characters of the name of a unit or a key
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
 
 
@@ -268,9 +267,7 @@ def in_order(replica: Replica) -> None:
 
 def read_word(value: Any, name: str) -> str | None:
     """The name of a unit or a key, or None."""
-    fine = isinstance(value, str) and 0 < len(value) <= LONGEST_WORD and value.isprintable()
-    agree(value is None or fine, f"{name} must be 1 to {LONGEST_WORD} printable characters")
-    return None if value is None else str(value)
+    return None if value is None else checked_name(name, value)
 
 
 def read_probability(value: Any) -> float | None:

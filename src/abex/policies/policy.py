@@ -91,7 +91,6 @@ class Policy(ABC, Generic[State]):
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
-    forgettable: ClassVar[bool] = False  # plays inside `Discounted`, `Windowed` and `Restarting`
     remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
     horizon_sets: ClassVar[
         tuple[str, ...]
