@@ -139,7 +139,7 @@ def alone(url: str, name: str, count: int) -> dict[str, float]:
             began = time.perf_counter()
             player.decide()
             times.append(time.perf_counter() - began)
-            if len(player._outbox.entries) > 5_000:
+            if len(player._follower.own) > 5_000:
                 player.flush()
     return percentiles(times)
 

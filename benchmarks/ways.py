@@ -100,6 +100,7 @@ def request() -> Iterator[Way]:
     import uvicorn
 
     from abex.service import Settings
+    from abex.service.connections import Guard
     from abex.service.run import configuration, listening_socket
 
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +109,7 @@ def request() -> Iterator[Way]:
             pass
         settings = Settings(store=store, port=0)
         listening = listening_socket(settings)
-        server = uvicorn.Server(configuration(settings))
+        server = uvicorn.Server(configuration(Guard(settings)))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         connection = http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=60)

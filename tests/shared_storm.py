@@ -19,9 +19,8 @@ from typing import Any
 
 from abex import Player
 from abex.players.definitions import Definition, replica_text, template_of
-from abex.players.events import apply
+from abex.players.events import Decided, Rewarded, apply, check, decode
 from abex.players.journal import journal_at
-from abex.players.journal_rows import event_of
 from abex.players.seeding import SequenceStream
 from tests.waiting import PATIENCE
 
@@ -126,7 +125,7 @@ class Storm:
 
 
 def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], list[Any], str, Any]:
-    """From the first event on, one by one: hashes of the state after some events, all rows, the final text and replica."""
+    """From the first event on, one by one: hashes of the state after some events, all events, the final text and replica."""
     journal = journal_at(url)
     journal.connect(create=False)
     record = journal.player(name)
@@ -134,16 +133,18 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
     definition = Definition(record.definition, name)
     replica = definition.replica(None)
     template, learning = template_of(replica), SequenceStream(definition.key)
-    hashes, rows, last = {}, [], 0
-    for seq, row in journal.events(record.id):
+    hashes, events, last = {}, [], 0
+    for seq, body in journal.events(record.id):
         assert seq == last + 1, "sequence numbers have no gaps"
         last = seq
-        apply(replica, event_of(row, replica, template), definition.terms, learning.at(seq))
-        rows.append(row)
+        event = decode(body)
+        check(event, replica, template)
+        apply(replica, event, definition.terms, learning.at(seq))
+        events.append(event)
         if seq in wanted:
             hashes[seq] = hashlib.sha256(replica_text(replica, seq).encode()).hexdigest()
     journal.close()
-    return hashes, rows, replica_text(replica, last), replica
+    return hashes, events, replica_text(replica, last), replica
 
 
 def verify(url: str, name: str, folder: Path) -> dict[str, int]:
@@ -152,18 +153,20 @@ def verify(url: str, name: str, folder: Path) -> dict[str, int]:
     rewards: set[str] = set()
     states: list[tuple[int, str]] = []
     for path in folder.glob("worker*.log"):
-        made, rewarded, seen = read_log(path)
-        assert not decisions.keys() & made.keys(), "an id was given twice"
-        decisions |= made
-        rewards |= rewarded
+        chosen, paid, seen = read_log(path)
+        assert not decisions.keys() & chosen.keys(), "an id was given twice"
+        decisions |= chosen
+        rewards |= paid
         states += seen
-    hashes, rows, text, replica = replayed(url, name, {seq for seq, _ in states})
-    arms = {row.id: str(row.arm) for row in rows if row.kind == "decision"}
-    assert len(arms) == sum(row.kind == "decision" for row in rows), "a decision was written twice"
+    hashes, events, text, replica = replayed(url, name, {seq for seq, _ in states})
+    made = [event for event in events if isinstance(event, Decided)]
+    told = [event for event in events if isinstance(event, Rewarded)]
+    arms = {event.id: str(event.arm) for event in made}
+    assert len(arms) == len(made), "a decision was written twice"
     assert all(arms.get(one) == arm for one, arm in decisions.items()), "an acknowledged decision is lost"
-    rewarded = {row.decision for row in rows if row.kind == "reward"}
+    rewarded = {event.decision for event in told}
     assert rewards <= rewarded, "an acknowledged reward is lost"
-    assert all(row.value == reward_of(row.decision) for row in rows if row.kind == "reward")
+    assert all(event.reward == reward_of(event.decision) for event in told)
     assert int(replica.tallies.observations.sum()) == len(rewarded), "a reward was counted twice"
     assert abs(float(replica.tallies.sums.sum()) - sum(map(reward_of, rewarded))) < 1e-6
     assert replica.steps == len(arms)
@@ -171,7 +174,7 @@ def verify(url: str, name: str, folder: Path) -> dict[str, int]:
         assert hashes[seq] == found, f"a replica differed from the serial replay after event {seq}"
     with Player.open(url, name) as opened:  # from a snapshot and the events after it
         assert opened.text() == text
-    again = sum(row.kind == "reward" for row in rows) - len(rewarded)
+    again = len(told) - len(rewarded)
     return {"decisions": len(arms), "rewards": len(rewarded), "reported again": again, "states": len(states)}
 
 

@@ -408,7 +408,7 @@ def test_events_of_a_player_become_a_log():
 
 
 def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
-    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("psycopg")
     names, rng = ["red", "green", "blue"], np.random.default_rng(0)
     url = f"sqlite:///{tmp_path}/shop.db"
     with Player.open(

@@ -180,7 +180,6 @@ NEEDS = {
     "pydantic": "from abex.lab.experiments import read_experiment",
     "joblib": "from abex.lab.sweeps.executors import in_processes\nlist(in_processes(1)([]))",
     "distributed": "from abex.lab.sweeps.cluster import _connect\n_connect('tcp://nowhere:1')",
-    "sqlalchemy": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "psycopg": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "starlette": "from abex.service import create_app",
     "httpx": "from abex.client import Client",

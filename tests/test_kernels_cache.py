@@ -14,8 +14,9 @@ import abex.kernels.cache
 import abex.kernels.compiling
 from abex import UCB1, Bernoulli
 from abex.kernels import CompilerWarning, cache_folder, compiled
-from abex.kernels.cache import KernelCache, kinds_described, make_callable, read_entry, write_entry
+from abex.kernels.cache import KernelCache, kinds_described, make_callable
 from abex.policies.policy import Setting
+from abex.support.private_cache import read_entry, write_entry
 from tests.test_kernels import run
 
 KEY = b"k" * 32

@@ -8,7 +8,7 @@ import pytest
 from abex.boosting.vectors import new_rows, width_of
 from abex.boosting.weights import sum_products
 from abex.kernels import compiled
-from abex.kernels.interfaces import bounds_checked
+from abex.kernels.compiling import bounds_checked
 from tests.test_kernels import run
 
 PROGRAM = "from tests.kernel_program import main; main()"

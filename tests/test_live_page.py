@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import random
 import re
+import threading
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -314,6 +316,69 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser, tmp_path):
             page.locator("#what-if [type=submit]").click()
             page.locator("#what-if-note", has_text="role admin").wait_for()
             assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+
+
+def test_an_arm_that_is_called_like_a_colour_has_it(browser, address, api):
+    arms = ["RebeccaPurple", "other", "inherit", "CanvasText", "gold", 7]
+    make(api, "colours", arms)
+    play(api, "colours", 200, seed=11)
+    with looking(browser, address) as page:
+        open_player(page, address, "colours")
+        fills = [one.get_attribute("fill") for one in page.locator("#shares svg .mark-area path").all()]
+        assert len(set(fills)) == len(fills) == 6
+        assert (fills[0], fills[4]) == ("rgb(102, 51, 153)", "rgb(255, 215, 0)")
+        marks = page.evaluate(
+            "[...document.querySelectorAll('#arms .mark')].map((m) => getComputedStyle(m).backgroundColor)"
+        )
+        assert marks == fills
+
+
+ATTACK = """async (address) => {
+  const found = [];
+  for (const options of [{}, { body: "{}" }, { body: "{}", headers: { "Content-Type": "application/json" } }]) {
+    for (const mode of ["cors", "no-cors"]) {
+      const target = `${address}/v1/players/target/decisions`;
+      found.push(await fetch(target, { method: "POST", mode, ...options }).then((answer) => answer.type, () => "refused"));
+    }
+  }
+  const form = document.createElement("form");
+  const frame = document.createElement("iframe");
+  frame.name = form.target = "hidden";
+  Object.assign(form, { method: "POST", action: `${address}/v1/players/target/decisions` });
+  document.body.append(frame, form);
+  await new Promise((done) => { frame.onload = done; form.submit(); });
+  return found;
+}"""
+
+
+def test_a_page_of_another_site_makes_no_decision(browser, address, api):
+    make(api, "target", list(MEANS))
+    evil = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+    threading.Thread(target=evil.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        for host in ("localhost", "127.0.0.1"):  # another site, and another port of the same
+            page.goto(f"http://{host}:{evil.server_port}/")
+            assert "cors" not in page.evaluate(ATTACK, address)
+    finally:
+        context.close()
+        evil.shutdown()
+        evil.server_close()
+    assert api.get("/v1/players/target/summary").json()["decisions"] == 0
+
+
+class Evil(http.server.BaseHTTPRequestHandler):
+    """A page of somebody else."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!DOCTYPE html><title>evil</title><body></body>")
+
+    def log_message(self, *arguments):
+        pass
 
 
 def test_the_page_allows_itself_alone(tmp_path):

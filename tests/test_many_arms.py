@@ -24,6 +24,7 @@ from abex import (
     simulate,
 )
 from abex.kernels import compiled
+from abex.kinds import saved
 from abex.players.running_policy import compiled_kernels
 from abex.policies.policy import Setting
 from abex.samplers import FEW, changed, draw, scan_for
@@ -581,7 +582,7 @@ def test_the_last_arm_keeps_what_was_observed(policy, always_many):
     state, (select, update) = policy.start(setting), policy.kernels()
     for t in range(1, 19):
         update(state, t, t % 2, t % 2, float(t % 2), rng)
-    alone = policy.with_arms(state, Setting(1, 100), np.array([1]))
+    alone = policy.resume(Setting(1, 100), saved(state), np.array([1]))
     assert alone.observations.tolist() == [9.0]
     assert alone.means.tolist() == [1.0]
     assert select(alone, 19, rng) == 0

@@ -41,10 +41,6 @@ class Odd(Environment):
     def best(world, t, arm):
         return arm == 1
 
-    @classmethod
-    def examples(cls):
-        yield cls(1.0)
-
 
 @dataclass(frozen=True)
 class Coin(Odd):

@@ -4,7 +4,9 @@ import contextlib
 import gc
 import io
 import json
+import logging
 import signal
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +23,7 @@ from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
 from abex.service.desk import Desk
-from abex.service.keys import ROLES, new_key, parse_keys
+from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
 from abex.service.overview import summary_of
 from abex.service.routes import ROUTES
 from abex.service.timeline import Timeline
@@ -224,10 +226,10 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
     commits, asked = [], []
     append, submit = SqliteJournal.append, Desk.submit
 
-    def slow(self, player, collect):
+    def slow(self, batch):
         commits.append(len(asked))
         wait_until(lambda: len(asked) % 20 == 0)
-        return append(self, player, collect)
+        return append(self, batch)
 
     def counted(self, work):
         future = submit(self, work)
@@ -398,7 +400,47 @@ def test_beyond_loopback_only_with_keys_or_behind_a_proxy(store):
         Settings(store, host=host)
 
 
+FOREIGN = [
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://localhost:3000"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"sec-fetch-site": "cross-site", "origin": "http://localhost"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+@pytest.mark.parametrize("content", [b"", b"{}"], ids=["empty", "JSON"])
+def test_a_web_page_elsewhere_changes_nothing(shop, store, headers, content):
+    headers = headers | ({"content-type": "application/json"} if content else {})
+    before = head(store)
+    for one in ROUTES:
+        if one.method != "GET":
+            path = one.path.replace("{name}", "banner").replace("{arm}", "red")
+            answer = shop.request(one.method, path, content=content, headers=headers)
+            assert answer.status_code == 403, one.name
+    assert head(store) == before
+    own = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
+    assert shop.post(DECIDE, headers=own).status_code == 200
+
+
+def test_a_key_is_no_cookie_so_pages_elsewhere_may_send_one(store):
+    key, line = new_key("admin")
+    headers = {"origin": "https://shop.example", "sec-fetch-site": "cross-site"}
+    with service(store, keys=parse_keys(line, "keys")) as client:
+        banner_headers = headers | {"authorization": f"Bearer {key}"}
+        new = {"name": "banner", "arms": 2}
+        assert client.post("/v1/players", json=new, headers=banner_headers).status_code == 201
+        assert client.post(DECIDE, headers=headers).status_code == 401
+    with service(store, behind_proxy=True) as client:
+        assert client.post(DECIDE, headers=headers).status_code == 403
+        assert client.post(DECIDE, headers={"origin": "https://shop.example"}).status_code == 200
+
+
 def test_a_web_page_elsewhere_cannot_use_a_service_without_keys(shop):
+    assert shop.post(DECIDE, headers={"host": "evil.example"}).status_code == 421
+    assert shop.post(DECIDE, headers={"content-type": "text/plain"}).status_code == 415
     assert shop.get("/v1/players", headers={"host": "evil.example:8080"}).status_code == 421
     assert shop.get("/v1/players", headers={"host": "127.0.0.1:8080"}).status_code == 200
     form = {"content-type": "text/plain"}  # what a page may send without asking
@@ -406,9 +448,59 @@ def test_a_web_page_elsewhere_cannot_use_a_service_without_keys(shop):
 
 
 @pytest.mark.parametrize("text", ["", "admin", "boss sha256:00", "admin md5:00", "admin sha256:zz"])
-def test_a_wrong_file_of_keys_is_refused(text):
+def test_a_wrong_file_of_keys_is_refused(tmp_path, text):
+    (tmp_path / "keys.txt").write_text(text)
     with pytest.raises(UserError, match="keys"):
-        parse_keys(text, "keys.txt")
+        KeyFile(str(tmp_path / "keys.txt"))
+
+
+def test_keys_are_read_again_when_their_file_changes(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("abex.service.keys.LOOK_SECONDS", 0.0)
+    (first, line), (second, other) = new_key("read"), new_key("read")
+    file = tmp_path / "keys.txt"
+    file.write_text(line)
+
+    def statuses():
+        return [
+            client.get("/v1/players", headers={"authorization": f"Bearer {key}"}).status_code
+            for key in (first, second)
+        ]
+
+    with service(store, keys=KeyFile(str(file)), host="0.0.0.0") as client:
+        assert statuses() == [200, 401]
+        file.write_text(f"{line}\n{other}\n")
+        assert statuses() == [200, 200]
+        file.write_text("nonsense")  # half written: the former keys hold
+        assert statuses() == [200, 200]
+        file.unlink()
+        assert statuses() == [200, 200]
+        file.write_text(other)
+        assert statuses() == [401, 200]
+        file.write_text("# nobody any more\n")
+        assert statuses() == [401, 401]
+        unknown = client.get("/v1/players", headers={"authorization": f"Bearer {first}"})
+        assert unknown.json()["error"] == "this API key is not known"
+        assert "is needed" in client.get("/v1/players").json()["error"]
+
+
+def test_what_anybody_may_ask_tells_nothing_of_the_store(tmp_path):
+    _, line = new_key("admin")
+    store = "postgresql://secret_user:word@nowhere.invalid:1/secret_database"
+    with service(store, keys=parse_keys(line, "keys"), host="0.0.0.0") as client:
+        answer = client.get("/ready")
+    assert answer.status_code == 503
+    assert not any(word in answer.text for word in ("secret", "word", "nowhere"))
+
+
+def test_exceptions_of_the_event_loop_are_lines_of_json():
+    code = (
+        "import asyncio, logging.config\nfrom abex.service.json_logs import LOGGING\n"
+        "logging.config.dictConfig(LOGGING)\nloop = asyncio.new_event_loop()\n"
+        "loop.call_soon(lambda: 1 / 0)\nloop.call_later(0.01, loop.stop)\nloop.run_forever()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (line,) = done.stderr.splitlines()
+    assert "ZeroDivisionError" in json.loads(line)["trace"]
 
 
 # -- looking ----------------------------------------------------------------------------------------------
@@ -490,7 +582,7 @@ def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
             clock.now += 1.0
             player.update(player.decide(), float(step % 2))
         found = Timeline(player._definition)
-        found.read_on(player._journal, player._id)
+        player.store.do(lambda journal: found.read_on(journal, player.id))
     told = found.as_json()
     assert told["bucket_milliseconds"] == 4_000
     assert told["buckets"][-1]["rewards"] == sum(one["decisions"] for one in told["buckets"]) == 250
@@ -530,8 +622,14 @@ def test_metrics_tell_of_requests_and_players(shop):
         'abex_request_seconds_count{endpoint="reward"} 3.0',
         'abex_oldest_open_decision_seconds{player="banner"}',
         'abex_arm_share{arm="',
+        'abex_answered_decisions_total{player="banner"} 4.0',
+        'abex_learned_rewards_total{player="banner"} 3.0',
     ):
         assert line in text
+    for arm in shop.get("/v1/players/banner/summary").json()["arms"]:
+        labels = f'{{arm="{arm["arm"]}",player="banner"}}'
+        assert f"abex_arm_rewards_total{labels} {float(arm['observations'])}" in text
+        assert f"abex_arm_reward_sum{labels} {float(arm['observations'])}" in text  # each reward was 1
 
 
 def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
@@ -546,29 +644,25 @@ def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
     assert "unit" in line["error"]
 
 
-def test_a_store_that_is_away_is_503_and_then_works_again(shop, monkeypatch):
+def test_a_store_that_is_away_is_503_and_then_works_again(shop, monkeypatch, caplog):
     decision = ask(shop)
     away = threading.Event()
-    writing = SqliteJournal._writing
+    append = SqliteJournal._append
 
-    def broken(self):
+    def broken(self, batch):
         if away.is_set():
             raise OSError(5, "the disk is away")
-        return writing(self)
+        return append(self, batch)
 
     away.set()
-    monkeypatch.setattr(SqliteJournal, "_writing", broken)
-
-    def explained(self, player, collect):
-        with self.explained("write to"):
-            return append(self, player, collect)
-
-    append = SqliteJournal.append
-    monkeypatch.setattr(SqliteJournal, "append", explained)
+    monkeypatch.setattr(SqliteJournal, "_append", broken)
+    caplog.set_level("INFO", "abex.serve")
+    monkeypatch.setattr(logging.getLogger("abex.serve"), "propagate", True)
     for answer in (shop.post(DECIDE, json={"key": "again"}), tell(shop, decision["id"])):
         assert answer.status_code == 503
-        assert "the disk is away" in answer.json()["error"]
+        assert answer.json()["error"].startswith("the store cannot be reached just now")
         assert answer.headers["retry-after"]
+        assert "the disk is away" in caplog.records[-1].fields["error"]  # what is told to whoever runs it
     assert shop.get("/health").status_code == 200
     away.clear()
     assert tell(shop, decision["id"]).json() == {"learned": True}

@@ -14,7 +14,8 @@ from abex import Player
 from abex.players.decision_ids import moment_of
 from abex.players.player import UnknownDecisionError
 from abex.players.together import together
-from abex.service import Settings
+from abex.service import Settings, connections
+from abex.service.connections import Guard
 from abex.service.run import configuration, listening_socket
 from tests.waiting import PATIENCE, wait_until
 
@@ -35,7 +36,7 @@ def served(store, **options):
     """A uvicorn server in a thread of this process; yields its port."""
     settings = Settings(store=store, port=0, **options)
     listening = listening_socket(settings)
-    server = uvicorn.Server(configuration(settings))
+    server = uvicorn.Server(configuration(Guard(settings)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
@@ -220,3 +221,109 @@ def test_a_decision_made_a_moment_ago_elsewhere_can_be_rewarded(store, monkeypat
         told = json.dumps({"decision": decision.id, "reward": 1}).encode()
         assert connection.ask(REWARD, told)[2] == b'{"learned":true}'
         assert len(calls) == 2
+
+
+# -- clients that take their time -------------------------------------------------------------------------
+
+QUICK = {"client_timeout": 1.0}
+
+
+def metric(port, name):
+    """The value of a metric."""
+    with Connection(port) as connection:
+        text = connection.ask("/metrics", b"", method="GET")[2].decode()
+    return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name))
+
+
+def test_a_request_whose_header_never_ends_is_ended(store):
+    with served(store, **QUICK) as port, Connection(port) as silent, Connection(port) as slow:
+        slow.send(b"POST /v1/players HTTP/1.1\r\nHost: localhost\r\n")
+        for drop in b"X-Header: " + b"x" * 1_000:
+            try:
+                slow.send(bytes([drop]))
+            except ConnectionError:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("it went on for ever")
+        assert silent.answer()[0] == 408
+        assert silent.is_closed()
+        assert metric(port, 'abex_ended_connections_total{waited_for="request"}') == 2.0
+
+
+def test_a_request_whose_body_never_ends_is_ended(store):
+    with served(store, **QUICK) as port, Connection(port) as slow:
+        slow.send(request(DECIDE, b'{"unit": "ann"}')[:-5])
+        began = time.monotonic()
+        assert slow.answer()[0] == 408
+        assert 0.9 < time.monotonic() - began < 10.0
+        with Connection(port) as pipelined:  # the second request waits for its body
+            pipelined.send(request(DECIDE) + request(DECIDE, b'{"unit": "ann"}')[:-5])
+            assert pipelined.answer()[0] == 200
+            assert pipelined.answer()[0] == 408
+
+
+def test_an_answer_that_nobody_reads_is_given_up(store):
+    with served(store, **QUICK) as port:
+        with Connection(port) as api:
+            new = {"name": "wide", "arms": [f"{number:0200}" for number in range(4_000)], "policy": "UCB1"}
+            assert api.ask("/v1/players", json.dumps(new).encode())[0] == 201
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", port))
+            deaf.sendall(b"".join(request("/v1/players/wide/arms", b"", method="GET") for _ in range(20)))
+            wait_until(lambda: metric(port, 'abex_ended_connections_total{waited_for="answer"}') == 1.0)
+        with Connection(port) as honest:
+            assert honest.ask(DECIDE)[0] == 200
+
+
+def test_a_long_answer_that_is_read_slowly_arrives(store):
+    with served(store, **QUICK) as port, Connection(port) as slow:
+        new = {"name": "wide", "arms": [f"{number:0200}" for number in range(4_000)], "policy": "UCB1"}
+        assert slow.ask("/v1/players", json.dumps(new).encode())[0] == 201
+        slow.send(request("/v1/players/wide/arms", b"", method="GET"))
+        for _ in range(8):
+            slow.rest += slow.socket.recv(50_000)
+            time.sleep(0.4)
+        assert len(json.loads(slow.answer()[2])["arms"]) == 4_000
+
+
+def test_a_handler_may_take_longer_than_a_client(store, monkeypatch):
+    def slow(*arguments):
+        time.sleep(2.5)
+        return together(*arguments)
+
+    with served(store, client_timeout=0.5) as port, Connection(port) as connection:
+        monkeypatch.setattr("abex.service.desk.together", slow)
+        assert connection.ask(DECIDE)[0] == 200
+        assert connection.ask(DECIDE)[0] == 200
+
+
+def test_two_hundred_unfinished_connections_leave_room_for_others(store):
+    with served(store, client_timeout=5.0, max_connections=250, max_client_connections=220) as port:
+        opened = [Connection(port) for _ in range(200)]
+        for connection in opened:
+            connection.send(b"POST /v1/players HTTP/1.1\r\n")
+        with Connection(port) as honest:
+            assert honest.ask(DECIDE)[0] == 200
+            more = [Connection(port) for _ in range(30)]
+            assert more[-1].answer()[0] == 503  # one address may have 220
+            assert more[-1].is_closed()
+            assert honest.ask(DECIDE)[0] == 200
+            wait_until(lambda: metric(port, 'abex_ended_connections_total{waited_for="request"}') >= 200.0)
+            assert metric(port, 'abex_refused_connections_total{limit="client"}') >= 10.0
+        for connection in (*opened, *more):
+            connection.socket.close()
+        wait_until(lambda: metric(port, "abex_connections ") == 1.0)
+        with Connection(port) as honest:
+            assert honest.ask(DECIDE)[0] == 200
+
+
+def test_all_connections_have_a_limit_that_fits_into_the_descriptors(store, monkeypatch):
+    monkeypatch.setattr(connections, "descriptors", lambda: 216)
+    with served(store) as port:
+        opened = [Connection(port) for _ in range(20)]
+        assert opened[-1].answer()[0] == 503
+        for connection in opened:
+            connection.socket.close()
+        wait_until(lambda: metric(port, 'abex_refused_connections_total{limit="total"}') >= 1.0)

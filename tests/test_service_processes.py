@@ -1,10 +1,12 @@
 """`abex serve` as a command: workers that are killed, a database that stops, an orderly end."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
@@ -110,18 +112,35 @@ def waiting_signals(pid):
 def test_a_worker_that_was_silent_for_too_long_is_given_up(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    supervisor, worker = Pipe()
-    pulse = run.Pulse(supervisor)
+    worker = run.Worker.__new__(run.Worker)
+    worker.pipe, theirs = Pipe(duplex=False)
+    worker.heard = 0.0
 
-    def alive(at):
+    def silent(at):
         now[0] = at
-        return pulse(60.0)
+        return worker.is_silent()
 
-    assert [alive(0.0), alive(30.0), alive(60.0), alive(61.0)] == [True, True, True, False]
-    worker.send(worker.recv() == b"ping")
-    assert [alive(70.0), alive(130.0), alive(131.0)] == [True, True, False]
-    assert worker.recv() == b"ping"
-    assert not worker.poll()  # it is asked once at a time
+    assert [silent(0.0), silent(60.0), silent(61.0)] == [False, False, True]
+    theirs.send_bytes(b".")
+    assert [silent(70.0), silent(130.0), silent(131.0)] == [False, False, True]
+    theirs.close()
+    assert silent(132.0)  # the end of the pipe is no word
+
+
+def test_a_worker_killed_while_it_starts_is_noticed_by_its_exit(tmp_path):
+    with command(f"sqlite:///{tmp_path}/shop.db", "--workers", "2") as (process, address):
+        known = set(wait_until(lambda: (found := workers(process.pid))[1:] and found))
+        began = time.monotonic()
+        for _ in range(2):
+            os.kill(max(known & set(workers(process.pid))), signal.SIGKILL)
+            (fresh,) = wait_until(lambda: set(workers(process.pid)) - known)
+            known.add(fresh)
+            os.kill(fresh, signal.SIGKILL)  # it has hardly begun
+            (fresh,) = wait_until(lambda: set(workers(process.pid)) - known)
+            known.add(fresh)
+        assert time.monotonic() - began < 30.0
+        wait_for(f"{address}/ready")
+    assert process.returncode == 0
 
 
 def test_a_stopped_database_is_503_and_then_it_goes_on():
@@ -139,7 +158,7 @@ def test_a_stopped_database_is_503_and_then_it_goes_on():
             wait_for(f"{address}/ready", 503)
             refused = httpx.post(f"{address}/v1/players/x/decisions", timeout=PATIENCE)
             assert refused.status_code == 503
-            assert refused.json()["error"].startswith("cannot ")
+            assert refused.json()["error"].startswith("the store cannot be reached")
             assert get(f"{address}/health").status_code == 200
             server.start()
             done = len(load.rewarded)
@@ -197,3 +216,29 @@ def test_a_wrong_start_is_one_sentence(tmp_path, options, sentence):
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") <= 2
+
+
+def test_a_store_that_is_not_there_is_a_warning_at_the_start(tmp_path):
+    with open(tmp_path / "log", "w+") as log:
+        words = [
+            sys.executable,
+            "-m",
+            "abex",
+            "serve",
+            "--port",
+            "0",
+            "--store",
+            f"sqlite:///{tmp_path}/no/shop.db",
+        ]
+        environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}
+        with subprocess.Popen(words, env=environment, stderr=log) as process:
+            written = tmp_path / "log"
+            first, line = wait_until(
+                lambda: (
+                    (lines := written.read_text().splitlines())[1:] and "warning" in lines[1] and lines[:2]
+                )
+            )
+            assert "503" in json.loads(line)["message"]
+            address = first.split()[-1]
+            wait_for(f"{address}/ready", 503)
+            process.terminate()

@@ -33,8 +33,8 @@ def fixed_ids() -> Iterator[None]:
         mock.patch("os.urandom", urandom),
         mock.patch("time.time", return_value=MOMENT),
         mock.patch("time.time_ns", return_value=int(MOMENT) * 10**9),
-        mock.patch("abex.players.tending.SOON", 10**6),
-        mock.patch("abex.players.tending.NOW_AND_THEN", 10**6),
+        mock.patch("abex.players.store.SOON", 10**6),
+        mock.patch("abex.players.store.TICK", 10**6),
     ):
         yield
 
@@ -65,11 +65,11 @@ def states(url: str) -> Iterator[Part]:
             name, time = f"player {number}", Clock()
             with Player.open(
                 url, name, policy, arms=["red", "green", "blue", "white"], horizon=events, expire=timedelta(minutes=1),
-                unrewarded=0.25, seed=1, clock=time, snapshot_every=10**9,
+                unrewarded=0.25, seed=1, clock=time, snapshot_every=10**9, freshness=3600.0,
             ) as player:  # fmt: skip
                 live(player, events, time)
                 state, log = player.text(), player.log().to_csv(index=False)
-            with Player.open(url, name, clock=time) as again:
+            with Player.open(url, name, clock=time, freshness=3600.0) as again:
                 reopened = again.text()
         yield f"state of {policy}", state
         yield f"state of {policy}, reopened", reopened

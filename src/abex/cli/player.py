@@ -154,15 +154,12 @@ def reward(name: str, url: str, decision: str, reward: float, also: tuple[tuple[
 def summary(name: str | None, url: str, as_json: bool) -> None:
     """The arms of NAME: pulls, means with intervals, probabilities; without a NAME, the players of the store."""
     if name is None:
-        from abex.players.journal import journal_at
+        from abex.players import Store
 
-        journal = journal_at(url)
-        journal.connect(create=False)
-        names = journal.names()
-        journal.close()
-        click.echo(
-            json.dumps(names) if as_json else "\n".join(names) or f"there are no players in {journal.shown}"
-        )
+        with Store.open(url) as store:
+            names = store.names()
+        there = "\n".join(names) or f"there are no players in {store.shown}"
+        click.echo(json.dumps(names) if as_json else there)
         return
     from abex.cli.output import console, table
     from abex.players.summary import HEADINGS

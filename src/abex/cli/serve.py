@@ -48,6 +48,16 @@ from abex.cli.signals import Terminated
 @number_option("--max-arms", 1_000_000, "Arms of a player.")
 @number_option("--max-players", 1_000, "Players of the store.")
 @number_option("--max-log", 200_000, "Decisions of a log, the latest.")
+@number_option("--max-connections", 1_000, "Open connections of a worker.")
+@number_option("--max-client-connections", 500, "Open connections of one address.")
+@click.option(
+    "--client-timeout",
+    type=float,
+    default=20.0,
+    show_default=True,
+    help="Seconds in which a client must send a request and read an answer.",
+)
+@number_option("--idle-timeout", 60, "Seconds between two requests of a connection.")
 @click.option("--access-log", is_flag=True, help="Log every request, not only those that fail.")
 @click.option(
     "--new-key", "role", help="Print a new API key for a role (decide, reward, read, admin), and end."
@@ -61,11 +71,11 @@ def command(keys_file: str | None, role: str | None, **given: Any) -> None:
         click.echo(f"the key, shown once: {key}", err=True)
         click.echo(line)
         return
-    from abex.service.keys import Keyring, read_keys
+    from abex.service.keys import KeyFile, Keyring
     from abex.service.run import listening_socket, serve
     from abex.service.settings import Settings
 
-    settings = Settings(keys=read_keys(keys_file) if keys_file else Keyring(), **given)
+    settings = Settings(keys=KeyFile(keys_file) if keys_file else Keyring(), **given)
     listening = listening_socket(settings)
     host, port = listening.getsockname()[:2]
     click.echo(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -124,12 +123,6 @@ class Table(Environment):
     def __repr__(self) -> str:
         return f"Table(<{self.rewards.shape[0]} steps x {self.rewards.shape[1]} arms>)"
 
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """A fixed pattern."""
-        steps = np.arange(4000)[:, None]
-        yield cls((np.sin(steps * np.array([[0.1, 0.37, 0.05]])) + 1.0) / 2.0)
-
 
 def _mapped(path: Path) -> NDArray[Any]:
     with reader_errors(
@@ -244,8 +237,3 @@ class Drifting(HasMeans):
     def best(world: Any, t: int, arm: int) -> bool:
         """The arm earns as much as that which the regret is against."""
         return mean_at(world, t, arm) >= benchmark_mean(world, t)
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Three arms that overtake each other."""
-        yield cls([0.4, 0.5, 0.6], swing=0.3, period=500.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -109,9 +109,3 @@ class Discrete(Environment):
 
     gap = staticmethod(mean_gap)
     best = staticmethod(mean_best)
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """A rare large reward beside a sure small one, and three equally likely values."""
-        yield cls([[0.05], [0.0, 1.0]], [[1.0], [0.8, 0.2]])
-        yield cls([[0.1, 0.2, 0.6], [0.3, 0.4, 0.5], [0.2]])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,11 +82,6 @@ class Environment(ABC):
     def changes(self, horizon: int) -> list[int]:
         """The steps up to the horizon at which the means of arms change all at once, if they do."""
         return []
-
-    @classmethod
-    @abstractmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Instances on which the contract is checked."""
 
 
 def as_environment(environment: Any) -> Environment:

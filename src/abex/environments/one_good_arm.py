@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,11 +99,3 @@ class SpecialArm(Environment):
     def rules(self) -> Rules:
         """The kernels."""
         return Rules(self.draw, self.gap, is_special)
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """The paper's means, a single arm, and arms that are all alike."""
-        yield cls(5)
-        yield cls(1)
-        yield cls(3, best=0.4, other=0.4)
-        yield cls(4, among=(1, 3))

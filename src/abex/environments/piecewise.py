@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,11 +138,6 @@ class Phases(Piecewise):
         """The phases, whatever the horizon."""
         return np.cumsum([0, *self.lengths[:-1]], dtype=np.int64), np.array(self.means)
 
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Two changes, against the best arm of each step."""
-        yield cls([[0.2, 0.8, 0.5], [0.9, 0.1, 0.5], [0.3, 0.2, 0.7]], lengths=[100, 150, 50])
-
 
 @dataclass(frozen=True)
 class Switching(HasMeans, Piecewise):
@@ -178,11 +173,6 @@ class Switching(HasMeans, Piecewise):
         return deals * self.period, np.array(self.means)[
             (np.arange(self.n_arms) + shifts[:, None]) % self.n_arms
         ]
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Three arms."""
-        yield cls([0.2, 0.5, 0.8], period=50)
 
 
 def pieces(rows: Sequence[Sequence[float]], shares: Sequence[float]) -> Callable[[int], Path]:
@@ -295,12 +285,6 @@ class Published(Piecewise):
         """Where a piece begins, none on a smooth path."""
         return [] if self.problem in SMOOTH else super().changes(horizon)
 
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """One of each kind."""
-        yield cls("besson-4")
-        yield cls("garivier-moulines-2")
-
 
 @dataclass(frozen=True)
 class RandomWalk(HasMeans, Piecewise):
@@ -343,8 +327,3 @@ class RandomWalk(HasMeans, Piecewise):
     def changes(self, horizon: int) -> list[int]:
         """None: the means move all the time."""
         return []
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Three arms."""
-        yield cls([0.3, 0.5, 0.7], deviation=0.05, every=20)

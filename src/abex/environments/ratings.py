@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -109,10 +108,3 @@ class RatingTable(Environment):
     def __repr__(self) -> str:
         products = f"{self.products.size} of {self.table.n_products} products"
         return f"RatingTable(<{self.n_arms} users, {products}, {self.table.checksum[:12]}>)"
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Ten users, two of them best, and a part of the products."""
-        likes = (np.arange(10)[:, None] * np.arange(1, 14) % 7 < 3).astype(np.uint8)
-        likes[4] = likes[7] = np.arange(13) % 4 != 0
-        yield cls(likes, products=[0, 2, 3, 5, 6, 7, 8, 11])

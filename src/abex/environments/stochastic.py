@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -122,12 +122,6 @@ class Bernoulli(Stationary):
         """1 with the arm's probability."""
         return 1.0 if uniform_at(world.key, t, arm) < world.means[arm] else 0.0
 
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Two arms, and one."""
-        yield cls([0.1, 0.9])
-        yield cls([0.3])
-
 
 @dataclass(frozen=True)
 class Beta(Stationary):
@@ -168,12 +162,6 @@ class Beta(Stationary):
         if x + y <= 0.0:  # both underflow where the parameters are tiny: the limit is Bernoulli
             return 1.0 if uniform_at(~world.key, t, arm) < world.means[arm] else 0.0
         return x / (x + y)
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Flat and peaked."""
-        yield cls([0.2, 0.7])
-        yield cls([0.5, 0.55, 0.6], strength=50.0)
 
 
 @dataclass(frozen=True)
@@ -223,9 +211,3 @@ class ClippedGaussian(Stationary):
         """A clipped normal number."""
         x = world.centres[arm] + world.shape * normal_from(word_at(world.key, t, arm))
         return float(min(max(x, 0.0), 1.0))
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Narrow and wide."""
-        yield cls([0.3, 0.6])
-        yield cls([0.0, 0.9], deviation=1.0)

@@ -9,7 +9,6 @@ own over m steps. About n over K rows are kept of a uniform log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -162,9 +161,3 @@ class LogReplay(Environment):
 
     def __repr__(self) -> str:
         return f"LogReplay({self.log!r})"
-
-    @classmethod
-    def examples(cls) -> Iterator[Environment]:
-        """Two arms of different counts, and one."""
-        yield cls(Log([0, 1], [0, 0, 0, 1, 1], [0.5] * 5, [0.0, 1.0, 0.5, 1.0, 1.0]))
-        yield cls(Log(["only"], [0, 0], [1.0, 1.0], [0.25, 0.75]))

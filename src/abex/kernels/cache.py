@@ -1,11 +1,9 @@
-"""Compiled code on disk: whose it is, whether it is whole, and what it was made from.
+"""Compiled code on disk, and what it was made from.
 
-Loading machine code is running it, and what Numba writes is unpickled, which runs it too. So nothing is unpickled unless
-it lies in a file of the user who runs us, in a folder of theirs that nobody else may enter (0700), and carries the checksum of
-what was written. An entry that is damaged is deleted and compiled anew. Where nothing can be kept, all works as well,
-compiled once in each process; one warning says why.
+Loading machine code is running it, and what Numba writes is unpickled, which runs it too: `abex.support.private_cache` sees to
+whose it is. Where nothing can be kept, all works as well, compiled once in each process; one warning says why.
 
-An entry is one file, so nothing can disagree with an index. Its name is a hash of all that the code depends on: the
+The name of an entry is a hash of all that the code depends on: the
 function and what it closes over, the types of its arguments, the sources (`sources.stamp_of`), the versions of Python, Numba,
 llvmlite and NumPy, the processor, and the options of the compiler.
 """
@@ -16,9 +14,7 @@ import hashlib
 import os
 import pickle
 import re
-import stat
 import sys
-import time
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -26,12 +22,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from abex.kernels.garbage import collection_paused
+from abex.kernels.compiling_progress import collection_paused
 from abex.kernels.sources import NAME, stamp_of
+from abex.support.private_cache import drop, private_folder, prune, read_entry, user_cache, write_entry
 
-UNUSED_DAYS = 14  # what nobody has used for so long is deleted
-HEADER = b"abex kernel 1\n"
-DIGEST = hashlib.sha256().digest_size
 IRRELEVANT = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}  # settings of Numba that change no code
 
 
@@ -39,96 +33,16 @@ class CompilerWarning(UserWarning):
     """Compiling takes a slower way than it could; results are the same."""
 
 
-def user_cache() -> Path:
-    """The user's cache folder: ``$ABEX_CACHE``, else the platform's."""
-    import platformdirs
-
-    return Path(os.environ.get("ABEX_CACHE") or platformdirs.user_cache_dir("abex"))
-
-
 @cache
 def cache_folder() -> Path | None:
-    """The folder of compiled code, 0700 and the user's own; None, with a warning, where there cannot be one."""
-    folder = user_cache() / "kernels"
+    """The folder of compiled code, the user's own; None, with a warning, where there cannot be one."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if not (is_mine(os.lstat(folder)) and is_mine(os.stat(folder))):
-            _not_kept(
-                f"{folder} belongs to another user: delete it, or name a folder of your own in ABEX_CACHE"
-            )
-            return None
-        if os.name == "posix" and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
-            folder.chmod(0o700)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied", str(folder))
+        return private_folder("kernels")
     except OSError as error:
-        _not_kept(f"{folder} cannot be used ({error.strerror}): name a folder of your own in ABEX_CACHE")
+        _not_kept(
+            f"{user_cache() / 'kernels'} cannot be used ({error.strerror}): name a folder of your own in ABEX_CACHE"
+        )
         return None
-    return folder
-
-
-def is_mine(about: os.stat_result) -> bool:
-    """Whether a file belongs to the user who runs us (where files have owners)."""
-    return not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
-
-
-def read_entry(path: Path, key: bytes) -> bytes | None:
-    """What was written under this key, or None: absent, not ours, or damaged (then it is deleted)."""
-    flags = os.O_RDONLY | sum(
-        getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-    )
-    try:
-        with open(os.open(path, flags), "rb") as file:
-            about = os.fstat(file.fileno())  # of what is open, whatever the name means by now
-            if not (stat.S_ISREG(about.st_mode) and is_mine(about)):
-                return None
-            content = file.read()
-    except OSError:
-        return None
-    start = len(HEADER) + DIGEST
-    payload = content[start:]
-    if content[:start] != HEADER + _checksum(key, payload):
-        drop(path)
-        return None
-    if time.time() - about.st_mtime > 86_400:
-        _ignoring_errors(os.utime, path)
-    return payload
-
-
-def write_entry(path: Path, key: bytes, payload: bytes) -> None:
-    """Write an entry, whole or not at all, whoever else is writing it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        with open(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb"
-        ) as file:
-            file.write(HEADER + _checksum(key, payload) + payload)
-        os.replace(temporary, path)
-    except BaseException:
-        drop(temporary)
-        raise
-
-
-def drop(path: Path) -> None:
-    """Delete a file if that is possible."""
-    _ignoring_errors(os.unlink, path)
-
-
-def prune(parent: Path, keep: Path | None = None, days: float = UNUSED_DAYS) -> None:
-    """Delete what lies in ``parent`` and has not been used for ``days``, except ``keep``."""
-    limit = time.time() - days * 86_400
-    try:
-        stale = [path for path in parent.iterdir() if path != keep and path.lstat().st_mtime < limit]
-    except OSError:
-        return
-    import shutil
-
-    for path in stale:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            drop(path)
 
 
 class KernelCache:
@@ -225,9 +139,11 @@ class KernelCache:
 
 def names_needed(library: Any) -> list[str]:
     """The functions and variables that compiled code expects to be there when it is loaded."""
-    module = library._final_module
-    parts = [*module.functions, *module.global_variables]
-    return [part.name for part in parts if part.is_declaration and not part.name.startswith("llvm.")]
+    from llvmlite import binding
+
+    with binding.parse_assembly(library.get_llvm_str()) as module:
+        parts = [*module.functions, *module.global_variables]
+        return [part.name for part in parts if part.is_declaration and not part.name.startswith("llvm.")]
 
 
 def make_callable(names: Iterable[str], target: Any) -> None:
@@ -340,17 +256,6 @@ def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
 @cache
 def _prune_once(folder: Path) -> None:
     prune(folder)
-
-
-def _checksum(key: bytes, payload: bytes) -> bytes:
-    return hashlib.sha256(key + payload).digest()
-
-
-def _ignoring_errors(action: Any, path: Path) -> None:
-    try:
-        action(path)
-    except OSError:
-        return
 
 
 def _not_kept(reason: str) -> None:

@@ -28,8 +28,7 @@ from typing import Any, ClassVar, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels.compiling import before_compiling
-from abex.kernels.interfaces import interpreted
+from abex.kernels.compiling import before_compiling, interpreted
 from abex.kernels.scalars import Scalars
 from abex.support.errors import UserError, nearest
 
@@ -262,9 +261,6 @@ def laid_out(record: Any) -> Any:
     if not (isinstance(record, tuple) and hasattr(record, "_fields")):
         return record
     return record if interpreted() else Laid(record)
-
-
-by_reference = laid_out
 
 
 def described_generator(rng: np.random.Generator) -> NDArray[np.int64]:

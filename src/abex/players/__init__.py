@@ -3,6 +3,7 @@
 from abex.players.decisions import Decision
 from abex.players.journal import UnavailableError
 from abex.players.player import Player, UnknownDecisionError
+from abex.players.store import Store
 from abex.players.summary import ArmSummary, Summary
 
-__all__ = ["ArmSummary", "Decision", "Player", "Summary", "UnavailableError", "UnknownDecisionError"]
+__all__ = ["ArmSummary", "Decision", "Player", "Store", "Summary", "UnavailableError", "UnknownDecisionError"]

@@ -1,4 +1,4 @@
-"""Players in forked processes: no child gets half of a step, and each goes on as a player of its own."""
+"""Players and stores in forked processes: no child gets half of a step, and each goes on as a player of its own."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ import weakref
 from typing import Any
 
 _players: weakref.WeakSet[Any] = weakref.WeakSet()
+_stores: weakref.WeakSet[Any] = weakref.WeakSet()
 _forking = threading.local()  # the locks that the forking thread holds
 
 
-def watch(player: Any) -> None:
-    """From now on ``player`` is told of forks: its ``_locks()`` are held while one happens, then ``_after_fork`` is called."""
-    _players.add(player)
+def watch(one: Any, last: bool = False) -> None:
+    """From now on ``one`` is told of forks: its ``_locks()`` are held while one happens, then ``_after_fork`` is called.
+
+    The locks of those that come ``last`` are taken last, as everywhere.
+    """
+    (_stores if last else _players).add(one)
 
 
 def _all_players() -> list[Any]:
-    """Every player of this process, always in the same order: two threads may fork at once."""
+    """Every player and then every store of this process, always in the same order: two threads may fork at once."""
     while True:
         try:
-            return sorted(_players, key=id)
+            return [*sorted(_players, key=id), *sorted(_stores, key=id)]
         except RuntimeError:  # another thread has just made one
             continue
 

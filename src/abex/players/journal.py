@@ -1,26 +1,26 @@
 """What a journal promises: events in order, numbered without gaps, on disk before they are acknowledged.
 
-A journal holds any number of players by name. Of each it keeps a definition, the events 1, 2, ... and snapshots of the state
-after some of them. Two stores keep one: `sqlite_journal` (a file, nothing to install) and `postgresql_journal` (a server,
-many machines).
+A journal holds any number of players by name. Of each it keeps a definition, the events 1, 2, ... as bytes and snapshots of the
+state after some of them. Two databases keep one, by the same SQL: `sqlite_journal` (a file, nothing to install) and
+`postgresql_journal` (a server, many machines). Beside the bytes of an event stand its kind and its moment, for whoever looks
+into the table.
 
-An append is one transaction that takes the next numbers from a counter in the player's row and writes the events under them.
-Whoever appends next waits for the row until that transaction has ended, so numbers have no gaps and *become visible in their
-order*: who has read up to number n will never see one at or below n appear.
+An append is one transaction, for any number of players: it takes the next numbers from a counter in each player's row and writes
+the events under them. Whoever appends next waits for the row until that transaction has ended, so numbers have no gaps and
+*become visible in their order*: who has read up to number n will never see one at or below n appear.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar, NamedTuple
 
-from abex.players.journal_rows import Row
 from abex.support.errors import UserError
 
 FORMAT = 1
-PATIENCE = 30.0  # seconds to wait for another process that is writing
+PATIENCE = 10.0  # seconds to wait for another process that is writing, and for the answer to a statement
 TABLES = (
     """CREATE TABLE abex_format (version INTEGER NOT NULL)""",
     """CREATE TABLE abex_players (
@@ -28,17 +28,32 @@ TABLES = (
         head BIGINT NOT NULL DEFAULT 0, pruned BIGINT NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE abex_events (
-        player BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, moment BIGINT NOT NULL,
-        decision TEXT, arm BIGINT, value DOUBLE PRECISION, seen BIGINT, detail TEXT, PRIMARY KEY (player, seq)
+        player BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, moment BIGINT NOT NULL, body {bytes} NOT NULL,
+        PRIMARY KEY (player, seq)
     ){clustered}""",
     """CREATE TABLE abex_snapshots (
         player BIGINT NOT NULL, seq BIGINT NOT NULL, body {bytes} NOT NULL, PRIMARY KEY (player, seq)
     )""",
 )
+LOOKS = (  # that fail where the tables are not ours
+    "SELECT player, seq, kind, moment, body FROM abex_events LIMIT 0",
+    "SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0",
+    "SELECT player, seq, body FROM abex_snapshots LIMIT 0",
+)
 
 
 class UnavailableError(UserError):
-    """The journal cannot be reached or written just now. Nothing is lost; it works again when the store is back."""
+    """The journal cannot be reached or written just now; it works again when the store is back.
+
+    ``kept`` tells whether what was to be written is kept by this process, which writes it when the store is back; ``why`` is the
+    reason alone.
+    """
+
+    def __init__(self, why: object = "", kept: bool = False) -> None:
+        super().__init__(
+            f"{why}; what was reported is kept, and written when the store is back" if kept else why
+        )
+        self.why, self.kept = str(why), kept
 
 
 class PlayerRow(NamedTuple):
@@ -50,11 +65,22 @@ class PlayerRow(NamedTuple):
     pruned: int  # events up to this one are no longer kept
 
 
+class Row(NamedTuple):
+    """An event as a journal holds it, beside player and number."""
+
+    kind: str
+    moment: int
+    body: bytes
+
+
 class Journal(ABC):
     """A store of journals; not for several threads at once. Errors of the store are `UnavailableError`, in one sentence."""
 
     shown: str  # the address without its password
-    cheap_look: bool = False  # whether `looks_new` costs microseconds
+    words: ClassVar[Mapping[str, str]]  # in which the SQL of this database differs
+    connections = 0  # made so far
+
+    # -- the connection -------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -64,8 +90,9 @@ class Journal(ABC):
     def connect(self, create: bool) -> None:
         """Open the store, and check or make (if ``create``) its tables; nothing if it is open."""
         if not self.is_open:
-            with self.explained("open"):
+            with self._explained("open"):
                 self._connect(create)
+            self.connections += 1
 
     @abstractmethod
     def _connect(self, create: bool) -> None:
@@ -80,69 +107,50 @@ class Journal(ABC):
         """In a forked process: forget a connection that belongs to the parent."""
 
     @abstractmethod
+    def interrupt(self) -> None:
+        """From another thread: let the statement under way, whose answer does not come, fail."""
+
+    @abstractmethod
     def looks_new(self) -> bool:
         """Whether something may have been written by others since the last call."""
 
     @abstractmethod
-    def names(self) -> list[str]:
-        """The players of this store."""
+    def now(self) -> int:
+        """Milliseconds since 1970 by the clock of the store."""
 
     @abstractmethod
-    def add_player(self, name: str, definition: str) -> None:
-        """A new player; nothing if there is one of that name."""
+    def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """A cursor after a statement, in which ? stands for a value."""
 
     @abstractmethod
-    def player(self, name: str) -> PlayerRow | None:
-        """A player by name."""
+    def _transaction(self) -> AbstractContextManager[Any]:
+        """All that is written within, or nothing."""
+
+    def _prepare(self, create: bool) -> None:
+        """Tables of this format."""
+        if not self._has_tables():
+            if not create:
+                raise UnavailableError(f"there is no journal in {self.shown}")
+            with self._transaction():
+                self._alone_for_tables()
+                if not self._has_tables():  # nobody was quicker
+                    for table in TABLES:
+                        self._run(table.format(**self.words))
+                    self._run("INSERT INTO abex_format VALUES (?)", (FORMAT,))
+        version = self._run("SELECT version FROM abex_format").fetchone()
+        self._check_format(version and version[0])
+        for look in LOOKS:
+            self._run(look)
 
     @abstractmethod
-    def append(self, player: int, collect: Callable[[], Sequence[Row]]) -> int:
-        """Write the events that ``collect`` returns under the next numbers; returns the last one. On disk when it returns.
+    def _has_tables(self) -> bool:
+        """Whether tables of ours are there."""
 
-        They are collected as late as the store allows: what came while the process waited for its turn goes along.
-        """
+    def _alone_for_tables(self) -> None:
+        """Within the transaction that makes the tables: nobody else makes them."""
+        return
 
-    @abstractmethod
-    def read(self, player: int, after: int, limit: int) -> list[tuple[int, Row]]:
-        """The next events, in order."""
-
-    @abstractmethod
-    def snapshot(self, player: int, most: int | None = None) -> tuple[int, bytes] | None:
-        """The latest snapshot (up to a number), and the number of the event after which it was taken."""
-
-    @abstractmethod
-    def add_snapshot(self, player: int, seq: int, body: bytes, keep: int) -> None:
-        """Keep a snapshot, and the ``keep`` latest before it."""
-
-    @abstractmethod
-    def prune(self, player: int, seq: int) -> int:
-        """Delete events up to a number; returns how many."""
-
-    def events(self, player: int, after: int = 0, page: int = 5_000) -> Iterator[tuple[int, Row]]:
-        """All events after a number, page by page."""
-        while found := self.read(player, after, page):
-            yield from found
-            after = found[-1][0]
-
-    @contextmanager
-    def explained(self, doing: str) -> Iterator[None]:
-        """Turn errors of the store into `UnavailableError`."""
-        try:
-            yield
-        except UserError:
-            raise
-        except Exception as error:
-            why = self.reason(error)
-            if why is None:
-                raise
-            self.close()
-            raise UnavailableError(f"cannot {doing} the journal {self.shown}: {why}") from error
-
-    @abstractmethod
-    def reason(self, error: Exception) -> str | None:
-        """Why the store failed, in words; None for an error that is not the store's."""
-
-    def check_format(self, version: int | None) -> None:
+    def _check_format(self, version: int | None) -> None:
         """See that this abex can read the format found."""
         if version is None or not version >= 1:
             raise UnavailableError(f"cannot use the journal {self.shown}: its table abex_format is damaged")
@@ -150,6 +158,129 @@ class Journal(ABC):
             raise UnavailableError(
                 f"the journal {self.shown} was written by a newer abex (format {version}, this one has {FORMAT}): upgrade abex"
             )
+
+    # -- players --------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """The players of this store."""
+        with self._explained("read"):
+            return [name for (name,) in self._run("SELECT name FROM abex_players ORDER BY name").fetchall()]
+
+    def add_player(self, name: str, definition: str) -> None:
+        """A new player; nothing if there is one of that name."""
+        with self._writing():
+            sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            self._run(sql, (name, definition))
+
+    def player(self, name: str) -> PlayerRow | None:
+        """A player by name."""
+        with self._explained("read"):
+            sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = ?"
+            row = self._run(sql, (name,)).fetchone()
+            return None if row is None else PlayerRow(*row)
+
+    def heads(self, players: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Of players that are there: the number of the last event, and up to where events are no longer kept."""
+        with self._explained("read"):
+            sql = f"SELECT id, head, pruned FROM abex_players WHERE id {self.words['among']}"
+            found = self._run(sql, (self._listed(players),)).fetchall()
+            return {player: (head, pruned) for player, head, pruned in found}
+
+    @abstractmethod
+    def _listed(self, numbers: Sequence[int]) -> Any:
+        """Numbers as one value of a statement."""
+
+    # -- events ---------------------------------------------------------------------------------------
+
+    def append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
+        """Write the events of each player under its next numbers; returns the last number of each. On disk when it returns.
+
+        One transaction. A player that is gone from the journal is missing from the answer.
+        """
+        with self._writing():
+            return self._append(batch)
+
+    @abstractmethod
+    def _append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]: ...
+
+    def read(self, player: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """The next events, in order."""
+        with self._explained("read"):
+            sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
+            return [(seq, bytes(body)) for seq, body in self._run(sql, (player, after, limit)).fetchall()]
+
+    def events(self, player: int, after: int = 0, page: int = 5_000) -> Iterator[tuple[int, bytes]]:
+        """All events after a number, page by page."""
+        while found := self.read(player, after, page):
+            yield from found
+            after = found[-1][0]
+
+    def first_since(self, player: int, moment: int) -> int | None:
+        """The number of the first event at or after a moment."""
+        with self._explained("read"):
+            sql = "SELECT min(seq) FROM abex_events WHERE player = ? AND moment >= ?"
+            (found,) = self._run(sql, (player, moment)).fetchone()
+            return None if found is None else int(found)
+
+    def snapshot(self, player: int, most: int | None = None) -> tuple[int, bytes] | None:
+        """The latest snapshot (up to a number), and the number of the event after which it was taken."""
+        with self._explained("read"):
+            sql = (
+                "SELECT seq, body FROM abex_snapshots WHERE player = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+            )
+            found = self._run(sql, (player, 2**62 if most is None else most)).fetchone()
+            return None if found is None else (int(found[0]), bytes(found[1]))
+
+    def latest_snapshot(self, player: int) -> int:
+        """The number of the event after which the latest snapshot was taken; 0 if there is none."""
+        with self._explained("read"):
+            (found,) = self._run("SELECT max(seq) FROM abex_snapshots WHERE player = ?", (player,)).fetchone()
+            return int(found or 0)
+
+    def add_snapshot(self, player: int, seq: int, body: bytes, keep: int) -> None:
+        """Keep a snapshot, and the ``keep`` latest before it."""
+        with self._writing():
+            self._run(
+                "INSERT INTO abex_snapshots VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (player, seq, body)
+            )
+            self._run(
+                "DELETE FROM abex_snapshots WHERE player = ? AND seq NOT IN"
+                " (SELECT seq FROM abex_snapshots WHERE player = ? ORDER BY seq DESC LIMIT ?)",
+                (player, player, keep),
+            )
+
+    def prune(self, player: int, seq: int) -> int:
+        """Delete events up to a number and remember up to where; returns how many."""
+        with self._writing():
+            sql = "UPDATE abex_players SET pruned = ? WHERE id = ? AND pruned < ?"
+            self._run(sql, (seq, player, seq))
+            sql = "DELETE FROM abex_events WHERE player = ? AND seq <= ?"
+            return int(self._run(sql, (player, seq)).rowcount)
+
+    # -- errors ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._explained("write to"), self._transaction():
+            yield
+
+    @contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Turn errors of the store into `UnavailableError`."""
+        try:
+            yield
+        except UserError:
+            raise
+        except Exception as error:
+            why = self._reason(error)
+            if why is None:
+                raise
+            self.close()
+            raise UnavailableError(f"cannot {doing} the journal {self.shown}: {why}") from error
+
+    @abstractmethod
+    def _reason(self, error: Exception) -> str | None:
+        """Why the store failed, in words; None for an error that is not the store's."""
 
 
 def journal_at(url: str) -> Journal:

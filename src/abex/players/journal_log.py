@@ -8,8 +8,18 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from abex.players.decision_ids import life_and_number
 from abex.players.definitions import Definition
-from abex.players.journal_rows import Row, read_batch
+from abex.players.events import (
+    ArmAdded,
+    ArmRemoved,
+    ArmRenamed,
+    Decided,
+    Event,
+    Expired,
+    Rewarded,
+    decode,
+)
 from abex.players.named_arms import NamedArms
 from abex.players.terms import Terms
 from abex.support.extras import needed
@@ -21,7 +31,7 @@ COLUMNS = (
 
 
 def decision_log(
-    events: Iterable[tuple[int, Row]], definition: Definition, arms: NamedArms | None = None
+    events: Iterable[tuple[int, bytes]], definition: Definition, arms: NamedArms | None = None
 ) -> Any:
     """A pandas DataFrame with a row for each decision, in the order of the journal.
 
@@ -51,23 +61,23 @@ class LogReader:
         self.numbers: dict[str, int] = {}  # of the arms of waiting decisions
         self.asked: dict[tuple[str, str], str] = {}  # waiting decisions by their unit and key
         self.marks: dict[str, list[tuple[str, str]]] = {}  # unit and key of waiting decisions
+        self.lives: dict[str, int] = {}  # the last decision of each life
 
-    def rows(self, events: Iterable[tuple[int, Row]]) -> Iterator[list[Any]]:
+    def rows(self, events: Iterable[tuple[int, bytes]]) -> Iterator[list[Any]]:
         """All decisions; what comes later is filled in, so the rows are complete at the end."""
-        found = [entry for _, row in events if (entry := self.follow(row)) is not None]
+        found = [entry for _, body in events if (entry := self.follow(decode(body))) is not None]
         yield from found
 
-    def follow(self, row: Row) -> list[Any] | None:
+    def follow(self, event: Event) -> list[Any] | None:
         """Take notice of an event; returns the row of a decision."""
-        detail = {} if row.detail is None else json.loads(row.detail)
-        if row.kind == "decision":
-            return None if self._is_void(row, detail) else self._decided(row, detail)
-        if row.kind == "reward":
-            self._rewarded(row, detail)
-        elif row.kind == "expiry":
-            self._expired(row)
+        if isinstance(event, Decided):
+            return None if self._is_void(event) else self._decided(event)
+        if isinstance(event, Rewarded):
+            self._rewarded(event)
+        elif isinstance(event, Expired):
+            self._expired(event)
         else:
-            self._changed(row, detail)
+            self._changed(event)
         return None
 
     def closed(self, entry: list[Any], moment: int) -> None:
@@ -84,66 +94,79 @@ class LogReader:
             del self.numbers[name]
         return entry
 
-    def _label(self, number: Any) -> Any:
-        return self.arms.label(int(number)) if self.arms.has(int(number)) else int(number)
+    def _label(self, number: int) -> Any:
+        return self.arms.label(number) if self.arms.has(number) else number
 
-    def _is_void(self, row: Row, detail: dict[str, Any]) -> bool:
-        """Whether another decision waits for the unit or under the key of this one, and stands for it."""
-        asked: list[tuple[str, str]] = [(name, detail[name]) for name in ("key", "unit") if name in detail]
+    def _is_void(self, event: Decided) -> bool:
+        """Whether a decision came before, or another waits for its unit or under its key, and stands for it."""
+        life, number = life_and_number(event.id) or ("", 0)
+        if number <= self.lives.get(life, -1):
+            return True
+        self.lives[life] = number
+        asked = [
+            (name, word) for name, word in (("key", event.key), ("unit", event.unit)) if word is not None
+        ]
         if any(one in self.asked for one in asked):
             return True
-        if asked and row.arm is not None and self.arms.has(row.arm):  # else it does not wait
-            self.marks[row.id] = asked
-            self.asked.update((one, row.id) for one in asked)
+        if asked and self.arms.has(event.arm):  # else it does not wait
+            self.marks[event.id] = asked
+            self.asked.update((one, event.id) for one in asked)
         return False
 
-    def _decided(self, row: Row, detail: dict[str, Any]) -> list[Any]:
-        observed = {str(self._label(arm)): chance for arm, chance in detail.get("observed", {}).items()}
+    def _decided(self, event: Decided) -> list[Any]:
+        observed = {str(self._label(arm)): chance for arm, chance in (event.observed or {}).items()}
         text = json.dumps(observed) if observed else None
-        arm = self._label(row.arm)
-        batch = read_batch(detail)
-        made = (None, 1) if batch is None else batch
-        entry = [row.id, arm, row.value, math.nan, row.moment, detail["t"], "waiting", None, text, *made]
-        self.waiting[row.id] = entry
-        self.numbers[row.id] = int(row.arm or 0)
+        made = (None, 1) if event.batch is None else event.batch
+        entry = [
+            event.id,
+            self._label(event.arm),
+            event.probability,
+            math.nan,
+            event.moment,
+            event.t,
+            "waiting",
+            None,
+            text,
+            *made,
+        ]
+        self.waiting[event.id] = entry
+        self.numbers[event.id] = event.arm
         if len(self.waiting) > self.most:
-            self._close(next(iter(self.waiting)), "forgotten", row.moment)
+            self._close(next(iter(self.waiting)), "forgotten", event.moment)
         return entry
 
-    def _rewarded(self, row: Row, detail: dict[str, Any]) -> None:
-        name = row.decision
-        if "key" in detail:
+    def _rewarded(self, event: Rewarded) -> None:
+        name = event.decision
+        if event.key is not None:
             return  # tried elsewhere
         if name is None:  # of an arm: its latest decision that waits
-            name = next((one for one in reversed(self.waiting) if self.numbers[one] == row.arm), None)
-        if name is None or row.value is None:
+            name = next((one for one in reversed(self.waiting) if self.numbers[one] == event.arm), None)
+        if name is None:
             return
-        entry = self._close(name, "rewarded", row.moment, self.terms.shown(row.value))
+        entry = self._close(name, "rewarded", event.moment, self.terms.shown(event.reward))
         if entry is not None:
-            also = {
-                str(self._label(arm)): self.terms.shown(paid) for arm, paid in detail.get("also", {}).items()
-            }
+            also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
             entry[7] = json.dumps(also) if also else None
 
-    def _expired(self, row: Row) -> None:
+    def _expired(self, event: Expired) -> None:
         while self.waiting:
             name, entry = next(iter(self.waiting.items()))
-            if entry[4] > (row.seen or 0):
+            if entry[4] > event.cutoff:
                 return
             unrewarded = self.terms.unrewarded
-            self._close(name, "expired", row.moment, math.nan if unrewarded is None else unrewarded)
+            self._close(name, "expired", event.moment, math.nan if unrewarded is None else unrewarded)
 
-    def _changed(self, row: Row, detail: dict[str, Any]) -> None:
+    def _changed(self, event: Event) -> None:
         """Arms that come, go, or change their names; what could not be done was not."""
-        label, known = detail.get("label"), self.arms
-        if row.kind == "arm added":
-            if known.labels is None or not known.knows(label):
-                known.add(label)
-        elif row.arm is not None and known.has(row.arm):
-            if row.kind == "arm renamed":
-                if label is not None and not known.knows(label):
-                    known.rename(row.arm, label)
+        known = self.arms
+        if isinstance(event, ArmAdded):
+            if known.labels is None or not known.knows(event.label):
+                known.add(event.label)
+        elif isinstance(event, ArmRemoved | ArmRenamed) and known.has(event.arm):
+            if isinstance(event, ArmRenamed):
+                if not known.knows(event.label):
+                    known.rename(event.arm, event.label)
             elif known.numbers.size > 1:
-                known.remove(row.arm)
-                for name in [one for one in self.waiting if self.numbers[one] == row.arm]:
-                    self._close(name, "forgotten", row.moment)
+                known.remove(event.arm)
+                for name in [one for one in self.waiting if self.numbers[one] == event.arm]:
+                    self._close(name, "forgotten", event.moment)

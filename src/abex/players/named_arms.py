@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.players.decision_ids import life_and_number
-from abex.support.errors import UserError, nearest, shown, whole_number
+from abex.support.errors import UserError, checked_name, nearest, shown, whole_number
 
 Label = int | str
-LONGEST = 200  # characters of a name
 MOST_NUMBER = 2**62
 MOST_SUGGESTED = 1000  # names among which the nearest is looked for
 
@@ -28,13 +27,10 @@ def label_of(value: Any) -> Label:
     ('red', 7)
     """
     if isinstance(value, str):
-        if not value.strip() or len(value) > LONGEST or not value.isprintable():
-            raise UserError(
-                f"the name of an arm must be 1 to {LONGEST} printable characters, got {shown(value)}"
-            )
-        if life_and_number(value) is not None:
+        name = checked_name("the name of an arm", value)
+        if life_and_number(name) is not None:
             raise UserError(f"the name of an arm must not look like the id of a decision, got {shown(value)}")
-        return str(value)
+        return name
     try:
         return whole_number("the name of an arm", value, least=-MOST_NUMBER, most=MOST_NUMBER)
     except UserError:

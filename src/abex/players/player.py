@@ -11,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from abex.graphs.graph import as_graph
@@ -33,7 +34,7 @@ from abex.players.named_arms import Label, NamedArms, label_of
 from abex.players.replica import Replica
 from abex.players.room import check_room
 from abex.players.summary import Summary, summarise
-from abex.players.terms import terms
+from abex.players.terms import Terms, terms
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 MOST_PENDING = 100_000
 MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision
 MOST_STEPS = 10**18
+LATEST = 2**48 / 1000.0  # seconds since 1970 that an id can hold
 MOST_IN_TABLE = 1_000  # arms of a player that a notebook shows as a table
 
 
@@ -388,7 +390,12 @@ class Player:
 
     def _moment(self) -> int | None:
         """Milliseconds since 1970 by the clock that was given."""
-        return None if self._clock is None else int(self._clock() * 1000.0)
+        if self._clock is None:
+            return None
+        now = self._clock()
+        if not isinstance(now, int | float | np.number) or not 0.0 <= now < LATEST:
+            raise UserError(f"clock must return the seconds since 1970, as time.time does, got {shown(now)}")
+        return int(now * 1000.0)
 
     def _next_id(self) -> str:
         return self._others.next_id(self._moment())
@@ -396,7 +403,7 @@ class Player:
     def _note(self, event: Decided, decision: Decision) -> None:
         """A decision was made."""
         if self._terms.propensities:
-            event = event._replace(probability=decision.settle())
+            event = replace(event, probability=decision.settle())
         apply(self._replica, event, self._terms, self._rng)
 
     def _happen(self, events: list[Any]) -> list[Any]:
@@ -532,6 +539,7 @@ class Player:
         compiled: bool | None = None,
         max_pending: int = MOST_PENDING,
         clock: Callable[[], float] | None = None,
+        deadline: float = 2.0,
         freshness: float = 0.05,
         snapshot_every: int = 10_000,
     ) -> SharedPlayer:
@@ -551,10 +559,8 @@ class Player:
             False leaves the probabilities of decisions out of the journal.
         compiled, clock
             As for `Player`.
-        freshness : float
-            On a server, a decision knows everything that was written this many seconds ago; in a file, everything.
-        snapshot_every : int
-            Events between snapshots, which make opening fast.
+        deadline, freshness, snapshot_every
+            As for `Store.open`.
 
         Returns
         -------
@@ -574,14 +580,20 @@ class Player:
         ...     again.update(decision.id, True), again.arms
         (False, ['red', 'green'])
         """
-        from abex.players.opening import open_player
+        from abex.players.store import Store
 
-        wanted = None
-        if any(given is not None for given in (policy, n_arms, arms)):
-            replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
-            wanted = replica, terms(rewards, expire, unrewarded, propensities)
-        options = {"compiled": compiled, "seed": seed, "clock": clock}
-        return open_player(url, name, wanted, freshness=freshness, snapshot_every=snapshot_every, **options)
+        wanted = wanted_player(
+            policy, n_arms, arms=arms, graph=graph, horizon=horizon, rewards=rewards, expire=expire,
+            unrewarded=unrewarded, propensities=propensities, compiled=compiled, max_pending=max_pending,
+        )  # fmt: skip
+        store = Store.open(url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every)
+        try:
+            player = store.follow(name, wanted, seed, compiled, clock)
+        except BaseException:
+            store.close()
+            raise
+        player.ends_store = True
+        return player
 
     def _locks(self) -> list[Any]:
         """What must be held while the process forks."""
@@ -622,6 +634,27 @@ def new_replica(
     max_pending = whole_number("max_pending", max_pending, least=1)
     check_room(policy, setting)
     return Replica(policy, setting, NamedArms(n_arms, labels), compiled=fast, max_pending=max_pending)
+
+
+def wanted_player(
+    policy: Any = None,
+    n_arms: Any = None,
+    *,
+    arms: Any = None,
+    graph: Any = None,
+    horizon: Any = None,
+    rewards: Any = (0.0, 1.0),
+    expire: Any = None,
+    unrewarded: Any = 0.0,
+    propensities: Any = None,
+    compiled: Any = None,
+    max_pending: Any = MOST_PENDING,
+) -> tuple[Replica, Terms] | None:
+    """What a shared player is to be, checked; None if it is taken as it is."""
+    if policy is None and n_arms is None and arms is None:
+        return None
+    replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+    return replica, terms(rewards, expire, unrewarded, propensities)
 
 
 def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:

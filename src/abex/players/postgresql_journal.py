@@ -1,36 +1,56 @@
-"""A journal in PostgreSQL: many processes on many machines (extra ``store``: SQLAlchemy and psycopg).
+"""A journal in PostgreSQL: many processes on many machines (extra ``store``: psycopg).
 
-Every append is one statement, hence one round trip and one transaction: it counts the player's row up, which locks it until
-the commit is on disk, and inserts the events under the numbers taken.
+Every append is one statement, hence one round trip and one transaction: it counts the players' rows up, which locks them until
+the commit is on disk, and inserts the events under the numbers taken. Rows are locked in the order of their ids, so that no two
+appends wait for each other.
+
+**A server that falls silent is noticed.** A connection whose peer is gone fails after some seconds (`tcp_user_timeout`,
+keep-alive packets), a statement that waits for a lock or runs too long is ended by the server, and `interrupt` breaks a
+connection to a server that is stopped. What the address says of any of these (``?keepalives_idle=60``) holds instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
-from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, PlayerRow, UnavailableError
-from abex.players.journal_rows import COLUMNS, Row
+from abex.players.journal import PATIENCE, Journal, Row, UnavailableError
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 
-TYPES = ("text", "text", "bigint", "text", "bigint", "double precision", "bigint", "text")
-LISTED = ", ".join(COLUMNS)
-APPEND = f"""
-WITH head AS (UPDATE abex_players SET head = head + %(count)s WHERE id = %(player)s RETURNING head),
+APPEND = """
+WITH counted AS (SELECT * FROM unnest(%(players)s::bigint[], %(counts)s::bigint[]) AS counted(id, count)),
+locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) ORDER BY id FOR UPDATE),
+head AS (
+    UPDATE abex_players AS player SET head = player.head + counted.count FROM counted, locked
+    WHERE player.id = counted.id AND player.id = locked.id
+    RETURNING player.id, player.head, counted.count
+),
 added AS (
-    INSERT INTO abex_events (player, seq, {LISTED})
-    SELECT %(player)s, head.head - %(count)s + event.place, {", ".join(f"event.{name}" for name in COLUMNS)}
-    FROM head, unnest({", ".join(f"%({name})s::{kind}[]" for name, kind in zip(COLUMNS, TYPES, strict=True))})
-    WITH ORDINALITY AS event({LISTED}, place)
+    INSERT INTO abex_events (player, seq, kind, moment, body)
+    SELECT head.id, head.head - head.count + event.place, event.kind, event.moment, event.body
+    FROM unnest(%(player)s::bigint[], %(place)s::bigint[], %(kind)s::text[], %(moment)s::bigint[], %(body)s::bytea[])
+    AS event(player, place, kind, moment, body) JOIN head ON head.id = event.player
 )
-SELECT head FROM head
+SELECT id, head FROM head
 """
-READ = f"SELECT seq, {LISTED} FROM abex_events WHERE player = %s AND seq > %s ORDER BY seq LIMIT %s"
-ARGUMENTS = {
+ARGUMENTS: dict[str, Any] = {  # seconds, but the last one milliseconds
     "connect_timeout": 5,
     "application_name": "abex",
-    "prepare_threshold": 2,
+    "keepalives": 1,
+    "keepalives_idle": 3,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8_000,
+}
+SETTINGS = {
+    "lock_timeout": f"{int(1000 * PATIENCE)}",
+    "statement_timeout": f"{int(1000 * PATIENCE)}",
+    "synchronous_commit": "on",
 }
 SENTENCES = {  # by the code of the error, or its first letters
     "28": "the user or the password is wrong, or may not connect",
@@ -40,8 +60,11 @@ SENTENCES = {  # by the code of the error, or its first letters
     "42703": "its tables are not those of abex",
     "42804": "its tables are not those of abex",
     "25006": "the database is read-only",
-    "53": "the disk is full, or the server has no room for another connection",
+    "53100": "the disk of the server is full",
+    "53300": "the server has no room for another connection (its max_connections)",
+    "53": "the server has no memory or another resource left",
     "55P03": f"another process has been writing to it for more than {PATIENCE:g} seconds",
+    "57014": f"the server took more than {PATIENCE:g} seconds for a statement",
     "57P": "the server is shutting down or starting up",
 }
 
@@ -49,204 +72,149 @@ SENTENCES = {  # by the code of the error, or its first letters
 class PostgresqlJournal(Journal):
     """The journals in one database."""
 
+    words: ClassVar = {
+        "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "clustered": "",
+        "bytes": "BYTEA",
+        "among": "= ANY(?)",
+    }
+
     def __init__(self, url: str) -> None:
-        with needed():
-            import psycopg  # noqa: F401
-            from sqlalchemy import NullPool, create_engine, make_url
+        with needed("store"):
+            import psycopg
+
+        scheme, _, rest = url.partition("://")
+        driver = scheme.partition("+")[2]
+        if driver not in ("", "psycopg"):
+            raise UserError(f"a store in PostgreSQL uses psycopg, not {shown(scheme)}")
         try:
-            address = make_url(url)
-        except Exception:
+            self._address = psycopg.conninfo.conninfo_to_dict(f"postgresql://{rest}")
+            place = urlsplit(f"postgresql://{rest}")
+        except (psycopg.Error, ValueError):
             raise UserError("a store in PostgreSQL is postgresql://user:password@host/database") from None
-        if address.drivername in ("postgresql", "postgres"):
-            address = address.set(drivername="postgresql+psycopg")
-        if address.drivername != "postgresql+psycopg":
-            raise UserError(f"a store in PostgreSQL uses psycopg, not {shown(address.drivername)}")
-        self.shown = repr(address.set(drivername="postgresql", query={}).render_as_string(hide_password=True))
-        self._engine = create_engine(
-            address, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=ARGUMENTS
-        )
+        who, at, host = place.netloc.rpartition("@")
+        name, colon, _ = who.partition(":")
+        self.shown = repr(f"postgresql://{name}{':***' if colon else ''}{at}{host}{place.path}")
         self._connection: Any = None
+
+    # -- the connection -------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
         """Whether there is a connection."""
         return self._connection is not None
 
-    # -- opening --------------------------------------------------------------------------------------
-
     def _connect(self, create: bool) -> None:
         """Open a connection, make the tables."""
-        self._connection = self._engine.connect()
-        self._run(f"SET lock_timeout = {int(1000 * PATIENCE)}")
-        self._run("SET synchronous_commit = on")
-        if self._run("SELECT to_regclass('abex_format')").scalar() is None:
-            if not create:
-                raise UnavailableError(f"there is no journal in {self.shown}")
-            self._in_turn(self._make)
-        self.check_format(self._run("SELECT version FROM abex_format").scalar())
-        self._run(READ, (0, 0, 0))
-        self._run("SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0")
-        self._run("SELECT player, seq, body FROM abex_snapshots LIMIT 0")
+        import psycopg
 
-    def _in_turn(self, work: Any) -> None:
-        """One process at a time, all of it or nothing."""
-        self._run("BEGIN")
-        try:
-            self._run("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")
-            work()
-            self._run("COMMIT")
-        except BaseException:
-            if self._connection is not None and not self._connection.invalidated:
-                self._run("ROLLBACK")
-            raise
+        arguments: dict[str, Any] = ARGUMENTS | self._address
+        self._connection = psycopg.connect(**arguments, autocommit=True, prepare_threshold=2)
+        given = str(self._address.get("options", ""))
+        for name, value in SETTINGS.items():
+            if name not in given:
+                self._run("SELECT set_config(?, ?, false)", (name, value))
+        self._prepare(create)
 
-    def _make(self) -> None:
-        words = {
-            "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-            "clustered": "",
-            "bytes": "BYTEA",
-        }
-        if self._run("SELECT to_regclass('abex_format')").scalar() is None:  # nobody was quicker
-            for table in TABLES:
-                self._run(table.format(**words))
-            self._run("INSERT INTO abex_format VALUES (%s)", (FORMAT,))
+    def _has_tables(self) -> bool:
+        return self._run("SELECT to_regclass('abex_format')").fetchone()[0] is not None
+
+    def _alone_for_tables(self) -> None:
+        self._run("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")
 
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            try:
-                connection.invalidate()
-                connection.close()
-            except Exception:  # it is gone anyway
-                return
+            connection.close()
 
     def abandon(self) -> None:
         """Leave the connection to the parent: closing it here would say goodbye in the parent's name."""
         _left_to_parents.append(self._connection)
         self._connection = None
-        self._engine.dispose(close=False)
 
-    def _run(self, sql: str, values: Any = None) -> Any:
-        if self._connection is None:
-            raise UnavailableError(f"the journal {self.shown} is not open")
-        return self._connection.exec_driver_sql(sql, values)
-
-    # -- players --------------------------------------------------------------------------------------
+    def interrupt(self) -> None:
+        """Break the connection."""
+        try:
+            with socket.socket(fileno=os.dup(self._connection.fileno())) as wire:
+                wire.shutdown(socket.SHUT_RDWR)
+        except Exception:  # it is gone already, or not yet there
+            return
 
     def looks_new(self) -> bool:
         """Only reading tells."""
         return True
 
-    def names(self) -> list[str]:
-        """All players."""
-        with self.explained("read"):
-            return [row[0] for row in self._run("SELECT name FROM abex_players ORDER BY name")]
+    def now(self) -> int:
+        """By the clock of the server."""
+        with self._explained("read"):
+            sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+            return int(self._run(sql).fetchone()[0])
 
-    def add_player(self, name: str, definition: str) -> None:
-        """Insert its row."""
-        with self.explained("write to"):
-            sql = "INSERT INTO abex_players (name, definition) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-            self._run(sql, (name, definition))
+    def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        if self._connection is None:
+            raise UnavailableError(f"the journal {self.shown} is not open")
+        return self._connection.execute(sql.replace("?", "%s"), values or None)
 
-    def player(self, name: str) -> PlayerRow | None:
-        """Its row."""
-        with self.explained("read"):
-            sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = %s"
-            row = self._run(sql, (name,)).fetchone()
-            return None if row is None else PlayerRow(*row)
+    def _listed(self, numbers: Sequence[int]) -> list[int]:
+        return list(numbers)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if self._connection is None:
+            raise UnavailableError(f"the journal {self.shown} is not open")
+        with self._connection.transaction():
+            yield
 
     # -- events ---------------------------------------------------------------------------------------
 
-    def append(self, player: int, collect: Callable[[], Sequence[Row]]) -> int:
-        """One statement: count up in the player's row, write under the numbers taken.
+    def append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
+        """One statement, which is a transaction of its own."""
+        with self._explained("write to"):
+            return self._append(batch)
 
-        To lock the row first and collect then would hold it while Python works: measured, that halves the throughput.
-        """
-        with self.explained("write to"):
-            rows = collect()
-            columns = dict(zip(COLUMNS, map(array_text, zip(*rows, strict=True)), strict=True))
-            last = self._run(APPEND, columns | {"player": player, "count": len(rows)}).scalar()
-            if last is None:
-                raise UnavailableError(f"the player is gone from the journal {self.shown}: it was deleted")
-            return int(last)
-
-    def read(self, player: int, after: int, limit: int) -> list[tuple[int, Row]]:
-        """By the primary key."""
-        with self.explained("read"):
-            return [(row[0], Row(*row[1:])) for row in self._run(READ, (player, after, limit)).fetchall()]
-
-    def snapshot(self, player: int, most: int | None = None) -> tuple[int, bytes] | None:
-        """By the primary key."""
-        with self.explained("read"):
-            sql = "SELECT seq, body FROM abex_snapshots WHERE player = %s AND seq <= %s ORDER BY seq DESC LIMIT 1"
-            found = self._run(sql, (player, 2**62 if most is None else most)).fetchone()
-            return None if found is None else (int(found[0]), bytes(found[1]))
-
-    def add_snapshot(self, player: int, seq: int, body: bytes, keep: int) -> None:
-        """Insert it and delete those before the last few."""
-        with self.explained("write to"):
-            self._run(
-                "INSERT INTO abex_snapshots VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", (player, seq, body)
-            )
-            self._run(
-                "DELETE FROM abex_snapshots WHERE player = %s AND seq NOT IN"
-                " (SELECT seq FROM abex_snapshots WHERE player = %s ORDER BY seq DESC LIMIT %s)",
-                (player, player, keep),
-            )
-
-    def prune(self, player: int, seq: int) -> int:
-        """Remember up to where, then delete."""
-        with self.explained("write to"):
-            self._run("UPDATE abex_players SET pruned = greatest(pruned, %s) WHERE id = %s", (seq, player))
-            deleted = self._run("DELETE FROM abex_events WHERE player = %s AND seq <= %s", (player, seq))
-            return int(deleted.rowcount)
+    def _append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
+        if self._connection is None:
+            raise UnavailableError(f"the journal {self.shown} is not open")
+        placed = [(player, place, row) for player, rows in batch.items() for place, row in enumerate(rows, 1)]
+        values = {
+            "players": list(batch),
+            "counts": [len(rows) for rows in batch.values()],
+            "player": [player for player, _, _ in placed],
+            "place": [place for _, place, _ in placed],
+            "kind": [row.kind for _, _, row in placed],
+            "moment": [row.moment for _, _, row in placed],
+            "body": [row.body for _, _, row in placed],
+        }
+        return dict(self._connection.execute(APPEND, values, binary=True).fetchall())
 
     # -- errors ---------------------------------------------------------------------------------------
 
-    def reason(self, error: Exception) -> str | None:
+    def _reason(self, error: Exception) -> str | None:
         """The server's errors in words."""
-        with needed():
-            from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+        import psycopg
 
-        if not isinstance(error, SQLAlchemyError):
+        if not isinstance(error, psycopg.Error):
             return None
-        cause: Any = error.orig if isinstance(error, DBAPIError) else error
-        code = str(getattr(cause, "sqlstate", None) or "")
-        text = " ".join(str(cause).split())
+        code, text = str(error.sqlstate or ""), " ".join(str(error).split())
         for start, sentence in SENTENCES.items():
             if code.startswith(start):
                 return sentence
-        for words, sentence in (
+        for words, sentence in (  # of a connection that is refused
             ("password", SENTENCES["28"]),
             ("role", SENTENCES["28"]),
             ("does not exist", SENTENCES["3D000"]),
             ("starting up", SENTENCES["57P"]),
             ("shutting down", SENTENCES["57P"]),
-            ("too many", SENTENCES["53"]),
+            ("too many", SENTENCES["53300"]),
+            ("slots are reserved", SENTENCES["53300"]),
+            ("Too many open files", "this process has no file descriptor left (see `ulimit -n`)"),
         ):
             if not code and words in text:
                 return sentence
         if not code:
             return f"the server cannot be reached ({text[:100]})"
         return text[:160]
-
-
-def array_text(values: Iterable[str | int | float | None]) -> str:
-    r"""An array as PostgreSQL reads it; psycopg takes eight times as long to make one.
-
-    >>> print(array_text(["a", None, '{"t": 7}', 0.5]))
-    {"a",NULL,"{\"t\": 7}",0.5}
-    """
-    return "{" + ",".join(["NULL" if one is None else _quoted(one) for one in values]) + "}"
-
-
-def _quoted(value: str | float) -> str:
-    if not isinstance(value, str):
-        return str(value)
-    if "\\" in value or '"' in value:
-        value = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{value}"'
 
 
 _left_to_parents: list[Any] = []  # connections that must not be closed in this process

@@ -1,8 +1,7 @@
-"""One player of many processes: a replica that follows a journal, and an outbox of what the journal does not have yet.
+"""One player of many processes: a replica that follows a journal, and what this process has proposed to it.
 
-Two locks. ``_lock`` guards the replica and is held for microseconds. ``_io`` is held by the one thread that talks to the store. A
-thread that holds ``_lock`` never waits for ``_io``. Whoever gets ``_io`` writes *everything* that is in the outbox in one
-transaction, so threads that wait for their rewards to be on disk share one commit.
+Deciding, checking and applying happen under the player's lock, for microseconds. All talking to the store is done by the store's
+thread (`Store`), which takes that lock only between its statements: nobody who decides ever waits for the store.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from abex.players import tending
+from msgspec.structs import replace
+
 from abex.players.decision_ids import moment_of
 from abex.players.decisions import Decision
 from abex.players.definitions import (
@@ -25,81 +25,114 @@ from abex.players.definitions import (
     snapshot_of,
     template_of,
 )
-from abex.players.events import Decided, Event, Expired, apply
-from abex.players.journal import Journal, UnavailableError, journal_at
-from abex.players.journal_rows import Row, event_of, row_of
+from abex.players.events import Decided, Event, Expired, apply, check, decode, encode
+from abex.players.follower import Follower
+from abex.players.journal import PlayerRow, Row, UnavailableError
 from abex.players.observing import observed_with
-from abex.players.outbox import Outbox, OutboxEntry
 from abex.players.player import Player, UnknownDecisionError
+from abex.players.running_policy import SLOW
 from abex.players.saving import DAMAGE, reason_of
 from abex.players.seeding import SequenceStream
+from abex.players.store import Store
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
 
-PAGE = 5_000  # events that are read at once
-MOST_UNSAVED = 10_000  # decisions that may wait for a journal that cannot be reached
+MOST_UNSAVED = 10_000  # events that may wait for a journal that cannot be reached
 LATE_DECISIONS = 1.0  # seconds to wait for a decision that another process has just made
 RECENT = 60_000  # milliseconds for which a decision is "just made"
 KEPT_SNAPSHOTS = 2
-EVERY = 10_000  # events from snapshot to snapshot, at least
-FRESHNESS = 0.05  # seconds
-MOMENT = 0.002  # seconds that a commit may wait for more
+AT_ONCE = 200  # events that are applied before somebody who decides may have a turn
+PRUNED_AT_ONCE = 50_000
+
+
+class Ticket:
+    """Of a thread that waits until some events are written."""
+
+    __slots__ = ("error", "event", "kept", "left")
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.event = threading.Event()
+        self.error: UserError | None = None
+        self.kept = True  # whether the events are written once the store is back
+
+    def fail(self, error: UserError, kept: bool) -> None:
+        """The store failed."""
+        self.error, self.kept = error, kept
+        self.event.set()
+
+
+class Proposal:
+    """An event of this process on its way into the journal, and what came of it."""
+
+    __slots__ = ("decision", "done", "event", "outcome", "settled", "tickets")
+
+    def __init__(self, event: Event, decision: Decision | None = None) -> None:
+        self.event = event
+        self.decision = decision
+        self.settled = decision is None  # whether its probability is worked out
+        self.done = False
+        self.outcome: Any = None
+        self.tickets: list[Ticket] = []
+
+    def written(self, outcome: Any) -> None:
+        """It is in the journal, and applied."""
+        self.outcome, self.done = outcome, True
+        for ticket in self.tickets:
+            ticket.left -= 1
+            if ticket.left == 0:
+                ticket.event.set()
 
 
 class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
-    """A player that many processes share through a journal: what `Player.open` returns.
+    """A player that many processes share through a journal: what `Player.open` and `Store.player` return.
 
-    It does all that a `Player` does. A decision is local: it applies what is new in the journal, chooses, and returns; its
-    event is written within 50 milliseconds, at the latest together with the next reward of this process. A reward is on
-    disk when `update` returns. See "Players that many processes share" in the documentation.
+    It does all that a `Player` does. A decision is local: it is made by what this process knows, and written within 50
+    milliseconds, at the latest together with the next reward of this process. A reward is on disk when `update` returns.
+    See "Players that many processes share" in the documentation.
     """
 
     def __init__(
         self,
-        url: str,
+        store: Store,
         name: str,
         *,
         compiled: bool | None = None,
         seed: int | None = None,
         clock: Callable[[], float] | None = None,
-        freshness: float = FRESHNESS,
-        snapshot_every: int = EVERY,
-        journal: Journal | None = None,
     ) -> None:
-        self.url, self.name = url, name
-        self._options = {"compiled": compiled, "freshness": freshness, "snapshot_every": snapshot_every}
-        self._journal = journal_at(url) if journal is None else journal
-        self._wants_compiled, self._freshness, self._every = compiled, freshness, snapshot_every
+        self.store, self.name = store, name
+        self._wants_compiled = compiled
         self._rng = stream(int.from_bytes(os.urandom(16), "little") if seed is None else seed, "player")
-        self._io = threading.Lock()
-        self._turn = threading.Condition()
-        self._leading = False  # whether a thread is writing for all that wait
-        self._crowd, self._commit_time = 0, 0.0  # entries that shared the last commit, and how long it took
-        self._outbox = Outbox()
-        self._uncertain = False  # an append may have been carried out although it failed
-        self._trouble: UserError | None = None  # why the journal could not be reached
-        self._looked = -1.0  # when the journal was last read
+        self._follower = Follower(self._apply)
         self._expiring = 0  # up to when decisions were last told to expire
-        self._snapshot_due = False
         self._warm = False  # whether the kernel of the probabilities is compiled, where that pays
-        self._closed = False
+        self.ends_store = False  # whether the store is left with the player
+        self._last = ""  # id of the last event
+        self._deciding = 0  # decisions among the own events on their way
+        self.connection = 0  # by which the journal was last seen to be the one that is followed
+        self.is_closed = self.is_listed = self.is_fresh = False
         self._begin(clock)
-        with self._io:
-            self._journal.connect(create=False)
-            self._rebuild()
-            self._verified = True
-        self._tender = tending.start(self)
+        first = store.do(
+            lambda journal: (record := journal.player(name)) and (record, journal.snapshot(record.id))
+        )
+        if first is None:
+            raise UnavailableError(f"there is no player {name!r} in the journal {store.shown}")
+        self.restore(*first)
+        store.refresh(self)
+        store.enter(self)
 
-    # -- the replica ----------------------------------------------------------------------------------
+    @property
+    def url(self) -> str:
+        """The address of its store."""
+        return self.store.url
 
-    def _rebuild(self) -> None:
-        """The state of the journal, from its latest snapshot and the events after it; ``_io`` is held."""
-        record = self._journal.player(self.name)
-        if record is None:
-            raise UnavailableError(f"there is no player {self.name!r} in the journal {self._journal.shown}")
-        where = f"the player {self.name!r} in {self._journal.shown}"
+    # -- what the store's thread asks -----------------------------------------------------------------
+
+    def restore(self, record: PlayerRow, snapshot: tuple[int, bytes] | None) -> None:
+        """Go on from a snapshot, or from the beginning."""
+        where = f"the player {self.name!r} in {self.store.shown}"
         definition = Definition(record.definition, where)
-        snapshot = self._journal.snapshot(record.id)
         if snapshot is not None:
             replica, seq = from_snapshot(definition, snapshot[1], self._wants_compiled)
         elif record.pruned:
@@ -112,224 +145,215 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             if hasattr(self, "_replica"):
                 self._settle()
                 replica.spent = self._replica.spent
-            self._id, self._definition, self._terms = record.id, definition, definition.terms
-            self._replica, self._seq, self._last = replica, seq, ""
+            self.id, self._definition, self._terms = record.id, definition, definition.terms
+            self._replica, self._last = replica, ""
             self._template = template_of(replica)
             self._learning = SequenceStream(definition.key)
-        self._read_news()
+            self._follower.restored(seq)
 
-    def _read_news(self, until: int | None = None) -> None:
-        """Apply what is new in the journal; ``_io`` is held."""
-        while until is None or self._seq < until:
-            limit = PAGE if until is None else min(PAGE, until - self._seq)
-            found = self._journal.read(self._id, self._seq, limit)
-            if found and found[0][0] != self._seq + 1:
-                self._rebuild()  # what is missing was pruned, a snapshot has it
-                return
+    def is_behind(self, connection: int) -> bool:
+        """Whether the journal must be read before anything is written."""
+        return self._follower.unsure or self._follower.astray or self.connection != connection
+
+    def reconnected(self, connection: int, number: int, last: Sequence[tuple[int, bytes]] | None) -> None:
+        """There is a new connection: the journal must still have the ``last`` event that was applied."""
+        with self._lock:
+            same = number == self.id and (not last or not self._last or decode(last[0][1]).id == self._last)
+            self._follower.astray |= not same
+            self.connection = connection
+
+    def looked(self, head: int, pruned: int) -> str:
+        """The journal reaches up to ``head``; what is to be done."""
+        with self._lock:
+            return self._follower.looked(head, pruned)
+
+    def read(self, rows: Sequence[tuple[int, bytes]]) -> bool:
+        """Apply events of the journal; False if the next ones are not among them."""
+        for start in range(0, len(rows), AT_ONCE):
             with self._lock:
                 self._settle()
-                for seq, row in found:
-                    try:
-                        event = event_of(row, self._replica, self._template)
-                    except DAMAGE as error:
-                        place = f"event {seq} of {self.name!r} in {self._journal.shown}"
-                        raise UserError(f"the journal is damaged at {place}: {reason_of(error)}") from error
-                    self._follow(seq, event)
-            if len(found) < limit:
-                break
-        self._looked = time.monotonic()
+                if not self._follower.read(self._events(rows[start : start + AT_ONCE])):
+                    return False
+            time.sleep(0.0)  # somebody may be waiting for the lock
+        return bool(rows)
 
-    def _follow(self, seq: int, event: Event) -> None:
-        """Apply one event, and tell whoever waits for it; ``_lock`` is held."""
-        draws = self._replica.draws_to_learn and not isinstance(event, Decided)
-        rng = self._learning.at(seq) if draws else self._learning.resting
-        outcome = apply(self._replica, event, self._terms, rng)
-        self._seq, self._last = seq, event.id
-        self._outbox.written(event.id, outcome)
+    def _events(self, rows: Iterable[tuple[int, bytes]]) -> Iterable[tuple[int, Event]]:
+        for seq, body in rows:
+            try:
+                event = decode(body)
+                check(event, self._replica, self._template)
+            except DAMAGE as error:
+                place = f"event {seq} of {self.name!r} in {self.store.shown}"
+                raise UserError(f"the journal is damaged at {place}: {reason_of(error)}") from error
+            yield seq, event
 
-    def _verify(self) -> None:
-        """After a new connection: the journal must still be the one that this replica follows."""
-        record = self._journal.player(self.name)
-        if record is None:
-            raise UnavailableError(f"the player {self.name!r} is gone from the journal {self._journal.shown}")
-        same = record.id == self._id and record.head >= self._seq
-        if same and self._last and record.pruned < self._seq:
-            found = self._journal.read(self._id, self._seq - 1, 1)
-            same = bool(found) and found[0][1].id == self._last
-        if not same:
-            self._rebuild()
+    def rows(self) -> list[Row]:
+        """What is to be appended."""
+        with self._lock:
+            self.is_listed = False
+            self._settle()
+            events = [own.event for own in self._follower.to_append()]
+            self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
+            slow = self._replica.spent > SLOW and not self._warm
+        if slow:
+            self._warm = self.store.aside(self._warm_up)
+        return [Row(event.kind, event.moment, encode(event)) for event in events]
 
-    # -- writing --------------------------------------------------------------------------------------
-
-    def _sync(self) -> None:
-        """Write the outbox, read what is new; ``_io`` is held."""
-        if not self._journal.is_open:
-            self._journal.connect(create=False)
-            self._verified = False
-        if not self._verified:
-            self._verify()
-            self._verified = True
-        if self._uncertain:
-            self._read_news()
-            self._uncertain = False
-        if not self._outbox.entries:
-            self._read_news()
-        else:
-            batch: list[OutboxEntry] = []
-
-            def collect() -> list[Row]:
-                with self._lock:
-                    self._settle()
-                    batch[:] = self._outbox.batch()
-                    return [row_of(entry.event) for entry in batch]
-
-            self._uncertain = True
-            began = time.monotonic()
-            last = self._journal.append(self._id, collect)
-            self._commit_time = time.monotonic() - began
-            self._uncertain = False
-            self._take(batch, last)
-        self._trouble = None
-
-    def _take(self, batch: list[OutboxEntry], last: int) -> None:
-        """Apply what others wrote before, then our own events."""
-        first = last - len(batch) + 1
-        if first <= self._seq:
-            self._rebuild()  # the journal had lost events that this process knew
-            return
-        self._read_news(first - 1)
-        if self._seq != first - 1:  # rebuilt beyond it
-            self._read_news()
-            return
+    def appended(self, last: int) -> bool:
+        """It is in the journal, up to number ``last``; whether that makes a snapshot due."""
         with self._lock:
             self._settle()
-            for seq, entry in enumerate(batch, first):
-                self._follow(seq, entry.event)
-        self._looked = time.monotonic()
-        every = max(self._every, len(self._replica.pending) + self._replica.n_arms // 10)
-        if (first - 1) // every < last // every:
-            self._snapshot_due = True
-            self._tender.wake()
+            before = self._follower.seq
+            self._follower.appended(last)
+            every = max(self.store.snapshot_every, len(self._replica.pending) + self._replica.n_arms // 10)
+            return before // every < last // every
 
-    def _happen(self, events: list[Any]) -> list[Any]:
-        """Put events into the journal; they are on disk, and applied, when it returns."""
-        entries = [OutboxEntry(event) for event in events]
+    def append_failed(self) -> None:
+        """Nobody knows whether it is in the journal."""
         with self._lock:
-            self._refuse_if_closed()
-            self._outbox.add(entries)
-        self._wait_for(entries)
-        for entry in entries:
-            if entry.error is not None:
-                raise entry.error
-        return [entry.outcome for entry in entries]
+            self._follower.failed()
 
-    def _wait_for(self, entries: list[OutboxEntry], gather: bool = True) -> None:
-        """Return when entries of the outbox are written, and applied, or have failed."""
-        while self._waits(entries):
-            try:
-                with self._io:
-                    if not all(entry.done for entry in entries):
-                        if gather:
-                            self._gather()
-                        self._try_sync()
-            finally:
-                with self._turn:
-                    self._leading = False
-                    self._turn.notify_all()
+    def failed(self, error: UserError, kept: bool = True) -> None:
+        """The store failed: tell those who wait."""
+        with self._lock:
+            for own in self._follower.own.values():
+                for ticket in own.tickets:
+                    ticket.fail(error, kept)
 
-    def _waits(self, entries: list[OutboxEntry]) -> bool:
-        """Wait until another thread has written these entries; True if this one is to write them itself."""
-        with self._turn:
-            while self._leading and not all(entry.done for entry in entries):
-                self._turn.wait()
-            if all(entry.done for entry in entries):
-                return False
-            self._leading = True
-            return True
+    def gone(self) -> UnavailableError:
+        """Somebody has deleted the player: what was on its way is lost."""
+        error = UnavailableError(f"the player {self.name!r} is gone from the journal {self.store.shown}")
+        with self._lock:
+            self.failed(error, kept=False)
+            self._follower.forget()
+            self._deciding = 0
+        return error
 
-    def _gather(self) -> None:
-        """Where many threads shared the last commit, give them a moment to share this one; ``_io`` is held."""
-        if self._outbox.waiting < self._crowd:
-            time.sleep(min(MOMENT, self._commit_time / 10.0))
-        self._crowd = self._outbox.waiting
-
-    def _try_sync(self) -> bool:
-        """Write and read; where that fails, whoever waits is told, and decisions stay in the outbox. ``_io`` is held."""
-        try:
-            self._sync()
-            return True
-        except BaseException as error:
-            trouble = error if isinstance(error, UserError) else UserError(f"the journal failed: {error!r}")
-            with self._lock:
-                self._trouble = trouble
-                self._outbox.fail(trouble)
-            if not isinstance(error, UserError):
-                raise
-            return False
-
-    def _settle(self) -> None:
-        """Work out the probabilities of decisions while the state that made them is there; ``_lock`` is held."""
-        if self._terms.propensities is False:
-            return
-        for entry in self._outbox.unsettled():
-            if entry.decision is not None and isinstance(entry.event, Decided):
-                observed = observed_with(self._replica, entry.event)
-                entry.event = entry.event._replace(probability=entry.decision.settle(), observed=observed)
-
-    # -- what a player does ---------------------------------------------------------------------------
-
-    @property
-    def _steps(self) -> int:
-        """Steps of the policy's life so far, decisions on their way to the journal included."""
-        return self._replica.steps + self._outbox.decisions
-
-    def _note(self, event: Decided, decision: Decision) -> None:
-        self._outbox.add([OutboxEntry(event._replace(seen=self._seq), decision, awaited=False)])
-        self._tender.wake()
-
-    def _catch_up(self) -> None:
-        """Apply what is new; ``_lock`` is held, so the store is left alone if another thread talks to it."""
-        self._refuse_if_closed()
-        if self._outbox.decisions >= MOST_UNSAVED:
-            why = self._trouble or "the journal does not keep up with the decisions"
-            raise UnavailableError(f"{MOST_UNSAVED:,} decisions wait to be written: {why}")
-        journal = self._journal
-        if not journal.cheap_look and time.monotonic() - self._looked < self._freshness:
-            return
-        if not self._verified or not self._io.acquire(blocking=False):
-            return
-        try:
-            if journal.is_open and journal.looks_new():
-                self._read_news()
-        except UnavailableError as error:
-            self._trouble = error  # deciding goes on; the tender tries again
-            self._tender.wake()
-        finally:
-            self._io.release()
-
-    def _expire(self) -> None:
-        """Tell decisions whose time is over to expire; called by the tender, and by `refresh`."""
+    def expire(self) -> None:
+        """Tell decisions whose time is over to expire, by the clock of the store."""
         with self._lock:
             if self._terms.expire is None or not self._replica.pending:
                 return
             name = self._next_id()
             cutoff = self._others.latest - self._terms.expire
             oldest = next(iter(self._replica.pending.values())).moment
-            if self._expiring < oldest <= cutoff or (oldest <= cutoff and not self._outbox.entries):
+            if self._expiring < oldest <= cutoff or (oldest <= cutoff and not self._follower.own):
                 self._expiring = cutoff
-                self._outbox.add([OutboxEntry(Expired(name, self._others.latest, cutoff))])
+                self._propose([Proposal(Expired(name, self._others.latest, cutoff))])
+
+    # -- events ---------------------------------------------------------------------------------------
+
+    def _apply(self, seq: int, event: Event) -> Any:
+        """Apply one event; ``_lock`` is held."""
+        draws = self._replica.draws_to_learn and not isinstance(event, Decided)
+        rng = self._learning.at(seq) if draws else self._learning.resting
+        self._last = event.id
+        if isinstance(event, Decided) and event.id in self._follower.own:
+            self._deciding -= 1
+        return apply(self._replica, event, self._terms, rng)
+
+    def _propose(self, proposals: Sequence[Proposal]) -> None:
+        """To be written soon; ``_lock`` is held."""
+        self._follower.propose(proposals)
+        self._deciding += sum(isinstance(one.event, Decided) for one in proposals)
+        if not self.is_listed:
+            self.is_listed = True
+            self.store.dirty(self)
+
+    def _happen(self, events: list[Any]) -> list[Any]:
+        """Put events into the journal; they are on disk, and applied, when it returns."""
+        proposals = [Proposal(event) for event in events]
+        with self._lock:
+            self._refuse_if_closed()
+            ticket = self._awaited(proposals)
+            self._propose(proposals)
+        self._wait(ticket)
+        return [one.outcome for one in proposals]
+
+    def wait_for(self, proposals: Iterable[Proposal]) -> None:
+        """Return when these are written; an error if the store fails or is silent."""
+        with self._lock:
+            ticket = self._awaited(proposals)
+        self._wait(ticket)
+
+    def withdraw(self, proposals: Iterable[Proposal]) -> None:
+        """Whoever waited for these was told that they are not written."""
+        with self._lock:
+            self._follower.withdraw([one for one in proposals if not one.done])
+
+    def _awaited(self, proposals: Iterable[Proposal]) -> Ticket:
+        ticket = Ticket()
+        for one in proposals:
+            if not one.done:
+                one.tickets.append(ticket)
+                ticket.left += 1
+        return ticket
+
+    def _wait(self, ticket: Ticket) -> None:
+        if ticket.left or ticket.error:
+            self.store.wait(ticket)
+
+    def _settle(self) -> None:
+        """Work out the probabilities of decisions while the state that made them is there; ``_lock`` is held."""
+        if self._terms.propensities is False:
+            return
+        for own in self._follower.own.values():
+            if not own.settled:
+                own.settled = True
+                observed = observed_with(self._replica, own.event)
+                own.event = replace(own.event, probability=own.decision.settle(), observed=observed)
+
+    def _warm_up(self) -> None:
+        """Compile the kernel of the probabilities; on a copy, so that nobody waits."""
+        with self._lock:
+            twin = self._replica.copy()
+        twin.warm_up()
+        with self._lock:
+            self._replica.spent = twin.spent
+
+    # -- what a player does ---------------------------------------------------------------------------
+
+    @property
+    def _steps(self) -> int:
+        """Steps of the policy's life so far, decisions on their way to the journal included."""
+        return self._replica.steps + self._deciding
+
+    def _moment(self) -> int | None:
+        """By the clock of the store, where that is another one than this machine's."""
+        moment = super()._moment()
+        if moment is None and abs(self.store.offset) > 1_000:
+            return time.time_ns() // 1_000_000 + self.store.offset
+        return moment
+
+    def _now(self) -> int:
+        moment = self._moment()
+        return time.time_ns() // 1_000_000 if moment is None else moment
+
+    def _note(self, event: Decided, decision: Decision) -> None:
+        self._propose([Proposal(replace(event, seen=self._follower.seq), decision)])
+
+    def _catch_up(self) -> None:
+        """The store's thread keeps the replica fresh; ``_lock`` is held."""
+        self._refuse_if_closed()
+        if len(self._follower.own) >= MOST_UNSAVED:
+            self.store.unblock()
+            why = self.store.trouble() or "the journal does not keep up"
+            raise UnavailableError(f"{MOST_UNSAVED:,} decisions and rewards wait to be written: {why}")
+        if not self.is_fresh:
+            self.is_fresh = True
+            self.store.asked(self)
 
     def _arm_of(self, name: str) -> int | None:
-        entry = self._outbox.find(name)
-        if entry is not None and isinstance(entry.event, Decided):
-            return entry.event.arm
+        own = self._follower.own.get(name)
+        if own is not None and isinstance(own.event, Decided):
+            return own.event.arm
         return super()._arm_of(name)
 
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards as `Player.update_many` does; all are in the journal, on disk, when it returns.
 
-        Should the store fail, `abex.players.UnavailableError` is raised. A reward of a decision may then simply be reported
-        again, since it counts once; a reward of an arm alone might count twice.
+        Should the store fail or be silent for its ``deadline``, `abex.players.UnavailableError` is raised. Its ``kept`` tells
+        whether this process keeps the rewards, and writes them when the store is back.
         """
         rewards = list(rewards)
         until: float | None = None
@@ -349,18 +373,14 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                     raise
                 time.sleep(0.02)
 
-    def _now(self) -> int:
-        moment = self._moment()
-        return time.time_ns() // 1_000_000 if moment is None else moment
-
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""
         with self._lock:
             label = self._replica.arms.label
             found = super().pending()
-            for entry in self._outbox.batch():
-                if isinstance(entry.event, Decided):
-                    found.append(Decision(entry.event.id, label(entry.event.arm), entry.event.probability))
+            for own in self._follower.own.values():
+                if isinstance(own.event, Decided):
+                    found.append(Decision(own.event.id, label(own.event.arm), own.event.probability))
             return found
 
     # -- the journal ----------------------------------------------------------------------------------
@@ -368,34 +388,31 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def refresh(self) -> None:
         """Write what waits to be written, and read what is new."""
         self._refuse_if_closed()
-        self._expire()
-        with self._io:
-            if not self._try_sync():
-                assert self._trouble is not None
-                raise self._trouble
+        self.expire()
+        self.flush()
+        self.store.refresh(self)
 
     def flush(self) -> None:
-        """Return when every decision made so far is in the journal, on disk."""
-        if self._outbox.entries:
-            self.refresh()
+        """Return when everything decided and reported so far is in the journal, on disk."""
+        with self._lock:
+            ticket = self._awaited(self._follower.own.values())
+        self._wait(ticket)
 
     def seq(self) -> int:
         """The number of the last event that this process has applied."""
-        return self._seq
+        return self._follower.seq
 
     def text(self) -> str:
         """The state as text: a function of the events up to `seq`, equal in every process."""
         with self._lock:
-            return replica_text(self._replica, self._seq)
+            return replica_text(self._replica, self._follower.seq)
 
     def snapshot(self) -> int:
         """Keep the present state in the journal, so that opening need not begin at the first event; returns its number."""
         with self._lock:
-            replica, seq = self._replica.copy(), self._seq
+            replica, seq, number = self._replica.copy(), self._follower.seq, self.id
         body = snapshot_of(replica, seq)
-        with self._io:
-            self._journal.connect(create=False)
-            self._journal.add_snapshot(self._id, seq, body, KEPT_SNAPSHOTS)
+        self.store.do(lambda journal: journal.add_snapshot(number, seq, body, KEPT_SNAPSHOTS))
         return seq
 
     def compact(self, keep: timedelta | None = None) -> int:
@@ -413,16 +430,16 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         if keep is not None and (not isinstance(keep, timedelta) or keep < timedelta(0)):
             raise UserError(f"keep must be a timedelta, got {shown(keep)}")
         self.refresh()
-        seq = self.snapshot()
+        seq, number, count = self.snapshot(), self.id, 0
         if keep is not None:
-            cutoff = self._now() - keep.total_seconds() * 1000.0
-            with self._io:
-                for number, row in self._journal.events(self._id):
-                    if row.moment >= cutoff:
-                        seq = min(seq, number - 1)
-                        break
-        with self._io:
-            return self._journal.prune(self._id, seq) if seq > 0 else 0
+            cutoff = self._now() - int(keep.total_seconds() * 1000.0)
+            first = self.store.do(lambda journal: journal.first_since(number, cutoff))
+            seq = seq if first is None else min(seq, first - 1)
+        begin = self.store.do(lambda journal: journal.heads([number]).get(number, (0, 0))[1])
+        for end in (*range(begin + PRUNED_AT_ONCE, seq, PRUNED_AT_ONCE), seq):
+            if end > begin:
+                count += self.store.do(lambda journal, end=end: journal.prune(number, end))  # type: ignore[misc]
+        return count
 
     def log(self) -> Any:
         """The decisions in the journal with their rewards, as a pandas DataFrame: what off-policy evaluation needs.
@@ -438,77 +455,54 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         from abex.players.journal_log import decision_log
 
         self.refresh()
-        with self._io:
-            self._journal.connect(create=False)
-            return decision_log(self._journal.events(self._id), self._definition)
+        return decision_log(self._kept_events(), self._definition)
+
+    def _kept_events(self) -> Iterable[tuple[int, bytes]]:
+        """All events of the journal, page by page, so that the store's thread writes in between."""
+        after, number = 0, self.id
+        while page := self.store.do(lambda journal, after=after: journal.read(number, after, 5_000)):  # type: ignore[misc]
+            yield from page
+            after = page[-1][0]
 
     def close(self) -> None:
-        """Write what waits to be written and leave the journal."""
-        if self._closed:
+        """Write what waits to be written and leave the store."""
+        if self.is_closed:
             return
         try:
             self.flush()
         finally:
-            self._closed = True
-            self._tender.stop()
-            with self._io:
-                self._journal.close()
+            self.is_closed = True
+            self.store.leave(self)
+            if self.ends_store:
+                self.store.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def _refuse_if_closed(self) -> None:
-        if self._closed:
+        if self.is_closed:
             raise UserError(f"the player {self.name!r} is closed")
 
-    # -- the tender -----------------------------------------------------------------------------------
-
-    def _tend(self) -> bool:
-        """What is done in the background; False if the store cannot be reached."""
-        self._expire()
-        fine = True
-        if self._outbox.decisions and not self._warm and self._terms.propensities is not False:
-            self._warm_up()
-        if self._outbox.entries or self._trouble is not None:
-            with self._io:
-                fine = self._try_sync()
-        if fine and self._snapshot_due:
-            self._snapshot_due = False
-            try:
-                self.snapshot()
-            except UnavailableError as error:
-                self._trouble, fine = error, False
-        return fine
-
-    def _warm_up(self) -> None:
-        """Compile the kernel of the probabilities where that pays; on a copy, so that nobody waits."""
-        self._warm = True
-        with self._lock:
-            twin = self._replica.copy()
-        twin.warm_up()
-        with self._lock:
-            self._replica.spent = twin.spent
-
-    def _locks(self) -> list[Any]:
-        return [self._io, self._turn, self._lock]
-
     def _after_fork(self) -> None:
-        """In the child: a connection, ids and random numbers of its own; the parent writes what is in its outbox."""
+        """In the child: ids and random numbers of its own; the parent writes what it has proposed."""
         super()._after_fork()
-        self._io, self._turn, self._leading = threading.Lock(), threading.Condition(), False
-        self._journal.abandon()
-        self._verified = False
-        self._outbox = Outbox()
-        self._uncertain, self._snapshot_due, self._trouble = False, False, None
-        self._tender = tending.start(self)
+        self._follower.forget()
+        self._deciding = 0
+        self.is_listed = self.is_fresh = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle is the address: it opens the same player."""
-        return _reopened, (self.url, self.name, self._options)
+        store = self.store
+        options = {
+            "deadline": store.deadline,
+            "freshness": store.freshness,
+            "snapshot_every": store.snapshot_every,
+        }
+        return _reopened, (self.url, self.name, self._wants_compiled, options)
 
     def __repr__(self) -> str:
-        return f"<Player {self.name!r} of {self.policy} with {self.n_arms} arms at event {self._seq} of {self._journal.shown}>"
+        return f"<Player {self.name!r} of {self.policy} with {self.n_arms} arms at event {self.seq()} of {self.store.shown}>"
 
 
-def _reopened(url: str, name: str, options: dict[str, Any]) -> SharedPlayer:
-    return SharedPlayer(url, name, **options)
+def _reopened(url: str, name: str, compiled: bool | None, options: dict[str, Any]) -> SharedPlayer:
+    return Player.open(url, name, compiled=compiled, **options)

@@ -11,18 +11,19 @@ but the last moments before a loss of power may be missing.
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote
 
-from abex.players.journal import FORMAT, PATIENCE, TABLES, Journal, PlayerRow, UnavailableError
-from abex.players.journal_rows import COLUMNS, Row
+from abex.players.journal import PATIENCE, Journal, Row, UnavailableError
 from abex.support.errors import UserError, one_of, shown
 
 try:
@@ -30,15 +31,20 @@ try:
 except ImportError:  # not on Windows: SQLite's own locks have to do
     fcntl = None  # type: ignore[assignment]
 
-MOST_AT_ONCE = 64  # events that one statement appends
-READ = f"SELECT seq, {', '.join(COLUMNS)} FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
+MOST_AT_ONCE = 100  # events that one statement appends
 SYNCHRONOUS = ("full", "normal")
+NO_DESCRIPTORS = "this process has no file descriptor left (see `ulimit -n`)"
 
 
 class SqliteJournal(Journal):
     """The journals in one file."""
 
-    cheap_look = True
+    words: ClassVar = {
+        "identity": "INTEGER PRIMARY KEY",
+        "clustered": " WITHOUT ROWID",
+        "bytes": "BLOB",
+        "among": "IN (SELECT value FROM json_each(?))",
+    }
 
     def __init__(self, url: str) -> None:
         place, _, options = url.partition("?")
@@ -58,17 +64,17 @@ class SqliteJournal(Journal):
         self._which: tuple[int, int] | None = None  # device and inode of the open file
         self._version = -1
 
+    # -- the file -------------------------------------------------------------------------------------
+
     @property
     def is_open(self) -> bool:
         """Whether the file is open."""
         return self._base is not None
 
-    # -- opening --------------------------------------------------------------------------------------
-
     def _connect(self, create: bool) -> None:
         """Open the file; a new one is made only if ``create``."""
         if not create and not self.path.is_file():
-            raise FileNotFoundError(2, "there is no such file", str(self.path))
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", str(self.path))
         self._lock_file = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._base = sqlite3.connect(
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
@@ -76,28 +82,16 @@ class SqliteJournal(Journal):
         with self._alone():
             self._base.execute("PRAGMA journal_mode=WAL").fetchone()
             self._base.execute(f"PRAGMA synchronous={self.synchronous}")
-            self._prepare()
-        about = os.stat(self.path)
-        self._which = about.st_dev, about.st_ino
+        self._which = self._there()
+        self._prepare(create)
 
-    def _prepare(self) -> None:
-        """Tables of this format."""
-        base = self._open()
-        ours = {
-            name
-            for (name,) in base.execute("SELECT name FROM sqlite_master WHERE name LIKE 'abex!_%' ESCAPE '!'")
-        }
-        if not ours:
-            words = {"identity": "INTEGER PRIMARY KEY", "clustered": " WITHOUT ROWID", "bytes": "BLOB"}
-            with self._transaction():
-                for table in TABLES:
-                    base.execute(table.format(**words))
-                base.execute("INSERT INTO abex_format VALUES (?)", (FORMAT,))
-        version = base.execute("SELECT version FROM abex_format").fetchone()
-        self.check_format(version and version[0])
-        base.execute(READ, (0, 0, 0))  # fails where the tables are not ours
-        base.execute("SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0")
-        base.execute("SELECT player, seq, body FROM abex_snapshots LIMIT 0")
+    def _there(self) -> tuple[int, int]:
+        about = os.stat(self.path)
+        return about.st_dev, about.st_ino
+
+    def _has_tables(self) -> bool:
+        sql = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'abex!_%' ESCAPE '!'"
+        return bool(self._run(sql).fetchone()[0])
 
     def close(self) -> None:
         """Close the file, under the lock: the last one to close it writes the log back."""
@@ -120,10 +114,27 @@ class SqliteJournal(Journal):
             os.close(self._lock_file)  # shared with the parent: it must not stay locked when the parent dies
             self._lock_file = -1
 
-    def _open(self) -> sqlite3.Connection:
+    def interrupt(self) -> None:
+        """A statement on a file ends by itself; waiting for other processes has a limit."""
+
+    def looks_new(self) -> bool:
+        """SQLite counts what other connections have written."""
+        with self._explained("read"):
+            (version,) = self._run("PRAGMA data_version").fetchone()
+            new, self._version = version != self._version, version
+            return bool(new)
+
+    def now(self) -> int:
+        """All processes of a file are on one machine, and have one clock."""
+        return time.time_ns() // 1_000_000
+
+    def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
         if self._base is None:
             raise UnavailableError(f"the journal {self.shown} is not open")
-        return self._base
+        return self._base.execute(sql, values)
+
+    def _listed(self, numbers: Sequence[int]) -> str:
+        return json.dumps(list(numbers))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -147,115 +158,50 @@ class SqliteJournal(Journal):
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        base = self._open()
-        base.execute("BEGIN IMMEDIATE")
-        try:
-            yield base
-            base.execute("COMMIT")
-        except BaseException:
-            if base.in_transaction:  # a full disk has rolled back already
-                base.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction on the file that is still there: a deleted one would take the events along."""
-        with self.explained("write to"):
-            base = self._open()
-            about = os.stat(self.path)
-            if (about.st_dev, about.st_ino) != self._which:
-                raise FileNotFoundError(2, "the file was replaced while it was in use", str(self.path))
-            with self._alone(), self._transaction():
-                yield base
-
-    # -- players --------------------------------------------------------------------------------------
-
-    def looks_new(self) -> bool:
-        """SQLite counts what other connections have written."""
-        with self.explained("read"):
-            (version,) = self._open().execute("PRAGMA data_version").fetchone()
-            new, self._version = version != self._version, version
-            return bool(new)
-
-    def names(self) -> list[str]:
-        """All players."""
-        with self.explained("read"):
-            return [name for (name,) in self._open().execute("SELECT name FROM abex_players ORDER BY name")]
-
-    def add_player(self, name: str, definition: str) -> None:
-        """Insert its row."""
-        with self._writing() as base:
-            sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            base.execute(sql, (name, definition))
-
-    def player(self, name: str) -> PlayerRow | None:
-        """Its row."""
-        with self.explained("read"):
-            sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = ?"
-            row = self._open().execute(sql, (name,)).fetchone()
-            return None if row is None else PlayerRow(*row)
+    def _transaction(self) -> Iterator[None]:
+        """On the file that is still there: a deleted one would take the events along."""
+        if self._base is not None and self._there() != self._which:
+            raise FileNotFoundError(errno.ENOENT, "the file was replaced while it was in use", str(self.path))
+        with self._alone():
+            self._run("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._run("COMMIT")
+            except BaseException:
+                if (
+                    self._base is not None and self._base.in_transaction
+                ):  # a full disk has rolled back already
+                    self._run("ROLLBACK")
+                raise
 
     # -- events ---------------------------------------------------------------------------------------
 
-    def append(self, player: int, collect: Callable[[], Sequence[Row]]) -> int:
-        """Count up in the player's row, write under the numbers taken."""
-        with self._writing() as base:
-            rows = collect()
+    def _append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
+        """Count up in the players' rows, write under the numbers taken."""
+        heads: dict[int, int] = {}
+        values: list[Any] = []
+        for player, rows in batch.items():
             sql = "UPDATE abex_players SET head = head + ? WHERE id = ? RETURNING head"
-            found = base.execute(sql, (len(rows), player)).fetchall()
+            found = self._run(sql, (len(rows), player)).fetchall()
             if not found:
-                raise UnavailableError(f"the player is gone from the journal {self.shown}: it was deleted")
-            last = int(found[0][0])
-            seq = last - len(rows)
-            for start in range(0, len(rows), MOST_AT_ONCE):
-                values: list[Any] = []
-                for row in rows[start : start + MOST_AT_ONCE]:
-                    seq += 1
-                    values += (player, seq, *row)
-                base.execute(_append(len(values) // 10), values)
-            return last
-
-    def read(self, player: int, after: int, limit: int) -> list[tuple[int, Row]]:
-        """By the primary key."""
-        with self.explained("read"):
-            found = self._open().execute(READ, (player, after, limit)).fetchall()
-            return [(row[0], Row(*row[1:])) for row in found]
-
-    def snapshot(self, player: int, most: int | None = None) -> tuple[int, bytes] | None:
-        """By the primary key."""
-        with self.explained("read"):
-            sql = (
-                "SELECT seq, body FROM abex_snapshots WHERE player = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
-            )
-            found = self._open().execute(sql, (player, 2**62 if most is None else most)).fetchone()
-            return None if found is None else (int(found[0]), bytes(found[1]))
-
-    def add_snapshot(self, player: int, seq: int, body: bytes, keep: int) -> None:
-        """Insert it and delete those before the last few."""
-        with self._writing() as base:
-            base.execute(
-                "INSERT INTO abex_snapshots VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (player, seq, body)
-            )
-            base.execute(
-                "DELETE FROM abex_snapshots WHERE player = ? AND seq NOT IN"
-                " (SELECT seq FROM abex_snapshots WHERE player = ? ORDER BY seq DESC LIMIT ?)",
-                (player, player, keep),
-            )
-
-    def prune(self, player: int, seq: int) -> int:
-        """Delete them and remember up to where."""
-        with self._writing() as base:
-            base.execute("UPDATE abex_players SET pruned = max(pruned, ?) WHERE id = ?", (seq, player))
-            return base.execute(
-                "DELETE FROM abex_events WHERE player = ? AND seq <= ?", (player, seq)
-            ).rowcount
+                continue
+            heads[player] = last = int(found[0][0])
+            for seq, row in enumerate(rows, last - len(rows) + 1):
+                values += (player, seq, *row)
+        for start in range(0, len(values), 5 * MOST_AT_ONCE):
+            part = values[start : start + 5 * MOST_AT_ONCE]
+            self._run(_append(len(part) // 5), part)
+        return heads
 
     # -- errors ---------------------------------------------------------------------------------------
 
-    def reason(self, error: Exception) -> str | None:
+    def _reason(self, error: Exception) -> str | None:
         """SQLite's and the system's errors in words."""
         if isinstance(error, OSError):
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                return NO_DESCRIPTORS
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return "the disk is full"
             if self.path.is_dir():
                 return "it is a folder"
             return f"{(error.strerror or str(error))[:1].lower()}{(error.strerror or str(error))[1:]}"
@@ -269,12 +215,22 @@ class SqliteJournal(Journal):
         if code == sqlite3.SQLITE_IOERR:
             return "a quota or limit is reached, or the disk fails"
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            return "it is a folder" if self.path.is_dir() else "the file or its folder may not be written"
+            if self.path.is_dir():
+                return "it is a folder"
+            return NO_DESCRIPTORS if _no_descriptors() else "the file or its folder may not be written"
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return "the file is damaged or no SQLite database"
         if "no such" in text or "has no column" in text or "already exists" in text:
             return f"its tables are not those of abex ({text})"
         return text
+
+
+def _no_descriptors() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
 
 
 @cache
@@ -284,8 +240,8 @@ def _append(count: int) -> str:
     Python's sqlite3 lets other threads run at every step of a statement and then waits for its turn, so an append of many steps
     takes long in a process that has something else to do.
     """
-    places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
-    return f"INSERT INTO abex_events (player, seq, {', '.join(COLUMNS)}) VALUES {places}"
+    places = ", ".join(["(?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO abex_events (player, seq, kind, moment, body) VALUES {places}"
 
 
 _left_to_parents: list[Any] = []  # connections that must not be closed in this process

@@ -7,20 +7,21 @@ one, and a distribution that is worked out once. Unlike `Player.decide`, a decis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from abex.players.decision_ids import life_and_number
 from abex.players.decisions import Batch, Decision
 from abex.players.events import Decided, Rewarded
+from abex.players.journal import UnavailableError
 from abex.players.named_arms import NamedArms
-from abex.players.outbox import OutboxEntry
 from abex.players.player import UnknownDecisionError
 from abex.players.replica import Pending
-from abex.players.saving import LONGEST_WORD
-from abex.players.shared import SharedPlayer
-from abex.support.errors import UserError, shown, whole_number
+from abex.players.shared import Proposal, SharedPlayer
+from abex.support.errors import UserError, checked_name, shown, whole_number
 
 
 class CrowdedError(UserError):
@@ -72,6 +73,9 @@ def together(player: SharedPlayer, requests: Sequence[Request], most_open: int |
     (True, [[True], [False]])
     """
     work = [_Work(request) for request in requests]
+    if any(isinstance(request, Ask) and _stands(player, request) for request in requests):
+        with suppress(UnavailableError):  # another process may have learned its reward a moment ago
+            player.store.refresh(player, player.store.deadline)
     with player._lock:
         player._catch_up()
         _prepare(player, work, most_open)
@@ -85,9 +89,23 @@ def together(player: SharedPlayer, requests: Sequence[Request], most_open: int |
         else:
             with player._lock:
                 _prepare(player, late, most_open)
-    player._wait_for([entry for one in work for entry in one.entries], gather=False)
+    try:
+        player.wait_for([entry for one in work for entry in one.entries])
+    except UnavailableError as error:
+        for one in work:
+            if one.error is None and not all(entry.done for entry in one.entries):
+                one.error = UnavailableError(error.why)
+                player.withdraw(one.entries)
     with player._lock:
         return [_answer(player, one) for one in work]
+
+
+def _stands(player: SharedPlayer, request: Ask) -> bool:
+    """Whether a request may be answered by a decision that waits already."""
+    if request.key is None and request.units == (None,):
+        return False
+    with player._lock:
+        return any(player._replica.standing(unit, request.key) is not None for unit in request.units)
 
 
 class _Work:
@@ -97,27 +115,27 @@ class _Work:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.entries: list[OutboxEntry] = []
+        self.entries: list[Proposal] = []
         self.parts: list[Any] = []  # entries, or the decisions that stand already
         self.error: UserError | None = None
 
 
 def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None) -> None:
-    """Put what the requests ask for into the outbox; the player is locked."""
+    """Propose what the requests ask for; the player is locked."""
     t = player._steps + 1  # nothing is learned in between, so all decisions are of one distribution
-    asked: dict[tuple[str, str], OutboxEntry] = {}
+    asked: dict[tuple[str, str], Proposal] = {}
     for one in work:
         one.parts, one.entries, one.error = [], [], None
         try:
             if isinstance(one.request, Ask):
                 asked.update(_ask(player, one, one.request, t, asked, most_open))
             elif isinstance(one.request, Tell):
-                one.entries = [OutboxEntry(_reward(player, *reward)) for reward in one.request.rewards]
+                one.entries = [Proposal(_reward(player, *reward)) for reward in one.request.rewards]
             else:
-                one.entries = [OutboxEntry(_observation(player, one.request))]
+                one.entries = [Proposal(_observation(player, one.request))]
         except UserError as error:
             one.parts, one.entries, one.error = [], [], error
-        player._outbox.add(one.entries)
+        player._propose(one.entries)
 
 
 def _ask(
@@ -125,13 +143,13 @@ def _ask(
     one: _Work,
     request: Ask,
     t: int,
-    asked: Mapping[tuple[str, str], OutboxEntry],
+    asked: Mapping[tuple[str, str], Proposal],
     most_open: int | None,
-) -> dict[tuple[str, str], OutboxEntry]:
+) -> dict[tuple[str, str], Proposal]:
     """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
     replica, taken = player._replica, list[int]()
     settle = replica.setting.graph is None and player._terms.propensities is not False
-    mine: dict[tuple[str, str], OutboxEntry] = {}
+    mine: dict[tuple[str, str], Proposal] = {}
     if request.distinct:
         whole_number("count", len(request.units), least=1, most=replica.n_arms)
     for number, unit in enumerate(request.units):
@@ -139,7 +157,7 @@ def _ask(
         marks, there = list[tuple[str, str]](), None
         if unit is not None or key is not None:
             marks = [
-                (kind, checked_word(kind, name))
+                (kind, checked_name(f"a {kind}", name))
                 for kind, name in (("key", key), ("unit", unit))
                 if name is not None
             ]
@@ -149,7 +167,7 @@ def _ask(
         if there is None:
             if (
                 most_open is not None
-                and len(replica.pending) + player._outbox.decisions + len(one.entries) >= most_open
+                and len(replica.pending) + player._deciding + len(one.entries) >= most_open
             ):
                 raise CrowdedError(
                     f"{most_open:,} decisions of {player.name!r} wait for their rewards and no more may: "
@@ -159,8 +177,8 @@ def _ask(
             taken.append(place)
             step = player._steps + 1 + len(one.entries)
             now = settle and not request.distinct
-            event, decision = player._chosen(place, memory, step, t, None, now, player._seq, unit, key)
-            there = OutboxEntry(event, decision)
+            event, decision = player._chosen(place, memory, step, t, None, now, player.seq(), unit, key)
+            there = Proposal(event, decision)
             there.settled = now
             for mark in marks:
                 mine[mark] = there
@@ -171,7 +189,7 @@ def _ask(
     return mine
 
 
-def _join(player: SharedPlayer, entries: Sequence[OutboxEntry], settle: bool) -> None:
+def _join(player: SharedPlayer, entries: Sequence[Proposal], settle: bool) -> None:
     """Make a batch of the decisions that were drawn on different arms; those that stood before are none of it."""
     batch = Batch(player._next_id(), len(entries)) if len(entries) > 1 else None
     for entry in entries:
@@ -181,7 +199,7 @@ def _join(player: SharedPlayer, entries: Sequence[OutboxEntry], settle: bool) ->
         if batch is not None:
             decision.join(batch)
         probability = decision.settle() if settle else None
-        entry.event, entry.settled = event._replace(batch=batch, probability=probability), settle
+        entry.event, entry.settled = replace(event, batch=batch, probability=probability), settle
 
 
 def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:
@@ -190,13 +208,6 @@ def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:
         return player._replica.draw(t, player._rng)
     rest = np.setdiff1d(np.arange(player._replica.n_arms), taken)
     return player._replica.draw_among(rest, t, player._rng)
-
-
-def checked_word(what: str, word: str) -> str:
-    """The name of a unit, or a key."""
-    if not 0 < len(word) <= LONGEST_WORD or not word.isprintable():
-        raise UserError(f"a {what} must be 1 to {LONGEST_WORD} printable characters, got {shown(word)}")
-    return word
 
 
 def arm_named(arms: NamedArms, word: Any) -> Any:
@@ -221,26 +232,23 @@ def _observation(player: SharedPlayer, request: Observe) -> Rewarded:
     arms = player._replica.arms
     label = arms.label(arms.number(arm_named(arms, request.arm)))
     event = player._checked(label, request.reward, _side(player, request.also))
-    return event._replace(key=checked_word("key", request.key))
+    return replace(event, key=checked_name("a key", request.key))
 
 
 def _answer(player: SharedPlayer, one: _Work) -> Any:
     if one.error is not None:
         return one.error
-    for entry in one.entries:
-        if entry.error is not None:
-            return entry.error
     if isinstance(one.request, Ask):
         return [_decision(player, part) for part in one.parts]
     outcomes = [entry.outcome is True for entry in one.entries]
     return outcomes if isinstance(one.request, Tell) else outcomes[0]
 
 
-def _decision(player: SharedPlayer, part: OutboxEntry | tuple[str, Pending]) -> Decision:
-    name, pending = part.outcome if isinstance(part, OutboxEntry) else part
+def _decision(player: SharedPlayer, part: Proposal | tuple[str, Pending]) -> Decision:
+    name, pending = part.outcome if isinstance(part, Proposal) else part
     arms = player._replica.arms
     label = arms.label(pending.arm) if arms.has(pending.arm) else pending.arm
-    drawn = part.decision if isinstance(part, OutboxEntry) else None
+    drawn = part.decision if isinstance(part, Proposal) else None
     if drawn is not None and drawn.id == name and drawn.arm == label:
         return drawn
     return Decision(name, label, pending.probability)

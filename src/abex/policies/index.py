@@ -7,21 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from abex.kernels import Record, fields_of
+from abex.kernels import fields_of
 from abex.kinds import Count, Mean
-from abex.policies.learner import Learner, learn_mean
+from abex.policies.learner import Learned, Learner, learn_arm
 from abex.policies.policy import Setting
 from abex.samplers import sampler_for
 
 
-class IndexState(Record):
+class IndexState(Learned):
     """Means, the rule of the index with its parameters, and what finds the largest one."""
 
     observations: Count
     means: Mean  # +inf before the first observation
     rule: Any
     initial: float  # the mean of an arm without observations
-    sampler: Any = None  # of the largest index
 
 
 class IndexPolicy(Learner[Any]):
@@ -29,7 +28,7 @@ class IndexPolicy(Learner[Any]):
 
     record: ClassVar[Any] = IndexState  # or one with more arrays, which begin with zeros
     law: ClassVar[str]  # the name of its index in `abex.samplers.sampler_for`
-    learn = staticmethod(learn_mean)
+    learn = staticmethod(learn_arm)
 
     @abstractmethod
     def rule(self, setting: Setting) -> Any:

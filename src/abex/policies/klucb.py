@@ -135,8 +135,8 @@ class KLUCB(IndexPolicy):
 
     c: float = real(0.0, least=0.0, most=HUGE)
     law = "KL-UCB"
+    relative = True
     also_known_as = ("KL-UCB", "KL-UCB-N")
-    forgettable = True
 
     def rule(self, setting: Setting) -> DivergenceRule:
         """The factor c."""

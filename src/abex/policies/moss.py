@@ -31,7 +31,7 @@ def moss_level(rule: MossRule, n_arms: int, t: float) -> float:
 @kernel
 def moss_index(rule: MossRule, state: IndexState, arm: int, level: float) -> float:
     """The mean plus a width that vanishes at the fair share."""
-    n = max(state.observations[arm], 1.0)
+    n = state.observations[arm] if state.observations[arm] > 0.0 else 1.0
     return state.means[arm] + (0.0 if level <= n else math.sqrt(rule.factor * math.log(level / n) / n))  # type: ignore[no-any-return]
 
 

@@ -14,7 +14,6 @@ from abex.kinds import Total
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
 from abex.policies.policy import Setting
-from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
 from abex.samplers.indices import (
     NEVER,
@@ -53,33 +52,14 @@ def learn_width(state: Any, arm: int, reward: float, weight: float) -> None:
     learn_mean(state, arm, reward, weight)
     count = state.observations[arm]
     state.inv_sqrt_count[arm] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
-
-
-@weigh_in.register(UcbState)
-@kernel
-def weigh_in_width(state: UcbState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """Mean and width of an observed arm."""
-    weigh_mean(state, blank, seen, reward, weight)
-    count = state.observations[seen]
-    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
-    changed(state.sampler, state, seen)
-
-
-@fade.register(UcbState)
-@kernel
-def fade_widths(state: UcbState, blank: Known, factor: float) -> None:
-    """The fewer observations, the wider."""
-    fade_counts(state, factor)
-    for k in range(state.observations.size):
-        if state.observations[k] > 0.0:
-            state.inv_sqrt_count[k] = 1.0 / math.sqrt(state.observations[k])
+    changed(state.sampler, state, arm)
 
 
 @stretched.register(UcbRule)
 @kernel
-def ucb_stretched(rule: UcbRule, level: float, factor: float, root: float) -> float:
+def ucb_stretched(rule: UcbRule, level: float, stretch: float) -> float:
     """The level stands over the root of the observations."""
-    return level * root
+    return level * math.sqrt(stretch)
 
 
 @level_at.register(UcbRule)
@@ -141,8 +121,8 @@ class UCB1(IndexPolicy):
 
     scale: float = real(2.0, least=0.0, most=HUGE)
     law = "UCB"
+    relative = True
     also_known_as = ("UCB", "UCB-N")
-    forgettable = True
 
     def rule(self, setting: Setting) -> UcbRule:
         """The scale."""
@@ -182,7 +162,7 @@ def variance_level(rule: VarianceRule, n_arms: int, t: float) -> float:
 @kernel
 def variance_index(rule: VarianceRule, state: VarianceState, arm: int, level: float) -> float:
     """The mean, a width by the empirical variance, and one by the range of rewards."""
-    n = max(state.observations[arm], 1.0)
+    n = state.observations[arm] if state.observations[arm] > 0.0 else 1.0
     return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * rule.c * level / n  # type: ignore[no-any-return]
 
 
@@ -209,9 +189,14 @@ def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, tw
 @kernel
 def learn_squares(state: VarianceState, arm: int, reward: float, weight: float) -> None:
     """Learn mean and squared deviations (Welford)."""
-    before = state.means[arm] if state.observations[arm] > 0.0 else reward
+    before = state.means[arm]
     learn_mean(state, arm, reward, weight)
-    state.squares[arm] += weight * (reward - before) * (reward - state.means[arm])
+    if state.observations[arm] > max(weight, 0.0):
+        squares = state.squares[arm] + weight * (reward - before) * (reward - state.means[arm])
+        state.squares[arm] = max(squares, 0.0)
+    else:  # the first one, or none
+        state.squares[arm] = 0.0
+    changed(state.sampler, state, arm)
 
 
 @dataclass(frozen=True)
@@ -248,6 +233,7 @@ class UCBV(IndexPolicy):
     zeta: float = real(1.2, above=0.0, most=HUGE)
     c: float = real(1.0, least=0.0, most=HUGE)
     law = "UCB-V"
+    relative = True
     also_known_as = ("UCB-V",)
 
     def rule(self, setting: Setting) -> VarianceRule:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from abex.kernels import single_dispatch
+from abex.kernels import kernel, single_dispatch
 
 NEVER = 1e300
 SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
@@ -24,12 +24,36 @@ def level_at(rule: Any, n_arms: int, t: float) -> float:
 
 
 @single_dispatch
-def stretched(rule: Any, level: float, factor: float, root: float) -> float:
-    """The level at which counts that are ``factor``, the square of ``root``, times as large have the same indices (kernel).
+def stretch_of(memory: Any) -> float:
+    """How many times as large as they should be counts are, in a state with this memory (kernel)."""
+    return 1.0
+
+
+@single_dispatch
+def stretched(rule: Any, level: float, stretch: float) -> float:
+    """The level at which counts that are ``stretch`` times as large have the same indices (kernel).
 
     This holds where the level stands over the observations; rules in which it stands over their root say so.
     """
-    return level * factor
+    return level * stretch
+
+
+@kernel
+def level_of(state: Any, t: float) -> float:
+    """The level of step t for the counts of a state."""
+    return stretched(state.rule, level_at(state.rule, state.means.size, t), stretch_of(state.memory))
+
+
+@single_dispatch
+def times_differ(memory: Any) -> bool:
+    """Whether arms have times of their own (kernel)."""
+    return False
+
+
+@single_dispatch
+def time_of_arm(memory: Any, arm: int, t: float) -> float:
+    """The time of an arm at step t, where they differ (kernel)."""
+    return t
 
 
 @single_dispatch

@@ -20,7 +20,7 @@ weighs arms whose scores do, `scan.LossScan` exponential weights whose rate does
 it anew from what was learned.
 
 What exceeds a level, of Gumbel or Beta draws, is itself drawn by trials among exponential weights. Where counts fade, Gumbel and
-Beta draws are scanned, and `evidence.FadingTournament` takes its place.
+Beta draws are scanned.
 """
 
 from __future__ import annotations

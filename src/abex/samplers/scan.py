@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
-from abex.samplers.indices import contending_index, first_contender, level_at
+from abex.samplers.indices import contending_index, first_contender, level_of, time_of_arm, times_differ
 from abex.samplers.interface import distribution, draw
 from abex.samplers.largest_beta import largest_beta
 from abex.samplers.largest_gumbel import largest_gumbel, largest_line
@@ -134,14 +134,18 @@ def largest_index(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 @kernel
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one, the first contender's first."""
-    level = level_at(state.rule, state.means.size, float(t))
+    level, differ = level_of(state, float(t)), times_differ(state.memory)
     first = first_contender(state.rule, state)
     best = -math.inf
     if first >= 0:
+        if differ:
+            level = level_of(state, time_of_arm(state.memory, first, float(t)))
         best = contending_index(state.rule, state, first, level, best)
         sampler.values[first] = best
     for k in range(state.means.size):
         if k != first:
+            if differ:
+                level = level_of(state, time_of_arm(state.memory, k, float(t)))
             sampler.values[k] = contending_index(state.rule, state, k, level, best)
             best = max(best, sampler.values[k])
 

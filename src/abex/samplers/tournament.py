@@ -30,7 +30,7 @@ from abex.samplers.indices import (
     SAFETY,
     certain_until,
     index_of,
-    level_at,
+    level_of,
     level_of_rest,
     never_differ,
 )
@@ -192,7 +192,7 @@ def largest_of_tournament(tree: Tournament, state: Any, t: int, rng: Any) -> int
     if tree.fresh > 0:
         return int(tree.order[below(tree.fresh, rng)])
     nodes = tree.nodes
-    level = level_at(state.rule, state.means.size, float(t))
+    level = level_of(state, float(t))
     if nodes[1, UNTIL] < level or level < tree.now:
         catch_up(tree, state, level)
     if nodes[1, TIES] == 1.0:
@@ -210,7 +210,7 @@ def distribution_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -
         out[tree.order[j]] = 1.0 / tree.fresh
     if tree.fresh > 0:
         return
-    level = level_at(state.rule, state.means.size, float(t))
+    level = level_of(state, float(t))
     if tree.nodes[1, UNTIL] < level or level < tree.now:
         catch_up(tree, state, level)
     ties = int(tree.nodes[1, TIES])

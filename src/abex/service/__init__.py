@@ -18,6 +18,7 @@
 `metrics`     Prometheus
 `openapi`     the description of all of it
 `page`        the page at `/`, which shows all this
+`connections`  deadlines for clients, limits of connections
 `run`         uvicorn, several workers, an orderly end
 ============  ========================================================================================
 """

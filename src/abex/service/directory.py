@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from abex.players import Player
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import Journal, PlayerRow, journal_at
-from abex.players.opening import LONGEST_NAME
 from abex.players.shared import SharedPlayer
 from abex.service.desk import Desk
 from abex.service.settings import Settings
-from abex.support.errors import UserError, shown
+from abex.support.errors import LONGEST_NAME, UserError, shown
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class Directory:
     async def _open(self, name: str) -> Desk:
         def opened() -> SharedPlayer:
             self.record(name)
-            return SharedPlayer(self.settings.store, name)
+            return Player.open(self.settings.store, name)
 
         player = await asyncio.to_thread(opened)
         desk = self.desks[name] = Desk(player, self.settings.max_open)

@@ -34,6 +34,8 @@ STATUS: tuple[tuple[type[UserError], int], ...] = (
     (CrowdedError, 429),
     (FullError, 429),
 )
+#: what is told of a store that is away; the log says why, with its address
+AWAY = "the store cannot be reached just now: send the request again, nothing counts twice"
 MOST_NAMES = 100
 RETRY_AFTER = {429: "1", 503: "1"}
 
@@ -112,7 +114,8 @@ def error_response(error: UserError) -> JSONAnswer:
         status = next((code for kind, code in STATUS if isinstance(error, kind)), 400)
     if status in RETRY_AFTER:
         headers = {"retry-after": RETRY_AFTER[status]} | headers
-    return JSONAnswer({"error": str(error)}, status, headers)
+    sentence = AWAY if isinstance(error, UnavailableError) else str(error)
+    return JSONAnswer({"error": sentence}, status, headers)
 
 
 class Endpoint:
@@ -150,18 +153,18 @@ class Endpoint:
                 raise HTTPError(421, f"this service does not answer for the host {shown(name)}")
             if len(state.own_names) < MOST_NAMES:
                 state.own_names.add(host)
+        if self._route.method != "GET" and state.settings.is_foreign(headers):
+            raise HTTPError(403, "a web page of another site may change nothing here")
         if self._route.role is not None and state.settings.keys:
             self._check_key(headers.get(b"authorization", b"").decode("latin-1"), self._route.role)
 
     def _check_key(self, header: str, role: str) -> None:
         scheme, _, key = header.partition(" ")
-        allowed = self._state.settings.keys.allows(key.strip(), role) if scheme.lower() == "bearer" else None
+        known = scheme.lower() == "bearer" and key.strip() != ""
+        allowed = self._state.settings.keys.allows(key.strip(), role) if known else None
         if allowed is None:
-            raise HTTPError(
-                401,
-                "an API key is needed: send the header Authorization: Bearer KEY",
-                www_authenticate="Bearer",
-            )
+            needed = "an API key is needed: send the header Authorization: Bearer KEY"
+            raise HTTPError(401, "this API key is not known" if known else needed, www_authenticate="Bearer")
         if not allowed:
             raise HTTPError(403, f"this API key may not do that: it needs the role {role}")
 
@@ -178,7 +181,7 @@ class Endpoint:
             more = message.get("more_body", False)
             if len(content) > most:
                 raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
-        if content:
+        if content or b"content-type" in headers:
             _check_json(headers)
         return content
 

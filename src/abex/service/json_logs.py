@@ -39,5 +39,6 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "abex.serve": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
         "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "asyncio": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
     },
 }

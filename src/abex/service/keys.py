@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import os
 import secrets
+import time
 from dataclasses import dataclass
 
 from abex.support.errors import UserError, one_of, shown
@@ -22,6 +25,9 @@ ROLES = {
     "admin": "everything: make players, change arms, download logs",
 }
 PREFIX = "abex_"
+LOOK_SECONDS = 1.0  # between two looks at a file of keys
+
+logger = logging.getLogger("abex.serve")
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,44 @@ class Keyring:
         return bool(found & {role, "admin"}) if found else None
 
 
+class KeyFile:
+    """The keys of a file, read again when it has changed: a key that is deleted ends, and a new one begins, within a second."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._looked = path, time.monotonic()
+        self._stamp, self._keys = _stamp(path), read_keys(path)
+
+    def allows(self, key: str, role: str) -> bool | None:
+        """Whether a key has a role; None if the key is unknown."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            self._look()
+        return self._keys.allows(key, role)
+
+    def _look(self) -> None:
+        """Read the file if it is another one; where it cannot be read the former keys hold, and the log says so once."""
+        stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self._keys = parse_keys(read_text(self._path, "file of keys"), self._path)
+        except UserError as error:
+            logger.error("the former API keys hold", extra={"fields": {"error": str(error)}})
+        else:
+            logger.info("API keys read again", extra={"fields": {"keys": len(self._keys.hashes)}})
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """What changes when a file does."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def hash_of(key: str) -> bytes:
     """SHA-256 of a key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
@@ -64,7 +108,10 @@ def new_key(role: str) -> tuple[str, str]:
 
 def read_keys(path: str) -> Keyring:
     """The keys of a file: a line each, role and hash, then whatever you like; # begins a comment."""
-    return parse_keys(read_text(path, "file of keys"), path)
+    found = parse_keys(read_text(path, "file of keys"), path)
+    if not found:
+        raise UserError(f"there are no keys in {shown(path)}: `abex serve --new-key ROLE` prints one")
+    return found
 
 
 def parse_keys(text: str, where: str) -> Keyring:
@@ -85,6 +132,4 @@ def parse_keys(text: str, where: str) -> Keyring:
                 "`abex serve --new-key ROLE` prints one"
             )
         hashes.append((role, digest))
-    if not hashes:
-        raise UserError(f"there are no keys in {shown(where)}: `abex serve --new-key ROLE` prints one")
     return Keyring(tuple(hashes))

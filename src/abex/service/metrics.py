@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -34,6 +35,32 @@ class Metrics:
         self._seconds = Histogram(
             "abex_request_seconds", "Time to answer", ["endpoint"], buckets=BUCKETS, registry=self.registry
         )
+        self.connections = Gauge(
+            "abex_connections", "Open connections", registry=self.registry, multiprocess_mode="livesum"
+        )
+        self.refused_connections = Counter(
+            "abex_refused_connections", "Connections beyond a limit", ["limit"], registry=self.registry
+        )
+        self.ended_connections = Counter(
+            "abex_ended_connections",
+            "Connections of clients that took too long",
+            ["waited_for"],
+            registry=self.registry,
+        )
+        self._answered = {
+            "decisions": Counter(
+                "abex_answered_decisions",
+                "Decisions that this instance answered",
+                ["player"],
+                registry=self.registry,
+            ),
+            "rewards": Counter(
+                "abex_learned_rewards",
+                "Rewards that this instance learned",
+                ["player"],
+                registry=self.registry,
+            ),
+        }
         self._children: dict[Any, Any] = {}
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
@@ -46,6 +73,13 @@ class Metrics:
             self._children[endpoint, status] = requests, latencies
         requests.inc()
         latencies.observe(seconds)
+
+    def add(self, what: str, player: str, count: int) -> None:
+        """Decisions or rewards of a player have been answered here; unlike its state, these add up over instances."""
+        counter = self._children.get((what, player))
+        if counter is None:
+            counter = self._children[what, player] = self._answered[what].labels(player)
+        counter.inc(count)
 
     def text(self, players: Iterable[SharedPlayer]) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -79,6 +113,12 @@ class _Players:
             "Share of the last 1,000 decisions, of the arms chosen most",
             labels=["player", "arm"],
         )
+        observations = CounterMetricFamily(
+            "abex_arm_rewards", "Rewards of an arm, side observations included", labels=["player", "arm"]
+        )
+        sums = GaugeMetricFamily(
+            "abex_arm_reward_sum", "Sum of the rewards of an arm", labels=["player", "arm"]
+        )
         now = time.time() * 1000.0
         for player in self.players:
             with player._lock:
@@ -91,7 +131,23 @@ class _Players:
                 oldest.add_metric(name, 0.0 if first is None else max(0.0, (now - first.moment) / 1000.0))
                 for arm, part in _shares(replica):
                     share.add_metric([player.name, arm], part)
-        return [decisions, rewards, expired, waiting, oldest, share]
+                for arm, count, total in _rewards(player):
+                    observations.add_metric([player.name, arm], count)
+                    sums.add_metric([player.name, arm], total)
+        return [decisions, rewards, expired, waiting, oldest, share, observations, sums]
+
+
+def _rewards(player: SharedPlayer) -> Iterable[tuple[str, int, float]]:
+    """Of the arms chosen most: name, number of rewards, and their sum."""
+    replica, tallies = player._replica, player._replica.tallies
+    for place in np.argsort(-tallies.pulls, kind="stable")[:MOST_ARMS_SHOWN].tolist():
+        count = int(tallies.observations[place])
+        mean = float(tallies.sums[place]) / count if count else 0.0
+        yield (
+            str(replica.arms.label(int(replica.arms.numbers[place]))),
+            count,
+            count * player._terms.shown(mean),
+        )
 
 
 def _shares(replica: Any) -> list[tuple[str, float]]:

@@ -3,93 +3,53 @@
 from __future__ import annotations
 
 import gc
+import logging
+import logging.config
+import multiprocessing
 import os
+import signal
 import socket
 import sys
 import tempfile
 import time
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
 from typing import Any
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from abex.players.journal import journal_at
-from abex.service.app import create_app
+from abex.service.connections import Guard
 from abex.service.json_logs import LOGGING
 from abex.service.metrics import FOLDER
 from abex.service.settings import Settings
 from abex.support.errors import UserError
 
 SWITCH = 0.0005  # seconds after which a thread lets another one run: the loop and the players take turns
-GRACE = 20  # seconds for requests that are under way when the service is told to stop
+SHUTDOWN_SECONDS = 20  # for requests that are under way when the service is told to stop
+SILENT_SECONDS = 60.0  # that a worker may say nothing, its start included, before it is taken for hung
+RESTART_SECONDS = 1.0  # between two starts in the place of a worker
 BACKLOG = 2048
-STARTING = 60  # seconds that a worker may take to import all it needs before the supervisor takes it for hung
+
+logger = logging.getLogger("abex.serve")
 
 
-class Pulse:
-    """Asks a worker through its pipe whether it is alive, and waits for no answer.
-
-    uvicorn waits, for up to `STARTING` seconds: on a worker that dies before it answers, or takes its time to start, while it
-    notices neither a signal nor what becomes of the others.
-    """
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._asked: float | None = None  # when; None once it has answered
-
-    def __call__(self, timeout: float) -> bool:
-        """Whether the worker has not been silent for longer than that."""
-        if self._asked is not None and self._pipe.poll():
-            self._pipe.recv()
-            self._asked = None
-        if self._asked is None:
-            self._asked = time.monotonic()
-            self._pipe.send(b"ping")
-        return time.monotonic() - self._asked <= timeout
-
-
-class Supervisor(Multiprocess):
-    """uvicorn's supervisor, which replaces workers that die or fall silent, without its waiting."""
-
-    def keep_subprocess_alive(self) -> None:
-        """Look at every worker once."""
-        for worker in self.processes:
-            vars(worker).setdefault("ping", Pulse(worker.parent_conn))
-        super().keep_subprocess_alive()
-
-
-class Factory:
-    """Makes the application in the process that serves it; picklable."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-
-    def __call__(self) -> Any:
-        """The application, in a process that does nothing else."""
-        app = create_app(self.settings)
-        sys.setswitchinterval(SWITCH)
-        gc.collect()
-        gc.freeze()  # what was imported stays: looking through it again and again would hold up requests
-        return app
-
-
-def configuration(settings: Settings) -> uvicorn.Config:
+def configuration(guard: Guard) -> uvicorn.Config:
     """How uvicorn runs the application."""
+    http: Any = guard.protocol
     return uvicorn.Config(
-        Factory(settings),
+        guard.application,
         factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
+        http=http,
+        ws="none",
         log_config=LOGGING,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         lifespan="on",
         backlog=BACKLOG,
-        timeout_worker_healthcheck=STARTING,
-        timeout_graceful_shutdown=GRACE,
-        proxy_headers=False,
+        timeout_keep_alive=guard.settings.idle_timeout,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=1 << 16,
     )
 
@@ -110,13 +70,98 @@ def listening_socket(settings: Settings) -> socket.socket:
     return found
 
 
+def warn_of_store(store: str) -> None:
+    """Say why a store cannot be used, without waiting for it: it may come back."""
+    journal = journal_at(store)
+    try:
+        journal.connect(create=True)
+        journal.names()
+    except UserError as error:
+        logger.warning(
+            "every request is answered by 503 until this is mended", extra={"fields": {"error": str(error)}}
+        )
+    finally:
+        journal.close()
+
+
+def work(settings: Settings, listening: socket.socket, supervisor: Pipe | None = None) -> None:
+    """Answer requests until a signal ends it: all that a process does."""
+    config = configuration(Guard(settings, supervisor))
+    config.load()
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()  # what was imported stays: looking through it again and again would hold up requests
+    uvicorn.Server(config).run(sockets=[listening])
+
+
 def serve(settings: Settings, listening: socket.socket | None = None) -> None:
     """Serve until a signal ends it."""
+    logging.config.dictConfig(LOGGING)
     listening = listening_socket(settings) if listening is None else listening
-    config = configuration(settings)
+    warn_of_store(settings.store)
     if settings.workers == 1:
-        uvicorn.Server(config).run(sockets=[listening])
+        work(settings, listening)
         return
     with tempfile.TemporaryDirectory(prefix="abex-metrics-") as folder:
         os.environ[FOLDER] = folder
-        Supervisor(config, [listening]).run()
+        supervise(settings, listening)
+
+
+class Worker:
+    """A process that answers requests, watched by its exit and by what it says every second."""
+
+    def __init__(self, settings: Settings, listening: socket.socket) -> None:
+        self.began = self.heard = time.monotonic()
+        self.pipe, theirs = multiprocessing.Pipe(duplex=False)
+        context = multiprocessing.get_context("spawn")
+        self.process = context.Process(target=work, args=(settings, listening, theirs))
+        self.process.start()
+        theirs.close()
+
+    def is_silent(self) -> bool:
+        """Whether it has said nothing for too long."""
+        while self.pipe.poll():
+            try:
+                self.pipe.recv_bytes()
+            except EOFError:
+                break
+            self.heard = time.monotonic()
+        return time.monotonic() - self.heard > SILENT_SECONDS
+
+    def has_ended(self) -> bool:
+        """Whether there is no process any more; one that hangs is ended."""
+        if self.process.exitcode is None and self.is_silent():
+            logger.error("worker %d says nothing and is killed", self.process.pid)
+            self.process.kill()
+            self.process.join()
+        return self.process.exitcode is not None
+
+    def stop(self) -> None:
+        """Wait for its orderly end, but not for ever."""
+        self.process.join(SHUTDOWN_SECONDS + 5.0)
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def supervise(settings: Settings, listening: socket.socket) -> None:
+    """Keep all workers alive until a signal ends this process."""
+    stopping = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *signalled: stopping.append(signalled))
+    workers = [Worker(settings, listening) for _ in range(settings.workers)]
+    while not stopping:
+        wait([one.process.sentinel for one in workers if one.process.exitcode is None], timeout=0.5)
+        for place, worker in enumerate(workers):
+            if worker.has_ended() and time.monotonic() - worker.began >= RESTART_SECONDS:
+                logger.warning(
+                    "worker %d has ended (%s), another one starts",
+                    worker.process.pid,
+                    worker.process.exitcode,
+                )
+                worker.stop()
+                workers[place] = Worker(settings, listening)
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
+        worker.stop()

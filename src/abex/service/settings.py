@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from abex.service.keys import Keyring
-from abex.support.errors import UserError, whole_number
+from abex.service.keys import KeyFile, Keyring
+from abex.support.errors import UserError, real_number, whole_number
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 NOBODY = Keyring()
@@ -24,8 +25,8 @@ class Settings:
         Where it listens.
     workers : int
         Processes that answer.
-    keys : Keyring
-        Who may do what; an empty one lets everybody do everything, which only loopback or a proxy may.
+    keys : Keyring or KeyFile
+        Who may do what; an empty ring lets everybody do everything, which only loopback or a proxy may.
     behind_proxy : bool
         A proxy in front decides who may ask.
     max_body : int
@@ -38,6 +39,12 @@ class Settings:
         Of a player, of the store.
     max_log : int
         Decisions of a log that is downloaded or valued, the latest ones.
+    max_connections, max_client_connections : int
+        Open at a worker, of all clients and of one address; behind a proxy all come from one.
+    client_timeout : float
+        Seconds in which a client must have sent a request, and in which it must read something of an answer.
+    idle_timeout : int
+        Seconds that a connection may be open between two requests.
     access_log : bool
         Log every request, not only those that fail.
     """
@@ -46,7 +53,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1
-    keys: Keyring = NOBODY
+    keys: Keyring | KeyFile = NOBODY
     behind_proxy: bool = False
     max_body: int = 1 << 20
     max_batch: int = 1_000
@@ -54,14 +61,20 @@ class Settings:
     max_arms: int = 1_000_000
     max_players: int = 1_000
     max_log: int = 200_000
+    max_connections: int = 1_000
+    max_client_connections: int = 500
+    client_timeout: float = 20.0
+    idle_timeout: int = 60
     access_log: bool = False
 
     def __post_init__(self) -> None:
         for name, most in (
             ("workers", 1_000), ("max_body", 1 << 30), ("max_batch", 100_000), ("max_open", 10**7), ("max_arms", 10**7),
-            ("max_players", 10**6), ("max_log", 10**8),
+            ("max_players", 10**6), ("max_log", 10**8), ("max_connections", 10**6), ("max_client_connections", 10**6),
+            ("idle_timeout", 86_400),
         ):  # fmt: skip
             whole_number(name, getattr(self, name), least=1, most=most)
+        real_number("client_timeout", self.client_timeout, above=0.0)
         whole_number("port", self.port, least=0, most=65_535)
         if not self.is_local and not self.keys and not self.behind_proxy:
             raise UserError(
@@ -85,3 +98,14 @@ class Settings:
             return True
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         return name.strip("[]").lower() in (*LOOPBACK_NAMES, self.host.lower())
+
+    def is_foreign(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a web page of another site sent a request; with keys it may, since no browser sends a key by itself."""
+        if self.keys:
+            return False
+        site = headers.get(b"sec-fetch-site", b"none")
+        if self.behind_proxy:
+            return site == b"cross-site"
+        here = headers.get(b"host", b"").lower()
+        is_from_here = b"origin" not in headers or headers[b"origin"].partition(b"://")[2].lower() == here
+        return site not in (b"none", b"same-origin") or not is_from_here

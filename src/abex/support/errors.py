@@ -15,6 +15,7 @@ from typing import Any
 ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs whole
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUOTES = "\"'"
+LONGEST_NAME = 200  # characters
 MOST_LISTED = 110  # characters of a message up to the end of its list of choices
 
 
@@ -58,6 +59,19 @@ def whole_number(name: str, value: Any, *, least: int = 0, most: int | None = No
     if most is not None and number > most:
         raise UserError(f"{name} must be at most {most:g}, got {shown(value)}")
     return number
+
+
+def checked_name(what: str, name: Any) -> str:
+    """``name`` as the name of something: 1 to 200 printable characters that are not all blank.
+
+    >>> checked_name("a key", "")
+    Traceback (most recent call last):
+    ...
+    abex.support.errors.UserError: a key must be 1 to 200 printable characters, got ''
+    """
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UserError(f"{what} must be 1 to {LONGEST_NAME} printable characters, got {shown(name)}")
+    return str(name)
 
 
 def true_or_false(name: str, value: Any) -> bool:

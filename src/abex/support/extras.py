@@ -31,7 +31,7 @@ PACKAGES_OF = {
     "data": _DATA,
     "report": _REPORT,
     "cluster": (*_REPORT, "distributed", "dask"),
-    "store": ("sqlalchemy", "psycopg"),
+    "store": ("psycopg",),
     "client": ("httpx",),
     "serve": (
         *("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client"),

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from abex.kernels import user_cache
 from abex.support.errors import UserError
 from abex.support.extras import needed
+from abex.support.private_cache import user_cache
 from abex.support.progress import Progress
 from abex.support.reading import gunzip, read_bytes, reader_errors, short_path, up_to
 

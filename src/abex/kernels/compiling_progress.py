@@ -3,24 +3,31 @@
 Numba compiles in the thread that calls, without a word and without an end to wait for. It does announce each pass
 of the compiler, which is enough for both: after `PATIENCE` seconds those who asked are told, and a thread whose work is to
 stop leaves the compiler before its next pass. A pass of LLVM itself cannot be left; the longest takes about a second.
+
+Meanwhile Python collects no garbage: the compiler makes millions of small objects and keeps most, and looking for garbage among
+them takes a tenth of its time.
 """
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
-
-from abex.kernels.cache import KernelCache
-from abex.kernels.garbage import collection_paused
+from weakref import WeakSet
 
 PATIENCE = 0.3  # seconds of compiling about which nobody is told
 
 Teller = Callable[[str, bool], None]  # of a name, and whether the code is kept on disk
 
 _told: list[Teller] = []
+kept_on_disk: WeakSet[Any] = WeakSet()  # compiled functions
+
+_lock = threading.Lock()
+_pauses = 0  # of all threads
+_was_enabled = False
 
 
 class _Thread(threading.local):
@@ -67,13 +74,33 @@ def compile_as(what: str, stopped: Callable[[], bool] | None = None) -> Iterator
         _here.what, _here.stopped = before
 
 
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Within, no garbage is collected, in any thread.
+
+    >>> with collection_paused():
+    ...     gc.isenabled()
+    False
+    """
+    global _pauses, _was_enabled
+    with _lock:
+        if _pauses == 0:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _pauses += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _pauses -= 1
+            if _pauses == 0 and _was_enabled:
+                gc.enable()
+
+
 @cache
 def watch() -> None:
-    """Listen to Numba, if it lets us."""
-    try:
-        from numba.core import event
-    except ImportError:
-        return
+    """Listen to Numba."""
+    from numba.core import event
 
     class Compilations(event.Listener):  # type: ignore[misc]
         """Tells that a function takes long to compile; no garbage is collected meanwhile."""
@@ -87,7 +114,7 @@ def watch() -> None:
             _here.undo.enter_context(collection_paused())
             if _told:
                 function = started.data.get("dispatcher")
-                kept = isinstance(getattr(function, "_cache", None), KernelCache)
+                kept = function in kept_on_disk
                 timer = threading.Timer(PATIENCE, _tell, [_here.what or _part(function), kept])
                 timer.daemon = True
                 timer.start()

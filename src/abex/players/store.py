@@ -1,0 +1,549 @@
+"""A store of many players: one thread of the process writes and reads for all of them.
+
+A player decides by what it knows, proposes events, and lists itself as having something to write. The thread takes what all
+players have proposed, appends it in *one transaction*, applies it, and wakes who waits: threads that report rewards at the
+same time share a commit, be it of one player or of many. It reads what other processes wrote, too, so that no decision ever
+waits for a network, and a wait for a reward ends at a deadline, whatever the store does.
+
+Asked in the last second, a player is looked after every ``freshness`` seconds; otherwise once a second.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from abex.players import forking
+from abex.players.definitions import Definition, definition_text
+from abex.players.journal import PATIENCE, Journal, PlayerRow, Row, UnavailableError, journal_at
+from abex.players.player import wanted_player
+from abex.support.errors import UserError, checked_name, nearest, real_number, shown, whole_number
+
+if TYPE_CHECKING:
+    from abex.players.replica import Replica
+    from abex.players.shared import SharedPlayer, Ticket
+    from abex.players.terms import Terms
+    from abex.policies.policy import Policy
+
+T = TypeVar("T")
+
+DEADLINE = 2.0  # seconds that a reward waits to be on disk
+FRESHNESS = 0.05  # seconds
+EVERY = 10_000  # events from snapshot to snapshot, at least
+SOON = 0.05  # seconds until a decision is written, unless a reward takes it along
+TICK = 1.0  # seconds between looks at all players, and at what may have expired
+LONGEST = 2.0  # seconds between attempts to reach a store that is away
+MOMENT = 0.002  # seconds that a commit may wait for more
+PAGE = 5_000  # events that are read at once
+FAR = 20_000  # events behind, from which the latest snapshot is looked for
+
+
+class Bell:
+    """Tells the thread of a store when there is work: now, or soon."""
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.due = 0.0
+        self._rung = False
+
+    def ring(self) -> None:
+        """Now."""
+        with self.condition:
+            self._rung = True
+            self.condition.notify_all()
+
+    def soon(self, seconds: float) -> None:
+        """At the latest in so many seconds."""
+        due = time.monotonic() + seconds
+        if due < self.due:
+            with self.condition:
+                if due < self.due:
+                    self.due = due
+                    self.condition.notify_all()
+
+    def wait(self) -> None:
+        """Return when there is work."""
+        with self.condition:
+            while not self._rung and (left := self.due - time.monotonic()) > 0.0:
+                self.condition.wait(left)
+            self._rung, self.due = False, time.monotonic() + TICK
+
+
+class Store(AbstractContextManager["Store"]):
+    """Players of one address. `Store.open` gives it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store.open(f"sqlite:///{folder.name}/shop.db") as store:
+    ...     banner = store.player("home/banner", "Thompson", arms=["red", "green"])
+    ...     banner.update(banner.decide(), reward=True), store.names()
+    (True, ['home/banner'])
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        deadline: float = DEADLINE,
+        freshness: float = FRESHNESS,
+        snapshot_every: int = EVERY,
+    ) -> None:
+        self.url = url
+        self.deadline = real_number("deadline", deadline, least=0.001, most=3600.0)
+        self.freshness = real_number("freshness", freshness, least=0.0, most=3600.0)
+        self.snapshot_every = whole_number("snapshot_every", snapshot_every, least=1)
+        self._journal = journal_at(url)
+        self.shown = self._journal.shown
+        self.offset = 0  # milliseconds by which the clock of the store is ahead of this machine's
+        self._users = 1
+        self._players: weakref.WeakSet[SharedPlayer] = weakref.WeakSet()
+        self._named: weakref.WeakValueDictionary[str, SharedPlayer] = weakref.WeakValueDictionary()
+        self._begin()
+        forking.watch(self, last=True)
+        _stores.add(self)
+
+    def _begin(self) -> None:
+        """What a process has for itself."""
+        self._bell = Bell()
+        self._thread: threading.Thread | None = None
+        self._aside: threading.Thread | None = None  # a piece of work that takes long
+        self._dirty: deque[SharedPlayer] = deque()  # with something to write
+        self._recent: deque[SharedPlayer] = deque()  # asked for something since the last tick
+        self._snapshots: deque[SharedPlayer] = deque()  # due for one
+        self._errands: deque[tuple[Callable[[Journal], Any], Future[Any]]] = deque()
+        self._busy: float | None = None  # since when the thread has been talking to the store
+        self._trouble: UserError | None = None
+        self._pause = SOON
+        self._waiting, self._crowd, self._commit_time = 0, 0, 0.0
+        self._ticked = self._looked = -10.0
+        self._news = True  # for players that were not asked for anything
+        self._stopped = False
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        deadline: float = DEADLINE,
+        freshness: float = FRESHNESS,
+        snapshot_every: int = EVERY,
+    ) -> Store:
+        """The store at an address; one that is open in this process is shared.
+
+        Parameters
+        ----------
+        url : str
+            ``sqlite:///shop.db`` (a file, all processes on one machine) or ``postgresql://user:password@host/database``.
+        deadline : float
+            Seconds after which a reward that is not on disk raises `UnavailableError`. It is kept, and written when the
+            store is back.
+        freshness : float
+            A decision knows everything that was written this many seconds ago.
+        snapshot_every : int
+            Events between snapshots, which make opening a player fast.
+        """
+        with _sharing:
+            key = url, deadline, freshness, snapshot_every
+            store = _shared.get(key)
+            if store is not None and not store._stopped:
+                store._users += 1
+                return store
+            store = _shared[key] = cls(
+                url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every
+            )
+            return store
+
+    # -- players --------------------------------------------------------------------------------------
+
+    def player(
+        self,
+        name: str,
+        policy: Policy[Any] | str | None = None,
+        n_arms: int | None = None,
+        *,
+        seed: int | None = None,
+        compiled: bool | None = None,
+        clock: Callable[[], float] | None = None,
+        **definition: Any,
+    ) -> SharedPlayer:
+        """The player of a name, made if there is none; all arguments are those of `Player.open`.
+
+        With its name alone, a player that is open is given again.
+        """
+        found = self._named.get(name) if isinstance(name, str) else None
+        given = [one for one in (policy, n_arms, seed, compiled, clock) if one is not None]
+        if found is not None and not (found.is_closed or given or definition):
+            return found
+        wanted = wanted_player(policy, n_arms, compiled=compiled, **definition)
+        player = self._named[name] = self.follow(name, wanted, seed, compiled, clock)
+        return player
+
+    def follow(
+        self,
+        name: str,
+        wanted: tuple[Replica, Terms] | None,
+        seed: int | None,
+        compiled: bool | None,
+        clock: Callable[[], float] | None,
+    ) -> SharedPlayer:
+        """A player of the caller's own, be the name open in this process or not; ``wanted`` is what it is to be."""
+        from abex.players.shared import SharedPlayer
+
+        name = checked_name("the name of a player", name)
+        if seed is not None:
+            seed = whole_number("seed", seed, least=0)
+        record = self.do(lambda journal: _found(journal, name, wanted))
+        if wanted is not None:
+            where = f"the player {name!r} in {self.shown}"
+            difference = Definition(record.definition, where).disagreement(*wanted)
+            if difference is not None:
+                raise UserError(f"{where} is another one: {difference}")
+        return SharedPlayer(self, name, compiled=compiled, seed=seed, clock=clock)
+
+    def names(self) -> list[str]:
+        """The players of this store, open or not."""
+
+        def listed(journal: Journal) -> list[str]:
+            journal.connect(create=False)
+            return journal.names()
+
+        return self.do(listed)
+
+    def close(self) -> None:
+        """Write what waits to be written and leave the store, unless it is open elsewhere in this process."""
+        with _sharing:
+            self._users -= 1
+            if self._users > 0 or self._stopped:
+                return
+        try:
+            for player in list(self._players):
+                player.flush()
+        finally:
+            for player in list(self._players):
+                player.is_closed = True
+            self._stopped = True
+            thread = self._thread
+            self._bell.ring()
+            if thread is not None:
+                thread.join(timeout=5.0)
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- what players ask -----------------------------------------------------------------------------
+
+    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE) -> T:
+        """Have the thread of the store call a function with the journal, after what waits has been written."""
+        future: Future[T] = Future()
+        self._errands.append((work, future))
+        self.hurry()
+        try:
+            return future.result(patience)
+        except TimeoutError:
+            self.unblock()
+            raise UnavailableError(self._silence(patience)) from None
+
+    def hurry(self) -> None:
+        """There is something to do that somebody waits for."""
+        self._start()
+        self._bell.ring()
+
+    def dirty(self, player: SharedPlayer) -> None:
+        """A player has something to write soon; its lock is held."""
+        self._dirty.append(player)
+        self._start()
+        self._bell.soon(SOON)
+
+    def asked(self, player: SharedPlayer) -> None:
+        """A player was asked for something: it is kept fresh for a while."""
+        self._recent.append(player)
+        self._bell.soon(self.freshness)
+
+    def wait(self, ticket: Ticket) -> None:
+        """Return when what a thread waits for is on disk; at the deadline, or when the store fails, an error."""
+        self._waiting += 1
+        self.hurry()
+        answered = ticket.event.wait(self.deadline)
+        self._waiting -= 1
+        if ticket.error is None and answered:
+            return
+        if not answered:
+            self.unblock()
+        why = ticket.error or self._silence(self.deadline)
+        raise UnavailableError(why, kept=ticket.kept) from ticket.error
+
+    def _silence(self, seconds: float) -> str:
+        why = "" if self._trouble is None else f" ({self._trouble})"
+        return f"the journal {self.shown} has not answered within {seconds:g} seconds{why}"
+
+    def unblock(self) -> None:
+        """Break the connection to a store that has not answered for long."""
+        busy = self._busy
+        if busy is not None and time.monotonic() - busy > PATIENCE + 2.0:
+            self._busy = None
+            self._journal.interrupt()
+
+    def trouble(self) -> UserError | None:
+        """Why the journal could not be reached."""
+        return self._trouble
+
+    def enter(self, player: SharedPlayer) -> None:
+        """A player was opened."""
+        self._players.add(player)
+
+    def leave(self, player: SharedPlayer) -> None:
+        """A player was closed."""
+        self._players.discard(player)
+
+    # -- the thread -----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._thread is None:
+            with self._bell.condition:
+                if self._thread is None and not self._stopped:
+                    bell, reference = self._bell, weakref.ref(self, lambda _: bell.ring())
+                    self._thread = threading.Thread(
+                        target=_serve, args=(reference, bell), name=f"abex {self.shown}", daemon=True
+                    )
+                    self._thread.start()
+
+    def _serve(self) -> bool:
+        """What there is to do now; False when that was the last time."""
+        self._busy = time.monotonic()
+        fine = True
+        for step in (self._write, self._run_errands, self._look):
+            try:
+                step()
+            except Exception as error:
+                fine = False
+                self._failed(
+                    error if isinstance(error, UserError) else UserError(f"the journal failed: {error!r}")
+                )
+        self._busy = None
+        if self._stopped:
+            self._journal.close()
+            return False
+        if fine:
+            self._trouble, self._pause = None, SOON
+        else:
+            self._pause = min(LONGEST, 2.0 * self._pause)
+            self._bell.soon(self._pause)
+        if self._snapshots and fine and self.aside(self._snapshots[0].snapshot):
+            self._snapshots.popleft()
+        return True
+
+    def _failed(self, error: UserError) -> None:
+        """Tell all who wait; what they wait for is kept."""
+        self._trouble = error
+        for player in list(self._dirty):
+            player.failed(error)
+
+    def _write(self) -> None:
+        """Append what all players have proposed."""
+        if not self._dirty:
+            return
+        if self._waiting < self._crowd:  # where many threads shared the last commit, they may share this one
+            time.sleep(min(MOMENT, self._commit_time / 10.0))
+        self._crowd = self._waiting
+        self._journal.connect(create=False)
+        again: list[SharedPlayer] = []  # must wait, be it for the next append
+        batch: dict[int, list[Row]] = {}
+        writing: dict[int, SharedPlayer] = {}
+        players = [self._dirty.popleft() for _ in range(len(self._dirty))]
+        try:
+            while players:
+                player = players[-1]
+                if player.id in writing:
+                    again.append(player)
+                    self._bell.ring()
+                elif not self._caught_up(player):
+                    again.append(player)
+                elif rows := player.rows():
+                    batch[player.id], writing[player.id] = rows, player
+                players.pop()
+            if batch:
+                began = time.monotonic()
+                heads = self._journal.append(batch)
+                self._commit_time = time.monotonic() - began
+                again += self._written(writing, heads)
+                writing = {}
+        finally:
+            for player in writing.values():
+                player.append_failed()
+            for player in (*again, *players, *writing.values()):
+                player.is_listed = True
+                self._dirty.append(player)
+
+    def _written(self, writing: dict[int, SharedPlayer], heads: dict[int, int]) -> list[SharedPlayer]:
+        """Tell the players whose events were appended; returns those that must read before they know what came of it."""
+        reading = []
+        for number, player in writing.items():
+            if number not in heads:
+                player.gone()
+                continue
+            if player.appended(heads[number]):
+                self._snapshots.append(player)
+            if player.is_behind(self._journal.connections):
+                reading.append(player)
+                self._bell.ring()
+        return reading
+
+    def _run_errands(self) -> None:
+        for _ in range(len(self._errands)):
+            work, future = self._errands.popleft()
+            try:
+                future.set_result(work(self._journal))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _look(self) -> None:
+        """Read what others wrote; once in a while, let decisions expire."""
+        now = time.monotonic()
+        tick = now - self._ticked >= TICK
+        if tick:
+            self._ticked, recent = now, [self._recent.popleft() for _ in range(len(self._recent))]
+            for player in recent:
+                player.is_fresh = False
+        elif now - self._looked < self.freshness or not self._recent:
+            self._bell.soon(self.freshness if self._recent else TICK)
+            return
+        players = list(self._players)
+        if not players:
+            self._bell.soon(TICK)
+            return
+        self._looked = now
+        self._journal.connect(create=False)
+        twins = len({player.id for player in players}) < len(players)
+        self._news |= self._journal.looks_new() or twins
+        if tick:
+            self.offset = self._journal.now() - time.time_ns() // 1_000_000
+            for player in players:
+                player.expire()
+        if self._news:
+            self._look_at(players if tick else list(dict.fromkeys(self._recent)))
+            self._news = not tick and (len(players) > 1)
+        if self._recent:
+            self._bell.soon(self.freshness)
+
+    def _look_at(self, players: list[SharedPlayer]) -> None:
+        heads = self._journal.heads(list({player.id for player in players}))
+        for player in players:
+            if heads.get(player.id, (-1, 0))[0] != player.seq():
+                self._read(player)
+
+    def _caught_up(self, player: SharedPlayer) -> bool:
+        """Whether a player may append; it reads first where it must, and those who wait for it are told if it cannot."""
+        try:
+            if player.is_behind(self._journal.connections):
+                self._read(player)
+            return True
+        except UserError as error:
+            if not self._journal.is_open:
+                raise
+            player.failed(error)  # the journal is there, but what it holds of this player is damaged, or gone
+            return False
+
+    def _read(self, player: SharedPlayer) -> None:
+        """Read until the player is where the journal is."""
+        journal = self._journal
+        while True:
+            journal.connect(create=False)
+            record = journal.player(player.name)
+            if record is None:
+                raise player.gone()
+            at = player.seq()
+            if player.connection != journal.connections:
+                there = at > 0 and record.pruned < at <= record.head
+                last = journal.read(record.id, at - 1, 1) if there else []
+                player.reconnected(journal.connections, record.id, last)
+            what = player.looked(record.head, record.pruned)
+            if what == "there":
+                return
+            if what == "read" and record.head - at > FAR and journal.latest_snapshot(record.id) - at > PAGE:
+                what = "restore"
+            if what == "restore" or not player.read(journal.read(record.id, at, PAGE)):
+                player.restore(record, journal.snapshot(record.id))
+
+    def refresh(self, player: SharedPlayer, patience: float = 2.0 * PATIENCE) -> None:
+        """Bring a player to where the journal is."""
+        self.do(lambda _: self._read(player), patience)
+
+    def aside(self, work: Callable[[], Any]) -> bool:
+        """Do what takes long in a thread that ends with it; False if there is such a thread already."""
+        if self._aside is not None and self._aside.is_alive():
+            return False
+
+        def run() -> None:
+            with contextlib.suppress(UserError):  # a snapshot is tried again with the next one
+                work()
+
+        self._aside = threading.Thread(target=run, name=f"abex {self.shown} aside", daemon=True)
+        self._aside.start()
+        return True
+
+    # -- forks ----------------------------------------------------------------------------------------
+
+    def _locks(self) -> list[Any]:
+        return [self._bell.condition]
+
+    def _after_fork(self) -> None:
+        """In the child: a connection and a thread of its own; the parent writes what was under way."""
+        self._journal.abandon()
+        stopped = self._stopped
+        self._begin()
+        self._stopped = stopped
+
+    def __repr__(self) -> str:
+        return f"<Store {self.shown} with {len(self._players)} players open>"
+
+
+def _serve(reference: weakref.ref[Store], bell: Bell) -> None:
+    """The thread of a store, which ends with it."""
+    while True:
+        bell.wait()
+        store = reference()
+        if store is None or store._bell is not bell or not store._serve():
+            return
+        del store
+
+
+def _found(journal: Journal, name: str, wanted: tuple[Replica, Terms] | None) -> PlayerRow:
+    """The row of a player, made now if it is not there and ``wanted`` says what it is to be."""
+    journal.connect(create=wanted is not None)
+    record = journal.player(name)
+    if record is None and wanted is None:
+        names = journal.names()
+        there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
+        raise UserError(
+            f"there is no player {shown(name)} in {journal.shown}{nearest(name, names)}{there}; "
+            "`abex player create`, or Player.open with arms, makes one"
+        )
+    if record is None and wanted is not None:
+        journal.add_player(name, definition_text(*wanted))
+        record = journal.player(name)  # perhaps another process was quicker, with another definition
+    assert record is not None
+    return record
+
+
+_sharing = threading.Lock()
+_shared: weakref.WeakValueDictionary[Any, Store] = weakref.WeakValueDictionary()
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Write what waits to be written before the process ends."""
+    for store in list(_stores):
+        with contextlib.suppress(Exception):  # the store is away: nothing can be done any more
+            store._users = 1
+            store.close()
