@@ -87,7 +87,7 @@ def explored(policy, graph, steps, seed=0):
         for t in range(1, steps + 1):
             before = player.report()["exploration_slots"]
             arm = player.select()
-            now = graph.at(t) if graph.varies else graph
+            now = graph.at(t) if graph.period != 1 else graph
             player.update(arm, 0.5, also={int(k): 0.5 for k in now.out(arm) if k != arm})
             if player.report()["exploration_slots"] > before:
                 arms.append(arm)

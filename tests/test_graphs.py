@@ -428,7 +428,6 @@ def test_a_saved_graph_is_the_graph(graph):
 class _Everybody(FeedbackGraph):
     """A graph of one's own that tells no more than it must: odd steps show all arms, even ones only the pulled one."""
 
-    varies = True
     n_arms = 4
     max_observed = 4
     is_directed = False

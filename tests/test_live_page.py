@@ -318,6 +318,21 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser, tmp_path):
             assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
 
 
+def test_an_arm_that_is_called_like_a_colour_has_it(browser, address, api):
+    arms = ["RebeccaPurple", "other", "inherit", "CanvasText", "gold", 7]
+    make(api, "colours", arms)
+    play(api, "colours", 200, seed=11)
+    with looking(browser, address) as page:
+        open_player(page, address, "colours")
+        fills = [one.get_attribute("fill") for one in page.locator("#shares svg .mark-area path").all()]
+        assert len(set(fills)) == len(fills) == 6
+        assert (fills[0], fills[4]) == ("rgb(102, 51, 153)", "rgb(255, 215, 0)")
+        marks = page.evaluate(
+            "[...document.querySelectorAll('#arms .mark')].map((m) => getComputedStyle(m).backgroundColor)"
+        )
+        assert marks == fills
+
+
 ATTACK = """async (address) => {
   const found = [];
   for (const options of [{}, { body: "{}" }, { body: "{}", headers: { "Content-Type": "application/json" } }]) {

@@ -14,9 +14,9 @@ import pytest
 
 from abex import Player, UserError
 from abex.graphs import erdos_renyi
+from abex.kinds import saved, written
 from abex.players import UnavailableError
 from abex.players import journal as journals
-from abex.players.definitions import learned_state
 from abex.players.journal import journal_at
 from abex.players.together import Ask, CrowdedError, Tell, together
 from tests import postgresql
@@ -118,7 +118,7 @@ def test_drawing_changes_nothing_that_is_learned(policy):
             for replica in (drawing, still):
                 replica.weigh_by(weights, arm)
                 replica.learn(step, arm, [(arm, reward)], np.random.default_rng(step))
-        assert learned_state(policy, drawing.state) == learned_state(policy, still.state)
+        assert written(saved(drawing.state)) == written(saved(still.state))
 
 
 @pytest.mark.parametrize(

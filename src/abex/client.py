@@ -17,10 +17,10 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 from abex.support.errors import UserError
@@ -33,6 +33,9 @@ PATIENCE = 30.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LATER = frozenset({429, 502, 503, 504})
 Arm = str | int
+Rewards = Mapping[Any, float]  # of other arms
+JSON = dict[str, Any]
+T = TypeVar("T")
 
 
 class ServiceError(UserError):
@@ -53,43 +56,114 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class _Call:
-    """A request, and whether it may be repeated."""
+class _Call(Generic[T]):
+    """A request, how its answer is read, and whether it may be repeated."""
 
     method: str
     path: str
-    body: Any = None
-    query: Mapping[str, Any] | None = None
+    body: Any
+    parse: Callable[[httpx.Response], T]
     repeatable: bool = True
 
 
-def _player(name: str, rest: str) -> str:
-    return f"/v1/players/{quote(name, safe='')}/{rest}"
+def _create(name: str, arms: Sequence[Arm] | int, policy: str, terms: Mapping[str, Any]) -> _Call[JSON]:
+    wanted = arms if isinstance(arms, int) else list(arms)
+    return _Call("POST", "/v1/players", {"name": name, "policy": policy, "arms": wanted, **terms}, _json)
 
 
-def _decide(player: str, unit: str | None) -> _Call:
-    body = {"key": str(uuid.uuid4())} | ({} if unit is None else {"unit": unit})
-    return _Call("POST", _player(player, "decisions"), body)
+def _players() -> _Call[list[str]]:
+    return _Call("GET", "/v1/players", None, lambda answer: [one["name"] for one in _json(answer)["players"]])
 
 
-def _decide_many(player: str, count: int | None, units: Sequence[str | None] | None) -> _Call:
-    wanted: dict[str, Any] = {"count": count} if units is None else {"units": list(units)}
-    return _Call("POST", _player(player, "decisions/batch"), {"key": str(uuid.uuid4())} | wanted)
+def _decide(player: str, unit: str | None) -> _Call[Choice]:
+    body = _given(key=_key(), unit=unit)
+    return _Call("POST", _of(player, "/decisions"), body, lambda answer: Choice(**_json(answer)))
 
 
-def _told(decision: str, reward: float, also: Mapping[Any, float] | None) -> dict[str, Any]:
-    side = {} if also is None else {"also": {str(arm): paid for arm, paid in also.items()}}
-    return {"decision": decision, "reward": reward} | side
+def _decide_many(player: str, count: int | None, units: Sequence[str | None] | None) -> _Call[list[Choice]]:
+    body = _given(key=_key(), **({"count": count} if units is None else {"units": list(units)}))
+
+    def parse(answer: httpx.Response) -> list[Choice]:
+        return [Choice(**one) for one in _json(answer)["decisions"]]
+
+    return _Call("POST", _of(player, "/decisions/batch"), body, parse)
 
 
-def _observe(player: str, arm: Arm, reward: float, also: Mapping[Any, float] | None) -> _Call:
-    side = {} if also is None else {"also": {str(other): paid for other, paid in also.items()}}
-    body = {"arm": arm, "reward": reward, "key": str(uuid.uuid4())} | side
-    return _Call("POST", _player(player, "observations"), body)
+def _reward(player: str, decision: str, reward: float, also: Rewards | None) -> _Call[bool]:
+    body = _given(decision=decision, reward=reward, also=_named(also))
+    return _Call("POST", _of(player, "/rewards"), body, _learned)
 
 
-def _choice(found: Any) -> Choice:
-    return Choice(found["id"], found["arm"], found["probability"])
+def _reward_many(player: str, rewards: Iterable[tuple[str, float]]) -> _Call[list[bool]]:
+    body = {"rewards": [{"decision": decision, "reward": reward} for decision, reward in rewards]}
+    return _Call("POST", _of(player, "/rewards/batch"), body, _learned)
+
+
+def _observe(player: str, arm: Arm, reward: float, also: Rewards | None) -> _Call[bool]:
+    body = _given(arm=arm, reward=reward, also=_named(also), key=_key())
+    return _Call("POST", _of(player, "/observations"), body, _learned)
+
+
+def _add_arm(player: str, name: Arm | None) -> _Call[Arm]:
+    path = _of(player, "/arms")
+    return _Call("POST", path, {"name": name}, lambda answer: _json(answer)["arm"], repeatable=False)
+
+
+def _rename_arm(player: str, arm: Arm, name: Arm) -> _Call[None]:
+    return _Call("PATCH", _arm(player, arm), {"name": name}, lambda answer: None, repeatable=False)
+
+
+def _remove_arm(player: str, arm: Arm) -> _Call[None]:
+    return _Call("DELETE", _arm(player, arm), None, lambda answer: None, repeatable=False)
+
+
+def _summary(player: str, limit: int) -> _Call[JSON]:
+    return _Call("GET", _of(player, f"/summary?limit={limit}"), None, _json)
+
+
+def _probabilities(player: str) -> _Call[dict[Arm, float]]:
+    def parse(answer: httpx.Response) -> dict[Arm, float]:
+        return {one["arm"]: one["probability"] for one in _json(answer)["probabilities"]}
+
+    return _Call("GET", _of(player, "/probabilities"), None, parse)
+
+
+def _evaluate(player: str, policies: Sequence[str], learn: float) -> _Call[JSON]:
+    return _Call("POST", _of(player, "/evaluate"), {"policies": list(policies), "learn": learn}, _json)
+
+
+def _log(player: str, format: str, last: int | None) -> _Call[bytes]:
+    query = httpx.QueryParams(_given(format=format, last=last))
+    return _Call("GET", _of(player, f"/log?{query}"), None, lambda answer: answer.content)
+
+
+def _of(player: str, rest: str) -> str:
+    return f"/v1/players/{quote(player, safe='')}{rest}"
+
+
+def _arm(player: str, arm: Arm) -> str:
+    return _of(player, f"/arms/{quote(str(arm), safe='')}")
+
+
+def _key() -> str:
+    """Sent again under its key a request counts once."""
+    return str(uuid.uuid4())
+
+
+def _given(**fields: Any) -> JSON:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _named(also: Rewards | None) -> dict[str, float] | None:
+    return None if also is None else {str(arm): paid for arm, paid in also.items()}
+
+
+def _json(answer: httpx.Response) -> Any:
+    return answer.json()
+
+
+def _learned(answer: httpx.Response) -> Any:
+    return answer.json()["learned"]
 
 
 class _Attempts:
@@ -97,7 +171,7 @@ class _Attempts:
 
     answer: httpx.Response  # when it is done
 
-    def __init__(self, call: _Call, patience: float) -> None:
+    def __init__(self, call: _Call[Any], patience: float) -> None:
         self._call, self._until, self._pause = call, time.monotonic() + patience, FIRST_PAUSE
 
     def judge(self, answer: httpx.Response | httpx.TransportError) -> float | None:
@@ -169,97 +243,78 @@ class Client(_Connected, AbstractContextManager["Client"]):
     _http_client = httpx.Client
     _http: httpx.Client
 
-    def _do(self, call: _Call) -> httpx.Response:
+    def _do(self, call: _Call[T]) -> T:
         attempts = _Attempts(call, self._patience)
         while (pause := attempts.judge(self._try(call))) is not None:
             time.sleep(pause)
-        return attempts.answer
+        return call.parse(attempts.answer)
 
-    def _try(self, call: _Call) -> httpx.Response | httpx.TransportError:
+    def _try(self, call: _Call[Any]) -> httpx.Response | httpx.TransportError:
         try:
-            return self._http.request(call.method, call.path, json=call.body, params=call.query)
+            return self._http.request(call.method, call.path, json=call.body)
         except httpx.TransportError as error:
             return error
 
-    def create(
-        self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any
-    ) -> dict[str, Any]:
+    def create(self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any) -> JSON:
         """Make a player; nothing happens if there is the same one. ``terms``: horizon, rewards, expire, unrewarded, edges."""
-        found: dict[str, Any] = self._do(_create(name, arms, policy, terms)).json()
-        return found
+        return self._do(_create(name, arms, policy, terms))
 
     def players(self) -> list[str]:
         """Their names."""
-        return [one["name"] for one in self._do(_Call("GET", "/v1/players")).json()["players"]]
+        return self._do(_players())
 
     def decide(self, player: str, unit: str | None = None) -> Choice:
         """What to try next; a unit gets the same choice until that is rewarded or expires."""
-        return _choice(self._do(_decide(player, unit)).json())
+        return self._do(_decide(player, unit))
 
     def decide_many(
         self, player: str, count: int | None = None, *, units: Sequence[str | None] | None = None
     ) -> list[Choice]:
         """``count`` choices of different arms, or one for each of ``units``."""
-        return [_choice(one) for one in self._do(_decide_many(player, count, units)).json()["decisions"]]
+        return self._do(_decide_many(player, count, units))
 
-    def reward(
-        self, player: str, decision: str, reward: float, also: Mapping[Any, float] | None = None
-    ) -> bool:
+    def reward(self, player: str, decision: str, reward: float, also: Rewards | None = None) -> bool:
         """The reward of a decision; False if it had one already, has expired or is forgotten.
 
         Also False if an attempt of this call, whose answer was lost, has reported it: it counts once.
         """
-        call = _Call("POST", _player(player, "rewards"), _told(decision, reward, also))
-        return bool(self._do(call).json()["learned"])
+        return self._do(_reward(player, decision, reward, also))
 
     def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> list[bool]:
         """Rewards of several decisions: all are learned, or none if one is wrong."""
-        told = [_told(decision, reward, None) for decision, reward in rewards]
-        return list(
-            self._do(_Call("POST", _player(player, "rewards/batch"), {"rewards": told})).json()["learned"]
-        )
+        return self._do(_reward_many(player, rewards))
 
-    def observe(self, player: str, arm: Arm, reward: float, also: Mapping[Any, float] | None = None) -> bool:
+    def observe(self, player: str, arm: Arm, reward: float, also: Rewards | None = None) -> bool:
         """What an arm paid that was tried without a decision of the player."""
-        return bool(self._do(_observe(player, arm, reward, also)).json()["learned"])
+        return self._do(_observe(player, arm, reward, also))
 
     def add_arm(self, player: str, name: Arm | None = None) -> Arm:
         """An arm never seen; sent once."""
-        arm: Arm = self._do(_Call("POST", _player(player, "arms"), {"name": name}, repeatable=False)).json()[
-            "arm"
-        ]
-        return arm
+        return self._do(_add_arm(player, name))
 
     def rename_arm(self, player: str, arm: Arm, name: Arm) -> None:
         """Another name for an arm; sent once."""
-        self._do(_Call("PATCH", _arm(player, arm), {"name": name}, repeatable=False))
+        self._do(_rename_arm(player, arm, name))
 
     def remove_arm(self, player: str, arm: Arm) -> None:
         """Remove an arm for ever; sent once."""
-        self._do(_Call("DELETE", _arm(player, arm), repeatable=False))
+        self._do(_remove_arm(player, arm))
 
-    def summary(self, player: str, limit: int = 100) -> dict[str, Any]:
+    def summary(self, player: str, limit: int = 100) -> JSON:
         """Counts, and of the arms chosen most: pulls, mean with interval, probability now."""
-        found: dict[str, Any] = self._do(
-            _Call("GET", _player(player, "summary"), query={"limit": limit})
-        ).json()
-        return found
+        return self._do(_summary(player, limit))
 
     def probabilities(self, player: str) -> dict[Arm, float]:
         """The probability of each arm at the next decision."""
-        found = self._do(_Call("GET", _player(player, "probabilities"))).json()["probabilities"]
-        return {one["arm"]: one["probability"] for one in found}
+        return self._do(_probabilities(player))
 
-    def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> dict[str, Any]:
+    def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> JSON:
         """What other policies would have earned, from the log of this player."""
-        body = {"policies": list(policies), "learn": learn}
-        found: dict[str, Any] = self._do(_Call("POST", _player(player, "evaluate"), body)).json()
-        return found
+        return self._do(_evaluate(player, policies, learn))
 
     def log(self, player: str, format: str = "csv", last: int | None = None) -> bytes:
         """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
-        query = {"format": format} | ({} if last is None else {"last": last})
-        return self._do(_Call("GET", _player(player, "log"), query=query)).content
+        return self._do(_log(player, format, last))
 
     def close(self) -> None:
         """Close the connections."""
@@ -269,75 +324,83 @@ class Client(_Connected, AbstractContextManager["Client"]):
         self.close()
 
 
-def _create(name: str, arms: Sequence[Arm] | int, policy: str, terms: Mapping[str, Any]) -> _Call:
-    wanted = arms if isinstance(arms, int) else list(arms)
-    return _Call("POST", "/v1/players", {"name": name, "policy": policy, "arms": wanted} | dict(terms))
-
-
-def _arm(player: str, arm: Arm) -> str:
-    return _player(player, f"arms/{quote(str(arm), safe='')}")
-
-
 class AsyncClient(_Connected):
     """A service, from asyncio: what a web application uses while it answers; see `Client` for the parameters."""
 
     _http_client = httpx.AsyncClient
     _http: httpx.AsyncClient
 
-    async def _do(self, call: _Call) -> httpx.Response:
+    async def _do(self, call: _Call[T]) -> T:
         attempts = _Attempts(call, self._patience)
         while (pause := attempts.judge(await self._try(call))) is not None:
             await asyncio.sleep(pause)
-        return attempts.answer
+        return call.parse(attempts.answer)
 
-    async def _try(self, call: _Call) -> httpx.Response | httpx.TransportError:
+    async def _try(self, call: _Call[Any]) -> httpx.Response | httpx.TransportError:
         try:
-            return await self._http.request(call.method, call.path, json=call.body, params=call.query)
+            return await self._http.request(call.method, call.path, json=call.body)
         except httpx.TransportError as error:
             return error
 
     async def create(
         self, name: str, arms: Sequence[Arm] | int, policy: str = "Evidence", **terms: Any
-    ) -> dict[str, Any]:
-        """Make a player; nothing happens if there is the same one."""
-        found: dict[str, Any] = (await self._do(_create(name, arms, policy, terms))).json()
-        return found
+    ) -> JSON:
+        """Make a player; nothing happens if there is the same one. ``terms``: horizon, rewards, expire, unrewarded, edges."""
+        return await self._do(_create(name, arms, policy, terms))
+
+    async def players(self) -> list[str]:
+        """Their names."""
+        return await self._do(_players())
 
     async def decide(self, player: str, unit: str | None = None) -> Choice:
         """What to try next; a unit gets the same choice until that is rewarded or expires."""
-        return _choice((await self._do(_decide(player, unit))).json())
+        return await self._do(_decide(player, unit))
 
     async def decide_many(
         self, player: str, count: int | None = None, *, units: Sequence[str | None] | None = None
     ) -> list[Choice]:
         """``count`` choices of different arms, or one for each of ``units``."""
-        found = (await self._do(_decide_many(player, count, units))).json()["decisions"]
-        return [_choice(one) for one in found]
+        return await self._do(_decide_many(player, count, units))
 
-    async def reward(
-        self, player: str, decision: str, reward: float, also: Mapping[Any, float] | None = None
-    ) -> bool:
+    async def reward(self, player: str, decision: str, reward: float, also: Rewards | None = None) -> bool:
         """The reward of a decision; False if it had one already, has expired or is forgotten."""
-        call = _Call("POST", _player(player, "rewards"), _told(decision, reward, also))
-        return bool((await self._do(call)).json()["learned"])
+        return await self._do(_reward(player, decision, reward, also))
 
     async def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> list[bool]:
         """Rewards of several decisions: all are learned, or none if one is wrong."""
-        told = [_told(decision, reward, None) for decision, reward in rewards]
-        call = _Call("POST", _player(player, "rewards/batch"), {"rewards": told})
-        return list((await self._do(call)).json()["learned"])
+        return await self._do(_reward_many(player, rewards))
 
-    async def observe(
-        self, player: str, arm: Arm, reward: float, also: Mapping[Any, float] | None = None
-    ) -> bool:
+    async def observe(self, player: str, arm: Arm, reward: float, also: Rewards | None = None) -> bool:
         """What an arm paid that was tried without a decision of the player."""
-        return bool((await self._do(_observe(player, arm, reward, also))).json()["learned"])
+        return await self._do(_observe(player, arm, reward, also))
 
-    async def summary(self, player: str, limit: int = 100) -> dict[str, Any]:
+    async def add_arm(self, player: str, name: Arm | None = None) -> Arm:
+        """An arm never seen; sent once."""
+        return await self._do(_add_arm(player, name))
+
+    async def rename_arm(self, player: str, arm: Arm, name: Arm) -> None:
+        """Another name for an arm; sent once."""
+        await self._do(_rename_arm(player, arm, name))
+
+    async def remove_arm(self, player: str, arm: Arm) -> None:
+        """Remove an arm for ever; sent once."""
+        await self._do(_remove_arm(player, arm))
+
+    async def summary(self, player: str, limit: int = 100) -> JSON:
         """Counts, and of the arms chosen most: pulls, mean with interval, probability now."""
-        call = _Call("GET", _player(player, "summary"), query={"limit": limit})
-        found: dict[str, Any] = (await self._do(call)).json()
-        return found
+        return await self._do(_summary(player, limit))
+
+    async def probabilities(self, player: str) -> dict[Arm, float]:
+        """The probability of each arm at the next decision."""
+        return await self._do(_probabilities(player))
+
+    async def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> JSON:
+        """What other policies would have earned, from the log of this player."""
+        return await self._do(_evaluate(player, policies, learn))
+
+    async def log(self, player: str, format: str = "csv", last: int | None = None) -> bytes:
+        """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
+        return await self._do(_log(player, format, last))
 
     async def close(self) -> None:
         """Close the connections."""

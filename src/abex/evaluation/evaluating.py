@@ -235,15 +235,34 @@ def why_not(
         return (
             f"the log never {shows} arm {arm!r}{others}, where the policy spends {spent:.2%} of its decisions"
         )
+    many = f"{log.units.start.size:,} {'batches' if log.has_batches else 'rows'}"
+    made_at_once = (
+        "" if log.has_batches else "; if several decisions were made at once, a column batch must say which"
+    )
+    return refusal_reason(given, span, many, shows, effective, made_at_once)
+
+
+def refusal_reason(
+    given: Contributions,
+    span: tuple[float, float],
+    many: str,
+    shows: str = "tries",
+    effective: float | None = None,
+    made_at_once: str = "",
+) -> str:
+    """Why an estimate of these contributions cannot be relied on, in a sentence; empty if it can."""
+    effective = given.effective if effective is None else effective
     if effective < LEAST_EFFECTIVE:
-        many = f"{log.units.start.size:,} {'batches' if log.has_batches else 'rows'}"
         return (
             f"{many} are worth {effective:.1f} here, fewer than {LEAST_EFFECTIVE:.0f}: "
             f"the log hardly {shows} what the policy would"
         )
-    astray = float(given.weights.mean()) - 1.0
-    if abs(astray) > max(LEAST_ASTRAY, 4.0 * float(given.weights.std()) / math.sqrt(given.weights.size)):
-        return _why_astray(1.0 + astray, log)
+    mean, spread = float(given.weights.mean()), float(given.weights.std()) / math.sqrt(given.weights.size)
+    if abs(mean - 1.0) > max(LEAST_ASTRAY, 4.0 * spread):
+        return (
+            f"the weights average {mean:.2f}, not 1: at times the log could not choose what the policy would, "
+            f"or its probabilities are wrong{made_at_once if mean <= 0.75 else ''}"
+        )
     telling = given.telling(span)
     if 0.0 < telling < LEAST_TELLING:
         return f"the value rests on few rows: those with a rare reward are worth {telling:.1f}, fewer than {LEAST_TELLING:.0f}"
@@ -254,15 +273,3 @@ def _share_of_arms(log: Log, target: NDArray[np.float64]) -> NDArray[np.float64]
     """The share of the decisions that the target would spend on each arm."""
     decided = np.bincount(log.units.kind) / len(log)
     return (decided / log.units.sizes) @ np.atleast_2d(target)
-
-
-def _why_astray(mean: float, log: Log) -> str:
-    made = (
-        ""
-        if log.has_batches or mean > 0.75
-        else "; if several decisions were made at once, a column batch must say which"
-    )
-    return (
-        f"the weights average {mean:.2f}, not 1: at times the log could not choose what the policy would, "
-        f"or its probabilities are wrong{made}"
-    )

@@ -16,6 +16,7 @@ from abex.support.reading import check_size, read_bytes, short_path
 Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 
 COMMENT = re.compile(rb"^[ \t\r,]*[#%].*$", re.MULTILINE)
+BLANK = re.compile(rb"\n[ \n]*\n")  # lines, of which `loadtxt` would warn
 SEPARATORS = bytes.maketrans(b"\t\r,", b"   ")
 MOST_DIGITS = 18  # of an id: more might not fit into 64 bits
 
@@ -25,7 +26,7 @@ def read_edges(path: Path, ids: str) -> Edges:
     one_of("ids", ids, ["numbers", "words"])
     text = read_bytes(path)
     check_size(16 * (text.count(b"\n") + 1), f"the edges of {short_path(path)}")
-    ends = _words(path, text) if ids == "words" else _numbers(path, text)
+    ends = _ends(path, text, np.int64 if ids == "numbers" else np.str_)
     if ends.size == 0:
         raise UserError(f"{short_path(path)} holds no edge")
     labels, places = np.unique(ends, return_inverse=True)
@@ -33,44 +34,38 @@ def read_edges(path: Path, ids: str) -> Edges:
     return labels, places[:, 0], places[:, 1]
 
 
-def _numbers(path: Path, text: bytes) -> NDArray[np.int64]:
-    plain = COMMENT.sub(b"", text).translate(SEPARATORS)
-    if plain.translate(None, b"0123456789 \n"):
-        raise _damage(path, text)
-    if not plain.strip():
-        return np.empty((0, 2), dtype=np.int64)
+def _ends(path: Path, text: bytes, dtype: Any) -> NDArray[Any]:
+    """The two ids of every line that is no comment."""
+    plain = BLANK.sub(b"\n", COMMENT.sub(b"", text).translate(SEPARATORS)).strip()
+    if dtype is np.int64 and plain.translate(None, b"0123456789 \n"):
+        raise _damage(path, text, dtype)
+    if not plain:
+        return np.empty((0, 2), dtype=dtype)
+    if dtype is np.str_:
+        words = plain.split()
+        check_size(4 * len(words) * max(map(len, words)), f"the ids of {short_path(path)}")
     try:
-        table = np.loadtxt(io.BytesIO(plain), dtype=np.int64, comments=None, ndmin=2)
+        table = np.loadtxt(io.StringIO(plain.decode("utf-8", "replace")), dtype=dtype, comments=None, ndmin=2)
     except ValueError:
-        raise _damage(path, text) from None
+        raise _damage(path, text, dtype) from None
     if table.shape[1] != 2:
-        raise _damage(path, text)
+        raise _damage(path, text, dtype)
     return table
 
 
-def _words(path: Path, text: bytes) -> NDArray[np.str_]:
-    ends = []
+def _damage(path: Path, text: bytes, dtype: Any) -> UserError:
+    """The error for the first line that is not an edge."""
     for number, line in enumerate(text.split(b"\n"), start=1):
-        fields = _fields(line)
-        if len(fields) not in (0, 2):
-            raise UserError(f"{short_path(path)}, line {number} must hold two ids, got {_shown(line)}")
-        ends.append(fields)
-    words = [word for fields in ends for word in fields]
-    check_size(4 * len(words) * max(map(len, words), default=0), f"the ids of {short_path(path)}")
-    return np.array(words)
-
-
-def _damage(path: Path, text: bytes) -> UserError:
-    """The error for the first line that is not an edge of two numbers."""
-    for number, line in enumerate(text.split(b"\n"), start=1):
-        for complaint in _complaints(_fields(line)):
+        for complaint in _complaints(_fields(line), dtype):
             return UserError(f"{short_path(path)}, line {number} {complaint}, got {_shown(line)}")
     return UserError(f"{short_path(path)} cannot be read as edges")
 
 
-def _complaints(fields: list[str]) -> list[str]:
+def _complaints(fields: list[str], dtype: Any) -> list[str]:
     if len(fields) not in (0, 2):
         return ["must hold two ids"]
+    if dtype is np.str_:
+        return []
     if any(re.fullmatch("-[0-9]+", field) for field in fields):
         return ["has a negative id"]
     if not all(re.fullmatch("[0-9]+", field) for field in fields):

@@ -29,7 +29,6 @@ MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_network
 class FeedbackGraph(ABC):
     """A feedback graph, fixed or changing with time, as the simulator sees it."""
 
-    varies: ClassVar[bool]  # whether the graph at step t depends on t
     reveal: ClassVar[Any]  # kernel (feedback, t, arm, seen) -> count: arms seen, the pulled arm last
 
     @property
@@ -49,8 +48,8 @@ class FeedbackGraph(ABC):
 
     @property
     def period(self) -> int | None:
-        """Number of graphs that take turns; None if a graph is drawn at each step."""
-        return None if self.varies else 1
+        """Number of graphs that take turns, 1 if the graph never changes; None if one is drawn at each step."""
+        return None
 
     @abstractmethod
     def feedback(self, key: np.uint64 = NO_KEY) -> Any:
@@ -84,7 +83,6 @@ class Graph(FeedbackGraph):
     links: FixedEdges
     labels: NDArray[Any] | None = None
 
-    varies = False
     reveal = staticmethod(reveal_fixed)
 
     def __post_init__(self) -> None:
@@ -174,6 +172,8 @@ class Graph(FeedbackGraph):
         return cls.from_edges(pairs, len(arm_of), directed=graph.is_directed(), labels=labels)
 
     # -- feedback -------------------------------------------------------------------------------------
+
+    period = 1
 
     @property
     def n_arms(self) -> int:

@@ -12,24 +12,43 @@ from typing import Any
 
 import numpy as np
 
-from abex.graphs.feedback import ChangingEdges, reveal_changing
+from abex.graphs.feedback import ChangingEdges, FixedEdges, edges_of, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
-from abex.kernels import fast, kernel
+from abex.kernels import compile_alone, kernel
 from abex.support.errors import UserError, real_number, whole_number
 from abex.support.parameters import MOST_ARMS
 
 
 class _ChangingGraph(FeedbackGraph):
-    varies = True
     reveal = staticmethod(reveal_changing)
+
+    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
+        """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
+        return drawn_graph(self.feedback(key), whole_number("t", t, least=1))
+
+
+def changing_edges(
+    graph: FeedbackGraph,
+    links: FixedEdges,
+    *,
+    keep: float = 1.0,
+    key: np.uint64 = NO_KEY,
+    dense: bool = False,
+) -> ChangingEdges:
+    """The record of a graph whose rows are ``links``."""
+    return ChangingEdges(
+        out_start=links.out_start, out_arms=links.out_arms, in_start=links.in_start, in_arms=links.in_arms,
+        n_arms=graph.n_arms, period=graph.period or 1, keep=keep, key=np.uint64(key),
+        symmetric=not graph.is_directed, dense=dense,
+    )  # fmt: skip
 
 
 def drawn_graph(record: ChangingEdges, t: int) -> Graph:
     """The graph that is drawn at step t."""
     seen = np.empty(record.n_arms, dtype=np.int32)
-    count = fast(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
+    count = compile_alone(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
     sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    fast(collect)(record, t, seen, sources, targets)
+    compile_alone(collect)(record, t, seen, sources, targets)
     return Graph.from_edges((sources, targets), record.n_arms, directed=True)
 
 
@@ -95,20 +114,15 @@ class GraphSequence(_ChangingGraph):
 
     def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """The rows of all graphs, one after the other."""
-        ends = np.cumsum([0] + [graph.links.out_arms.size for graph in self.graphs])
         links = [graph.links for graph in self.graphs]
-        return ChangingEdges(
-            out_start=np.concatenate([one.out_start + end for one, end in zip(links, ends, strict=False)]),
+        ends = np.cumsum([0] + [one.out_arms.size for one in links])[:-1]
+        rows = FixedEdges(
+            out_start=np.concatenate([one.out_start + end for one, end in zip(links, ends, strict=True)]),
             out_arms=np.concatenate([one.out_arms for one in links]),
-            in_start=np.concatenate([one.in_start + end for one, end in zip(links, ends, strict=False)]),
+            in_start=np.concatenate([one.in_start + end for one, end in zip(links, ends, strict=True)]),
             in_arms=np.concatenate([one.in_arms for one in links]),
-            n_arms=self.n_arms,
-            period=len(links),
-            keep=1.0,
-            key=np.uint64(0),
-            symmetric=not self.is_directed,
-            dense=False,
         )
+        return changing_edges(self, rows)
 
 
 @dataclass(frozen=True)
@@ -148,26 +162,9 @@ class DropOut(_ChangingGraph):
         """None: drawn at each step, unless every edge is kept."""
         return 1 if self.keep >= 1.0 else None
 
-    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
-        """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
-        t = whole_number("t", t, least=1)
-        return self.base if self.keep >= 1.0 else drawn_graph(self.feedback(key), t)
-
     def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """The rows of the base and the key of the draws."""
-        links = self.base.links
-        return ChangingEdges(
-            out_start=links.out_start,
-            out_arms=links.out_arms,
-            in_start=links.in_start,
-            in_arms=links.in_arms,
-            n_arms=self.n_arms,
-            period=1,
-            keep=self.keep,
-            key=np.uint64(key),
-            symmetric=not self.is_directed,
-            dense=False,
-        )
+        return changing_edges(self, self.base.links, keep=self.keep, key=key)
 
 
 @dataclass(frozen=True)
@@ -203,23 +200,7 @@ class ErdosRenyiEachStep(_ChangingGraph):
         """None: drawn at each step, unless every pair is always joined."""
         return 1 if self.q >= 1.0 else None
 
-    def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
-        """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
-        return drawn_graph(self.feedback(key), whole_number("t", t, least=1))
-
     def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
         """No rows, and the key of the draws."""
-        start = np.zeros(1, dtype=np.int64)
-        arms = np.zeros(0, dtype=np.int32)
-        return ChangingEdges(
-            out_start=start,
-            out_arms=arms,
-            in_start=start,
-            in_arms=arms,
-            n_arms=self.n,
-            period=1,
-            keep=self.q,
-            key=np.uint64(key),
-            symmetric=not self.directed,
-            dense=True,
-        )
+        none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        return changing_edges(self, edges_of(none, none), keep=self.q, key=key, dense=True)

@@ -14,9 +14,10 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.evaluation.estimators import Contributions, self_normalised
-from abex.evaluation.evaluating import LEAST_ASTRAY, LEAST_EFFECTIVE, LEVEL, interval_of
+from abex.evaluation.evaluating import LEAST_EFFECTIVE, LEVEL, interval_of, refusal_reason
 from abex.players.definitions import Definition
 from abex.players.events import Decided, decode
 from abex.players.journal import Journal
@@ -54,51 +55,44 @@ class UniformChoice:
         self.weights.append(weight or 0.0)
         self.rewards.append(reward)
 
-    def contributions(self, count: int) -> Contributions:
-        """Of the first ``count`` decisions, in blocks of consecutive ones."""
-        weights, rewards = (np.array(column[:count]) for column in (self.weights, self.rewards))
+    def contributions(self, count: int, most: int | None = None) -> Contributions:
+        """Of the first ``count`` decisions: in units of what was decided at once, or in blocks of consecutive units."""
         _, unit = np.unique(np.array(self.units[:count]), return_inverse=True)
-        most = int(unit.max(initial=0)) + 1
-        blocks = min(most, MOST_BLOCKS)
-        block = unit * blocks // most
-        weights, gains = (
-            np.bincount(block, values, blocks).astype(np.float64) * (blocks / count)
-            for values in (weights, weights * rewards)
-        )
-        return self_normalised(weights, gains)
+        units = int(unit.max(initial=0)) + 1
+        parts = min(units, most or units)
+        weights = np.array(self.weights[:count])
+        gains = weights * np.array(self.rewards[:count])
+        part = unit * parts // units
+
+        def by_part(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.bincount(part, values, parts).astype(np.float64) * (parts / count)
+
+        return self_normalised(by_part(weights), by_part(gains))
 
     def earned(self, count: int) -> Value | None:
         """By the first ``count`` decisions, with its interval; None where the log is too short to tell."""
         if count == 0:
             return None
         if count not in self.known:
-            given = self.contributions(count)
-            if self.effective(count) < LEAST_EFFECTIVE:
+            if self.contributions(count).effective < LEAST_EFFECTIVE:
                 return None
+            given = self.contributions(count, MOST_BLOCKS)
             low, high = interval_of(given, self.span, LEVEL)
             self.known[count] = count * given.value(), count * low, count * high
         return self.known[count]
 
-    def effective(self, count: int) -> float:
-        """How many decisions of uniform choice the first ``count`` are worth."""
-        weights = np.array(self.weights[:count])
-        squares = float((weights**2).sum())
-        return float(weights.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    def effective(self) -> float:
+        """How many decisions of uniform choice all of these are worth."""
+        return self.contributions(len(self.weights)).effective if self.weights else 0.0
 
-    def why_not(self) -> str | None:
+    def refusal_reason(self) -> str | None:
         """Why uniform choice cannot be valued; None if it can."""
         n = len(self.weights)
         if n == 0:
             return "no decision has had its reward yet"
         if self.unknown:
             return f"the probabilities of {self.unknown:,} decisions are not known"
-        effective, weights = self.effective(n), np.array(self.weights)
-        if effective < LEAST_EFFECTIVE:
-            return f"{n:,} decisions are worth {effective:.1f} of uniform choice, fewer than {LEAST_EFFECTIVE:.0f}"
-        mean, spread = float(weights.mean()), float(weights.std()) / math.sqrt(n)
-        if abs(mean - 1.0) > max(LEAST_ASTRAY, 4.0 * spread):
-            return f"the weights average {mean:.2f}, not 1: this policy at times never chooses some arms"
-        return None
+        return refusal_reason(self.contributions(n), self.span, f"{n:,} decisions") or None
 
 
 class Bucket:
@@ -192,7 +186,7 @@ class Timeline(LogReader):
             for arm, count in bucket.chosen.items():
                 totals[arm] = totals.get(arm, 0) + count
         shown = sorted(sorted(totals, key=lambda arm: -totals[arm])[:MOST_ARMS])
-        rewards, paid, why = 0, 0.0, self.uniform.why_not()
+        rewards, paid, why = 0, 0.0, self.uniform.refusal_reason()
         uniform: Value | None = None
         listed: list[dict[str, Any]] = []
         for place, bucket in enumerate(self.buckets):
@@ -221,7 +215,7 @@ class Timeline(LogReader):
             "reward": paid,
             "uniform": uniform and [number(end) for end in uniform],
             "uniform_unknown": why,
-            "effective": number(self.uniform.effective(rewards)),
+            "effective": number(self.uniform.effective()),
             "waiting": len(self.waiting),
             "expired": self.expired,
             "events_per_second": self.events_per_second(),

@@ -111,6 +111,16 @@ function areaColour(place) {  // a second round is lighter
   return place < AREAS.length ? shade : `color-mix(in srgb, ${shade} 55%, white)`;
 }
 
+// An arm that is called like a colour has it; the others take turns.
+const NO_COLOURS = /text$|^(accent|button|canvas|current|field|highlight|mark|selected|transparent)/i;  // but words of the system
+function coloursOf(arms) {
+  let next = 0;
+  return arms.map((arm) => {
+    const isColour = /^[a-z]+$/i.test(arm) && !NO_COLOURS.test(arm) && CSS.supports("color", arm) && !CSS.supports("width", arm);
+    return isColour ? String(arm).toLowerCase() : areaColour(next++);
+  });
+}
+
 function resolved(shade) {  // as Vega knows colours
   const probe = element("i");
   probe.style.color = shade;
@@ -126,7 +136,7 @@ function markArms() {
   for (const row of rows.values()) row.querySelector(".mark").style.removeProperty("--colour");
   timeline.arms.forEach((arm, place) => {
     const row = rows.get(keyOf(arm));
-    if (row) legendMark(row.querySelector(".mark"), areaColour(place));
+    if (row) legendMark(row.querySelector(".mark"), timeline.colours[place]);
   });
 }
 
@@ -159,7 +169,7 @@ function sharesRows() {
 }
 
 function sharesSpec(places) {
-  const shades = places.map((place) => place < timeline.arms.length ? resolved(areaColour(place)) : colour("--soft"));
+  const shades = places.map((place) => place < timeline.arms.length ? resolved(timeline.colours[place]) : colour("--soft"));
   return {
     height: 220, data: { name: "rows", values: sharesRows() },
     mark: { type: "area", interpolate: "step-after", opacity: 0.85 },
@@ -232,9 +242,9 @@ function legend(holder, entries) {
 }
 
 async function showTimeline(told) {
-  timeline = told;
+  timeline = { ...told, colours: coloursOf(told.arms) };
   const places = told.arms.map((_, place) => place).concat(told.others ? [told.arms.length] : []);
-  const names = told.arms.map((arm, place) => [String(arm), areaColour(place)]);
+  const names = told.arms.map((arm, place) => [String(arm), timeline.colours[place]]);
   if (told.others) names.push([`${whole(told.others)} others`, "var(--soft)"]);
   legend(document.getElementById("shares-legend"), names);
   const [ours, theirs] = earnedColours();
