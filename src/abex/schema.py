@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import BanditFeedback, ChangingEdges, FixedEdges
+from abex.graphs.feedback import BanditFeedback, Edges
 from abex.kernels import Record, Scalars
 from abex.kinds import check_kind, kinds_of, read, restore, saved, written
 from abex.support.errors import shown
@@ -255,7 +255,7 @@ def _rules(cls: Any) -> dict[str, Rule | None]:
 
 def is_stored(rule: Rule | None, fresh: Any) -> bool:
     """Whether a file holds a field: what follows from the policy and its setting is not asked for."""
-    if isinstance(fresh, BanditFeedback | ChangingEdges | FixedEdges):
+    if isinstance(fresh, BanditFeedback | Edges):
         return False  # the graph stands in the file once, and was checked
     if rule is None:
         return isinstance(fresh, np.ndarray | tuple | Scalars | Record)
