@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from abex.policies.statistics import fade
 
 from abex import (
     ABE,
@@ -41,7 +42,6 @@ from abex import (
 )
 from abex.kernels import Scalars, compiled, laid_out
 from abex.policies.policy import Setting
-from abex.policies.statistics import fade
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Fixed, Geometric
 from abex.support.randomness import counter_key, stream
