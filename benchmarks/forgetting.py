@@ -39,7 +39,7 @@ from abex import (
     Thompson,
     Windowed,
 )
-from abex.kernels import Record, by_reference, compiled, fields_of
+from abex.kernels import Record, compiled, fields_of, laid_out
 from abex.kinds import saved
 from abex.policies.forgetting import shrink
 from abex.policies.policy import Setting
@@ -192,7 +192,7 @@ class Moments:
     def play(self, policy: Any, state: Any, t: int, steps: int, seed: int) -> None:
         """These steps."""
         nowhere = np.zeros(0, np.int64), np.zeros((1, 0), np.int64), np.array([t])
-        records, rng = (by_reference(state), by_reference(self.world)), stream(seed, "moments", str(policy))
+        records, rng = (laid_out(state), laid_out(self.world)), stream(seed, "moments", str(policy))
         self.loop(policy)(*records, *nowhere, policy is self.plain, steps, 1, rng)
 
     def loop(self, policy: Any) -> Any:
@@ -212,7 +212,7 @@ class Moments:
             put(state, settled)
             moments[moment] = words
         records, play, repeats = (
-            (by_reference(state), by_reference(self.world)),
+            (laid_out(state), laid_out(self.world)),
             self.loop(policy),
             STEPS // steps,
         )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen
-from abex.kernels import compiled, current, entry_of, fast, laid_out
+from abex.kernels import compile_alone, compiled, entry_of, laid_out, with_present_globals
 from abex.policies.policy import NO_SUCH_ARM, Kernels, Setting, arms_exist
 from abex.samplers.scan import pick
 from abex.support.errors import UserError
@@ -192,7 +192,7 @@ class Running:
         compiles = self._is_compiled() or (self.careful == 0 and self.spent > WORTH_COMPILING)
         with self._aside(), self._quiet(), self._carefully():
             if compiles:
-                self._entered(fast(kernel), t, out)(self._given(), t, out)
+                self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
                 return out
             began = time.thread_time()
             kernel(self.state, t, out)
@@ -289,10 +289,10 @@ class Running:
 
     def _kernels(self) -> Kernels:
         plain = self._plain
-        return compiled_kernels(Kernels(*map(current, plain))) if self._is_compiled() else plain
+        return compiled_kernels(Kernels(*map(with_present_globals, plain))) if self._is_compiled() else plain
 
     def _made(self, kernel: Any) -> Any:
-        return fast(kernel) if self._is_compiled() else kernel
+        return compile_alone(kernel) if self._is_compiled() else kernel
 
     def _is_compiled(self) -> bool:
         return self.compiled and self.careful == 0

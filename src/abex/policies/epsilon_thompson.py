@@ -137,7 +137,7 @@ class TSU(Learner[MixedBeta]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`); O(K) draws for a few arms or a prior below 1.
     Plays every graph.
 
     References

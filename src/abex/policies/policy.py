@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
-from abex.kernels import Record, explained
+from abex.kernels import Record, explain
 from abex.kinds import kept_with_decisions, restore, saved, weighed_by
 from abex.support.errors import UserError
 from abex.support.parameters import MOST_ARMS as MOST_ARMS
@@ -71,7 +71,7 @@ def arms_exist(policy: Any, n_arms: int, others: Iterable[Callable[..., Any]] = 
     except Exception as error:
         if not type(error).__module__.startswith("numba."):
             raise
-        sentence = explained(error, [policy.select, policy.update, *others])
+        sentence = explain(error, [policy.select, policy.update, *others])
         # Numba's own hundreds of lines stay in the error's __context__
         raise UserError(
             sentence

@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, fast, kernel, rare_kernel
-from abex.samplers.indices import stretch_of
-from abex.samplers.interface import changed, draw
+from abex.kernels import Record, compile_alone, kernel, rare_kernel
+from abex.samplers.interface import changed, draw, stretch_of
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 
@@ -46,7 +45,7 @@ def new_mean_tournament(state: Any) -> MeanTournament:
     """The tournament of the means of a state."""
     n_arms = state.observations.size
     sampler = MeanTournament(winners=np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
-    play = play_all if n_arms <= INTERPRETED else fast(play_all)
+    play = play_all if n_arms <= INTERPRETED else compile_alone(play_all)
     play(sampler, state)
     return sampler
 
