@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from abex.policies.statistics import fade
 
 from abex import (
     ABE,
@@ -39,9 +40,8 @@ from abex import (
     Thompson,
     Windowed,
 )
-from abex.kernels import Scalars, by_reference, compiled
+from abex.kernels import Scalars, compiled, laid_out
 from abex.policies.policy import Setting
-from abex.policies.statistics import fade
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Fixed, Geometric
 from abex.support.randomness import counter_key, stream
@@ -176,7 +176,7 @@ class Moments:
     def play(self, policy: Any, state: Any, t: int, steps: int, seed: int) -> None:
         """These steps."""
         nowhere = np.zeros(0, np.int64), np.zeros((1, 0), np.int64), np.array([t])
-        records, rng = (by_reference(state), by_reference(self.world)), stream(seed, "moments", str(policy))
+        records, rng = (laid_out(state), laid_out(self.world)), stream(seed, "moments", str(policy))
         self.loop(policy)(*records, *nowhere, policy is self.plain, steps, 1, rng)
 
     def loop(self, policy: Any) -> Any:
@@ -193,7 +193,7 @@ class Moments:
         begins = np.array([t if stands else t + settling for _, t in found])
         state, words = in_one_piece(found[0][0])
         records, play, repeats = (
-            (by_reference(state), by_reference(self.world)),
+            (laid_out(state), laid_out(self.world)),
             self.loop(policy),
             STEPS // steps,
         )

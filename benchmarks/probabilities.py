@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from tests.examples import examples
 
 from abex import Graph, known_policies
-from abex.kernels import compiled, fast
+from abex.kernels import compile_alone, compiled
 from abex.policies.policy import Setting
 from abex.support.randomness import stream
 
@@ -42,7 +42,7 @@ def checked(policy: Any, draws: int) -> list[tuple[int, float, float, float]]:
     setting = Setting(N_ARMS, 1_000, ring)
     select, update = policy.kernels()
     state, rng, count = policy.start(setting), stream(8, "play"), counting(select)
-    tell, found = fast(policy.probabilities), []
+    tell, found = compile_alone(policy.probabilities), []
     for t in range(1, STEPS[-1] + 1):
         if t in STEPS:
             out, counts, times = np.zeros(N_ARMS), np.zeros(N_ARMS, np.int64), []

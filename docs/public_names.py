@@ -26,7 +26,7 @@ PUBLIC = {
     "abex.theory": "Theory",
     "abex.support.intervals": "Intervals",
     "abex.lab.arena": "The arena",
-    "abex.schema": "Rules for the fields of a state",
+    "abex.kinds": "Kinds of what a policy has learned",
     "abex.testing": "The contract of policies and environments",
     "abex.kernels": "Kernels",
     "abex": "Errors and decisions",

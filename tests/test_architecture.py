@@ -29,8 +29,8 @@ UNTOLD = {
 # Arrays whose first places mean something by their nature: the root of a tree, the first of a list of lists.
 FIRST_PLACES = {
     "boosting": {"tree_grower: begin", "tree_grower: end", "tree_grower: parent"},
-    # what belongs to a decision is kept in arrays, of one number here, while its reward is under way (`Policy.remembers`)
-    "policies": {"exp3: probabilities", "graph_exp3dom: size", "graph_exp3gpp: size", "graph_exp3gpp: unseen"},
+    # what belongs to a decision is kept in arrays, of one number here, while its reward is under way (`abex.kinds.Chance`)
+    "policies": {"exp3: probabilities", },
     "samplers": {
         "buckets: arms", "buckets: mass", "buckets: order", "buckets: start", "evidence: winners",
         "sum_tree: tree",
@@ -57,17 +57,17 @@ GENERIC_MODULES = {
     "aiming",
     "base",
     "discounted",
+    "forgetting",
     "learner",
     "restarting",
-    "statistics",
     "change_test",
     "windowed",
 }
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
-    "thompson: coin", "thompson: fade_beta", "thompson: forget_beta",
-    "exp3: mixed_probabilities", "thompson: weigh_beta", "ucb: learn_width",
+    "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
+    "ucb: learn_width",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from abex import (
     simulate,
 )  # fmt: skip
 from abex.environments.piecewise import PROBLEMS, piece_at
-from abex.kernels import fast
+from abex.kernels import compile_alone
 from abex.simulation.detection import detection
 from abex.support.randomness import counter_key
 
@@ -62,7 +62,7 @@ def test_the_two_comparisons_differ_by_what_the_best_fixed_arm_loses(environment
     options = {"horizon": horizon, "replications": 3, "seed": 1}
     first = simulate(UCB1(), environment, **options).regret[0, :, -1]
     second = simulate(UCB1(), fixed, **options)
-    gap, best = fast(environment.gap), fast(fixed.best)
+    gap, best = compile_alone(environment.gap), compile_alone(fixed.best)
     for replication in range(3):
         world = environment.open(counter_key(1, replication, "environment"), horizon)
         rival = fixed.open(counter_key(1, replication, "environment"), horizon)

@@ -30,6 +30,7 @@ from abex import (
     simulate,
 )  # fmt: skip
 from abex.graphs import star
+from abex.kinds import kept_with_decisions
 from abex.policies import Exp3DOM, Exp3IX
 from abex.simulation import as_checkpoints, delays, play_replication
 from abex.simulation.delays import Fixed, Geometric, PerArm, Uniform, as_delay, delay_at, delay_table
@@ -102,7 +103,9 @@ def test_player_and_simulator_agree_event_by_event(policy, graph, number):
     )
     gaps = 0.7 - np.array(ENVIRONMENT.means)[pulls]
     assert np.allclose(np.diff(result.regret, prepend=0.0), gaps, atol=1e-12)
-    for name in policy.remembers:  # of the decision learned last, or made last: the next one writes it
+    for name in kept_with_decisions(
+        result.state
+    ):  # of the decision learned last, or made last: the next one writes it
         getattr(result.state, name)[:] = getattr(player._replica.state, name)
     assert same_states(result.state, player._replica.state)
 

@@ -20,12 +20,12 @@ from abex.boosting.calls import address_of, call_at
 from abex.kernels import (
     compile_as,
     compiled,
+    compiling_progress,
     entry_of,
     on_compiling,
     source_stamp,
-    watching,
 )
-from abex.kernels.watching import CompilationStopped, collection_paused
+from abex.kernels.compiling_progress import CompilationStopped, collection_paused
 from abex.policies.learner import Learner, learn_mean
 from abex.policies.means import new_means
 from abex.support.private_cache import prune
@@ -263,7 +263,7 @@ def test_who_wants_to_know_is_told_what_takes_long_to_compile(monkeypatch):
     for _ in range(2):
         with on_compiling(tell), compile_as("the thing"):
             compiled()(twice)(1.0)
-    assert waited == [watching.PATIENCE] * 2
+    assert waited == [compiling_progress.PATIENCE] * 2
     assert told == [("the thing", False)] * 2  # once for each who asked; code of other packages is not kept
     compiled()(twice)(1)
     assert len(told) == 2  # nobody asked

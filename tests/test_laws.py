@@ -13,6 +13,7 @@ from scipy.special import chdtrc
 
 import abex
 from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_policies
+from abex.kinds import weighed_by
 from abex.policies.forgetting import Forgetting
 from abex.policies.policy import Setting, plays_on
 from abex.support.randomness import counter_key, stream
@@ -166,15 +167,15 @@ def chance_of_counts(counts, law):
 
 def follows(policy, steps, shows=None, n_arms=K, other=None, at=(1, 2, 9, 30, 90), horizon=HORIZON):
     """Check every decision against the oracle; returns how far the law of ``other`` is from it, at most."""
-    rng, apart = stream(4, "draws"), 0.0
+    rng, apart, weighted = stream(4, "draws"), 0.0, False
     sampled = type(policy).__name__ in SAMPLED
     exact = 5e-4 if sampled else 3e-8  # these oracles integrate on a coarse grid
-    weighted = "probabilities" in policy.remembers
     before = 0, None
     for t, state, history, select in play(policy, steps, shows, n_arms, horizon=horizon):
         if before[0] == t - 1 > 0:  # the decision that has been made
             arm = history[-1][0]
             assert before[1][arm] > 0, (t - 1, arm, before[1])
+        weighted = weighted or weighed_by(state) is not None
         if (sampled and t not in at) or (weighted and t > DENSE and t % 9 and t not in at):
             continue
         law = law_of(policy, history, n_arms, shows, horizon)

@@ -14,7 +14,7 @@ import abex.environments
 from abex import Player
 from abex.environments import Bernoulli, Beta, ClippedGaussian, Drifting, SpecialArm, Switching
 from abex.graphs import bandit
-from abex.kernels import Record, Scalars, fields_of
+from abex.kernels import Record, fields_of
 from abex.kinds import kinds_of
 from abex.policies import ABE, INF, Boltzmann, EpsilonGreedy
 from abex.policies.naming import known_policies
@@ -76,8 +76,6 @@ class CountingRng:
 
 def numbers_in(state):
     """What is learned, and all arrays, in the records within too; not the parameters, where nan may stand for "not given"."""
-    if isinstance(state, Scalars):
-        return list(state.asdict().values())
     if isinstance(state, Record):
         parts = {name: getattr(state, name) for name in fields_of(state)}
         learned = kinds_of(state)

@@ -23,16 +23,22 @@ from abex import (
     UserError,
     simulate,
 )
+from abex.kinds import saved as saved_record
+from abex.kinds import written
 from abex.players import saving
 from abex.players.running_policy import reads_last
 from abex.policies.policy import Setting
-from abex.schema import write_record
 
 
 def snapshot(player):
     """All that decides what the player does next."""
     waiting = repr([(name, one.t, one.arm, one.memory) for name, one in player._replica.pending.items()])
-    return write_record(player._replica.state), player._steps, repr(player._rng.bit_generator.state), waiting
+    return (
+        written(saved_record(player._replica.state)),
+        player._steps,
+        repr(player._rng.bit_generator.state),
+        waiting,
+    )
 
 
 def test_rewards_may_come_late_and_out_of_order():
@@ -453,7 +459,7 @@ def test_resizing_keeps_what_was_learned():
     state = policy.start(Setting(3))
     state.means[:] = [0.1, 0.2, 0.3]
     state.observations[:] = 1.0
-    smaller = policy.with_arms(state, Setting(3), np.array([2, 0]))
+    smaller = policy.resume(Setting(3), saved_record(state), np.array([2, 0]))
     assert smaller.means.tolist() == [0.3, 0.1, np.inf]
 
 

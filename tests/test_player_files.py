@@ -10,19 +10,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from abex import ABE, UCB1, Exp3, ExploreThenCommit, Player, Thompson, UserError
+from abex import (
+    ABE,
+    UCB1,
+    Discounted,
+    Exp3,
+    ExploreThenCommit,
+    Player,
+    Restarting,
+    Thompson,
+    UserError,
+    Windowed,
+)
 from abex.graphs import star
 from abex.graphs.graph_file import read_graph, write_graph
-from abex.kernels import Record, Scalars
-from abex.kinds import learned
+from abex.kernels import Record
+from abex.kinds import learned, read, written
 from abex.kinds import saved as saved_record
 from abex.players.saving import player_text, read_player
 from abex.policies.policy import Setting, plays_on
 from abex.policies.ucb import inv_sqrt_counts
-from abex.schema import read_record, rules_of, write_record
 from abex.support.files import encode_array, write_atomically
 from tests.examples import all_examples
-from tests.fuzz.players import FuzzedOwn, graph_of, play, saved, sealed
+from tests.fuzz.players import FuzzedOwn, FuzzedTuple, graph_of, play, saved, sealed
 
 EXAMPLES = all_examples()
 
@@ -55,7 +65,8 @@ def play_alike(policy, n_arms, graph, steps):
             )
             also = {int(k): float(rng.random() < 0.5) for k in others if k != arm}
             assert player.update(pair[0], reward, also) == twin.update(pair[1], reward, also)
-    assert write_record(reloaded(player)._replica.state) == write_record(reloaded(twin)._replica.state)
+    states = [written(saved_record(reloaded(one)._replica.state)) for one in (player, twin)]
+    assert states[0] == states[1]
 
 
 @pytest.mark.parametrize("policy", EXAMPLES, ids=str)
@@ -73,14 +84,15 @@ def test_a_loaded_player_goes_on_exactly(policy):
             play_alike(policy, n_arms, graph_of(kind, n_arms), 70 if n_arms < 100 else 330)
 
 
-# -- rules ------------------------------------------------------------------------------------------
+# -- kinds ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_arms", [3, 200])
-def test_every_array_of_our_states_has_a_rule(n_arms):
+def test_our_states_are_records_whose_arrays_of_the_arms_are_learned_or_made(n_arms):
     for policy in EXAMPLES:
-        graph = star(n_arms) if policy.needs_graph else None
-        check_rules(policy.start(Setting(n_arms, 1000, graph)))
+        state = policy.start(Setting(n_arms, 1000, star(n_arms) if policy.needs_graph else None))
+        assert isinstance(state, Record), policy
+        assert learned(type(state)) or not saved_record(state), policy
 
 
 @pytest.mark.parametrize("n_arms", [3, 200])
@@ -88,23 +100,8 @@ def test_no_file_holds_a_sampler(n_arms):
     """It is made anew from what was learned: none of its numbers has a kind."""
     for policy in EXAMPLES:
         state = policy.start(Setting(n_arms, 1000, star(n_arms) if policy.needs_graph else None))
-        for part in (state, getattr(state, "inner", None)):
-            sampler = getattr(part, "sampler", None)
-            assert sampler is None or not saved_record(sampler), policy
-
-
-def check_rules(record):
-    if isinstance(record, Record):  # what has no kind is no part of a file
-        assert learned(type(record)) or not saved_record(record)
-        return
-    rules = rules_of(type(record))
-    for name, value in record._asdict().items():
-        if isinstance(value, np.ndarray):
-            assert rules[name] is not None, f"{type(record).__name__}.{name}"
-        if isinstance(value, Scalars):
-            assert all(rules_of(type(value)).values()), type(value).__name__
-        if name == "sampler":
-            check_rules(value)
+        sampler = getattr(state, "sampler", None)
+        assert sampler is None or not saved_record(sampler), policy
 
 
 def forged_record(policy, n_arms, change, steps=60):
@@ -113,12 +110,9 @@ def forged_record(policy, n_arms, change, steps=60):
     for step in range(steps):
         player.update(player.select(), float(step % 3 == 0))
     change(player._replica.state)
-    read = read_record(
-        json.loads(json.dumps(write_record(player._replica.state))),
-        policy.start(player._replica.setting),
-        n_arms,
-    )
-    return policy.prepare(read), player
+    setting = player._replica.setting
+    text = json.loads(json.dumps(written(saved_record(player._replica.state))))
+    return policy.resume(setting, read(text, policy.start(setting))), player
 
 
 @pytest.mark.parametrize(
@@ -152,6 +146,20 @@ def forged_record(policy, n_arms, change, steps=60):
         (ABE(c=1.0), lambda s: setattr(s, "due", np.inf), "due must be finite numbers"),
         (ABE(c=1.0), lambda s: setattr(s, "iteration", 0), "an iteration must be under way"),
         (Exp3(gamma=0.2), lambda s: s.scores.__setitem__(0, np.nan), "scores must be finite numbers"),
+        (Discounted(UCB1()), lambda s: setattr(s.memory, "factor", 0.0), "factor must be a weight"),
+        (Discounted(UCB1()), lambda s: setattr(s.memory, "total", 1e9), "total must be a discounted time"),
+        (
+            Windowed(UCB1()),
+            lambda s: s.memory.steps.__setitem__(0, 10**6),
+            "steps must be those of the window",
+        ),
+        (
+            Windowed(UCB1()),
+            lambda s: s.memory.rewards.__setitem__(0, 2.0),
+            "rewards must be numbers from 0 to 1",
+        ),
+        (Windowed(UCB1()), lambda s: setattr(s.memory, "next", 10**6), "next must be an entry"),
+        (Restarting(UCB1()), lambda s: s.memory.detector.counts.fill(10**6), "counts must fit the window"),
     ],
 )
 def test_a_number_that_does_not_belong_is_refused(policy, change, message):
@@ -218,7 +226,7 @@ def test_what_follows_from_the_policy_is_not_asked_from_the_file():
     body = saved("UCB1(scale=2.0)", 3, "none")
     assert body["state"].keys() == {"observations", "means"}
     state = read_player(sealed(body), "the player", False)._replica.state
-    assert state.rule.scale == 2.0
+    assert state.scale == 2.0
     assert np.array_equal(state.inv_sqrt_count, inv_sqrt_counts(state.observations))
     body = {**body, "state": {**body["state"], "rule": "x"}}
     with pytest.raises(UserError, match="UcbState has other fields than its class"):
@@ -241,6 +249,20 @@ def test_a_policy_of_your_own_must_be_imported_first(tmp_path):
     assert message in other.stderr.splitlines()[-1]
 
 
+def test_a_state_of_which_nothing_is_known_to_be_learned_plays_but_is_not_saved(tmp_path):
+    player = Player(FuzzedTuple(), n_arms=3, seed=1)
+    for _ in range(9):
+        player.update(player.select(), 1.0)
+    assert len(set(player.select(2))) == 2
+    sentence = "a state that is a TupleState cannot be saved, shared or given other arms"
+    with pytest.raises(UserError, match=sentence):
+        player.save(tmp_path / "player.json")
+    with pytest.raises(UserError, match=sentence):
+        player.add_arm()
+    with pytest.raises(UserError, match=sentence):
+        Player.open(f"sqlite:///{tmp_path / 'shared.db'}", "mine", FuzzedTuple(), n_arms=3)
+
+
 def test_first_steps_of_your_own_policy_are_checked():
     """An index that nobody declared reaches compiled code only after it has shown itself within bounds."""
     body = saved("FuzzedOwn(rate=0.5)", 9, "none")
@@ -256,7 +278,7 @@ def test_first_steps_of_your_own_policy_are_checked():
     with pytest.raises(UserError, match="last must be numbers of arms"):
         read_player(sealed({**wrong, "policy": "FuzzedDeclared(rate=0.5)"}), "the player", True)
     wrong["state"]["gains"] = {"dtype": "float64", "shape": [9], "data": _base64(np.full(9, np.inf))}
-    with pytest.raises(UserError, match="gains must be finite"):
+    with pytest.raises(UserError, match="gains must be finite numbers"):
         read_player(sealed(wrong), "the player", True)
 
 

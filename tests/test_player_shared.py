@@ -14,9 +14,9 @@ import pytest
 
 from abex import Player, UserError
 from abex.graphs import erdos_renyi
+from abex.kinds import saved, written
 from abex.players import UnavailableError
 from abex.players import journal as journals
-from abex.players.definitions import learned_state
 from abex.players.journal import journal_at
 from abex.players.together import Ask, CrowdedError, Tell, together
 from tests import postgresql
@@ -118,7 +118,7 @@ def test_drawing_changes_nothing_that_is_learned(policy):
             for replica in (drawing, still):
                 replica.weigh_by(weights, arm)
                 replica.learn(step, arm, [(arm, reward)], np.random.default_rng(step))
-        assert learned_state(policy, drawing.state) == learned_state(policy, still.state)
+        assert written(saved(drawing.state)) == written(saved(still.state))
 
 
 @pytest.mark.parametrize(
@@ -287,11 +287,11 @@ def test_players_of_one_store_are_told_apart(store):
         ({"name": "banners", "policy": "UCB1", "n_arms": 3}, "is another one: policy is 'Thompson"),
         (
             {"name": "banners", "policy": "Thompson", "n_arms": 4},
-            "is another one: n_arms is 3 in the journal, not 4",
+            'has the arms 0, 1, 2, and not 3: on_new_arms="add" adds what is new',
         ),
         (
             {"name": "banners", "policy": "Thompson", "arms": ["a", "b", "c"]},
-            "is another one: labels is None",
+            "is another one: it has numbered arms, not 'a', 'b', 'c'",
         ),
         ({"name": "", "policy": "Thompson", "n_arms": 3}, "the name of a player must be"),
         ({"policy": "Thompson"}, "a player needs arms"),

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 import abex
 from abex import BoltzmannGumbel, EpsilonThompson, Graph, Thompson, TSMaxN, known_policies
-from abex.kernels import compiled, fast
+from abex.kernels import compile_alone, compiled
 from abex.policies.policy import Setting
 from abex.samplers.largest_beta import (
     N_NODES,
@@ -31,7 +31,7 @@ from abex.support.randomness import stream
 
 def of_betas(a, b):
     a, b, out = np.asarray(a, float), np.asarray(b, float), np.zeros(len(a))
-    total = fast(largest_beta)(a, b, out)
+    total = compile_alone(largest_beta)(a, b, out)
     rounding = max(1.0, len(a) / 100) * max(
         1.0, math.sqrt((a + b).max() / 1e6)
     )  # of a steep or a long product
@@ -41,7 +41,7 @@ def of_betas(a, b):
 
 def of_gumbels(means, steep):
     out = np.zeros(len(means))
-    total = fast(largest_gumbel)(np.asarray(means, float), np.asarray(steep, float), out)
+    total = compile_alone(largest_gumbel)(np.asarray(means, float), np.asarray(steep, float), out)
     assert abs(total - 1) < 1e-12, total - 1
     return out
 
@@ -139,7 +139,7 @@ def test_a_draw_or_a_point_is_a_mixture_of_all_who_draw():
     a, b, weight = np.array([3.0, 6.0]), np.array([4.0, 5.0]), 0.3
     for points in (np.array([0.4, 0.5]), np.array([0.5, 0.5]), np.array([0.0, 1.0])):
         out = np.zeros(2)
-        total = fast(largest_beta_or_point)(a, b, weight, points, out)
+        total = compile_alone(largest_beta_or_point)(a, b, weight, points, out)
         above = 1.0 - betainc(a, b, points[::-1])  # an arm's draw is above the other's point
         first = 0.5 if points[0] == points[1] else float(points[0] > points[1])
         wanted = weight**2 * of_betas(a, b)[0] + (1 - weight) ** 2 * first
@@ -190,7 +190,7 @@ def test_one_noise_for_all_arms_takes_the_upper_envelope():
         scores[:, observations == 0.0] = np.copysign(np.inf, draws[:, None])
         top = scores == scores.max(axis=1, keepdims=True)
         out = np.zeros(6)
-        fast(largest_line)(means, observations, 0.5, out)
+        compile_alone(largest_line)(means, observations, 0.5, out)
         assert out.sum() == pytest.approx(1.0, abs=1e-12)
         np.testing.assert_allclose(
             out, (top / top.sum(axis=1, keepdims=True)).mean(axis=0), atol=4.5 * math.sqrt(0.25 / 200_000)
@@ -235,7 +235,7 @@ def test_a_million_draws_have_the_stated_distribution(policy, n_arms):
         arm = select(state, t, rng)
         update(state, t, arm, arm, float(rng.random() < 0.3 + 0.4 * arm / n_arms), rng)
     out, counts = np.zeros(n_arms), np.zeros(n_arms, np.int64)
-    fast(policy.probabilities)(state, 3 * n_arms, out)
+    compile_alone(policy.probabilities)(state, 3 * n_arms, out)
     counting(select)(state, 3 * n_arms, rng, MILLION, counts)
     assert out.sum() == pytest.approx(1.0, abs=1e-12)
     assert not counts[out == 0.0].any()

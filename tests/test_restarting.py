@@ -135,7 +135,7 @@ def test_every_decision_knows_what_came_since_the_restart(inside, restart):
                 assert arm == (t - began - 1) % period
             else:
                 counts = np.array([len(rewards[k]) for k in range(n_arms)])
-                check_statistics(state.inner, counts, rewards)
+                check_statistics(state, counts, rewards)
                 if isinstance(inside, KLUCB | UCB1):
                     own = starts if restart == "arm" else np.full(n_arms, began)
                     best = indices(inside, counts, rewards, t - own)

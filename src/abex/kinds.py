@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, fields_of
-from abex.support.errors import shown
+from abex.support.errors import UserError, shown
 from abex.support.files import decode_array, encode_array
 
 Count = Annotated[NDArray[Any], "count"]
@@ -96,7 +96,7 @@ def learned(cls: Any) -> dict[str, str]:
 def kept_with_decisions(record: Any) -> tuple[str, ...]:
     """The fields of a record that belong to a decision."""
     cls: Any = type(record)
-    return _kept_with_decisions(cls)
+    return _kept_with_decisions(cls) if isinstance(record, Record) else ()
 
 
 @cache
@@ -106,7 +106,7 @@ def _kept_with_decisions(cls: Any) -> tuple[str, ...]:
 
 def weighed_by(record: Any) -> str | None:
     """The field of a record with the probabilities by which rewards are weighed."""
-    return next((name for name, kind in kinds_of(record).items() if kind == "chance"), None)
+    return next((name for name in kept_with_decisions(record) if kinds_of(record)[name] == "chance"), None)
 
 
 def kinds_of(record: Any) -> dict[str, str]:
@@ -115,8 +115,13 @@ def kinds_of(record: Any) -> dict[str, str]:
     return learned(cls)
 
 
-def saved(record: Record) -> dict[str, Any]:
+def saved(record: Any) -> dict[str, Any]:
     """What is learned of a record and of the records within: what a file, a snapshot or another process needs of a state."""
+    if not isinstance(record, Record):
+        raise UserError(
+            f"a state that is a {type(record).__name__} cannot be saved, shared or given other arms: "
+            "nothing says what of it was learned. Make it an abex.Record whose fields have kinds (docs/own_policy.md)"
+        )
     values: dict[str, Any] = {name: getattr(record, name) for name in kinds_of(record)}
     for name, part in records_in(record).items():
         if inner := saved(part):
@@ -192,6 +197,15 @@ def check_means(kinds: dict[str, str], values: dict[str, Any], fresh: dict[str, 
         if kind == "mean" and value.shape == counts.shape:
             fine = np.where(counts > 0, is_mean(value), value == fresh[name])
             agree(bool(fine.all()), f"{name} must be means of rewards, and untouched where none was seen")
+
+
+def check_kept(record: Any, arrays: Any, n_arms: int) -> None:
+    """See that these are the arrays of `kept_with_decisions` of a record like this one."""
+    names = kept_with_decisions(record)
+    agree(len(arrays) == len(names), "a decision remembers something else")
+    for name, array in zip(names, arrays, strict=True):
+        fresh = getattr(record, name)
+        check_kind(name, kinds_of(record)[name], taken_over(name, fresh, array, None), fresh, n_arms)
 
 
 def agree(condition: bool, message: str) -> None:

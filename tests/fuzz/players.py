@@ -18,16 +18,17 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from abex import Player, UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
+from abex.kernels import Record
+from abex.kinds import Arms, Score, Series
 from abex.players.saving import BODY, checksum, player_text, read_player
 from abex.policies import known_policies, parse_policy
-from abex.policies.policy import PerArm, Policy, Setting, plays_on
-from abex.schema import ArmNumbers
+from abex.policies.policy import Policy, Setting, plays_on
 from tests.examples import examples
 
 ARMS = (1, 3, 9, 30, 100)
@@ -40,11 +41,11 @@ NUMBERS += [-(2**63), 2**63, 2**64, 10**30, float("nan"), float("inf"), -float("
 ODD = ["", "x", None, True, False, [], {}, [1], "9" * 5000]
 
 
-class OwnState(NamedTuple):
-    """A state without rules: what a policy of another package has."""
+class OwnState(Record):
+    """A state of another package whose index is not declared as one."""
 
-    gains: PerArm
-    last: np.ndarray
+    gains: Score
+    last: Series
     rate: float
 
 
@@ -55,7 +56,7 @@ class FuzzedOwn(Policy[OwnState]):
     rate: float = 0.5
 
     def start(self, setting: Setting) -> OwnState:
-        return OwnState(np.zeros(setting.n_arms), np.zeros(1, np.int64), self.rate)
+        return OwnState(gains=np.zeros(setting.n_arms), last=np.zeros(1, np.int64), rate=self.rate)
 
     @staticmethod
     def select(state: Any, t: int, rng: Any) -> int:
@@ -73,20 +74,36 @@ class FuzzedOwn(Policy[OwnState]):
             state.last[0] = seen
 
 
-class DeclaredState(NamedTuple):
-    """The same with a rule for the index."""
+class DeclaredState(Record):
+    """The same with the kind of an index."""
 
-    gains: PerArm
-    last: Annotated[np.ndarray, ArmNumbers()]
+    gains: Score
+    last: Arms
     rate: float
 
 
 @dataclass(frozen=True)
 class FuzzedDeclared(FuzzedOwn):
-    """The same with a rule for the index."""
+    """The same with the kind of an index."""
 
     def start(self, setting: Setting) -> Any:
-        return DeclaredState(np.zeros(setting.n_arms), np.zeros(1, np.int64), self.rate)
+        return DeclaredState(gains=np.zeros(setting.n_arms), last=np.zeros(1, np.int64), rate=self.rate)
+
+
+class TupleState(NamedTuple):
+    """The same as a NamedTuple."""
+
+    gains: np.ndarray
+    last: np.ndarray
+    rate: float
+
+
+@dataclass(frozen=True)
+class FuzzedTuple(FuzzedOwn):
+    """The same with a NamedTuple, which plays and is not saved."""
+
+    def start(self, setting: Setting) -> Any:
+        return TupleState(np.zeros(setting.n_arms), np.zeros(1, np.int64), self.rate)
 
 
 class Case(NamedTuple):
@@ -118,7 +135,7 @@ def bases() -> list[tuple[str, int, str, bool]]:
     """Every policy, few and many arms, without and with graphs; a few of them compiled."""
     found = []
     for cls in known_policies().values():
-        if not cls.__module__.startswith("abex.") and not cls.__name__.startswith("Fuzzed"):
+        if not cls.__module__.startswith("abex.") and cls.__name__ not in ("FuzzedOwn", "FuzzedDeclared"):
             continue
         for policy in examples(cls):
             kinds = ["none"]

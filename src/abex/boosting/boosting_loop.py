@@ -22,7 +22,7 @@ from abex.boosting.stump_grower import accept_stump, begin_stump
 from abex.boosting.tree_grower import accept_split, begin_tree, search_in_leaf
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
 from abex.boosting.weights import ExampleWeights
-from abex.kernels import Record, compiled, foreign, kernel
+from abex.kernels import Record, compiled, is_user_defined, kernel
 from abex.policies.policy import NO_SUCH_ARM, Kernels
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search
@@ -96,9 +96,9 @@ class Chooser(Record):
 
 @cache
 def boosting_loop(kernels: Kernels) -> Any:
-    """The loop, compiled once per policy; what a foreign policy selects is checked."""
+    """The loop, compiled once per policy; what a user-defined policy selects is checked."""
     select, update = kernels
-    checked = foreign(kernels)
+    checked = is_user_defined(kernels)
 
     @compiled(*kernels)
     def boost(

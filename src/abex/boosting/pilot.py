@@ -30,6 +30,7 @@ from abex.boosting.committees import Committees
 from abex.boosting.examples import Examples
 from abex.boosting.parameters import TREE_ARMS, BoostingParameters
 from abex.boosting.weights import first_weights
+from abex.kinds import saved
 from abex.policies.policy import Setting
 from abex.policies.screening import Screening
 from abex.support.randomness import stream
@@ -73,12 +74,12 @@ class Practice(NamedTuple):
             return state
         if before.size != self.arms.start.size - 1 or now.size != setting.n_arms:  # arms of several features
             return state if self.arms.start.size == arms.start.size else None
-        if not self.policy.resizable:
+        if not self.policy.can_resize(state):
             return None
         kept = np.flatnonzero(np.isin(before, now))
         features = np.concatenate([before[kept], np.setdiff1d(now, before)])
-        changed = self.policy.with_arms(state, setting, kept)
-        return self.policy.with_arms(changed, setting, np.argsort(features))
+        changed = self.policy.resume(setting, saved(state), kept)
+        return self.policy.resume(setting, saved(changed), np.argsort(features))
 
 
 def piloted(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import FixedEdges
 from abex.graphs.graph import Graph
-from abex.kernels import Record, fast, kernel
+from abex.kernels import Record, compile_alone, kernel
 
 Arms = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def alpha_sample(graph: Graph, rng: np.random.Generator) -> Arms:
     order = rng.permutation(graph.n_arms)  # the next unseen arm of a random order is uniform among the unseen
     chosen = np.empty(graph.n_arms, dtype=np.int64)
     covered = np.zeros(graph.n_arms, dtype=bool)
-    return chosen[: fast(sweep)(graph.links, order, covered, chosen)]
+    return chosen[: compile_alone(sweep)(graph.links, order, covered, chosen)]
 
 
 def greedy_independent_set(graph: Graph) -> Arms:
@@ -42,7 +42,7 @@ def greedy_independent_set(graph: Graph) -> Arms:
     """
     links = graph.undirected().links
     chosen = np.empty(graph.n_arms, dtype=np.int64)
-    return chosen[: fast(thin_out)(links, new_queue(np.diff(links.out_start)), chosen)]
+    return chosen[: compile_alone(thin_out)(links, new_queue(np.diff(links.out_start)), chosen)]
 
 
 def greedy_dominating_set(graph: Graph) -> Arms:
@@ -53,7 +53,7 @@ def greedy_dominating_set(graph: Graph) -> Arms:
     [0]
     """
     chosen = np.empty(graph.n_arms, dtype=np.int64)
-    return chosen[: fast(dominate)(graph.links, new_queue(np.diff(graph.links.out_start)), chosen)]
+    return chosen[: compile_alone(dominate)(graph.links, new_queue(np.diff(graph.links.out_start)), chosen)]
 
 
 def greedy_clique_cover(graph: Graph) -> Arms:
@@ -68,7 +68,7 @@ def greedy_clique_cover(graph: Graph) -> Arms:
     links = graph.mutual().links
     order = np.argsort(np.diff(links.out_start), kind="stable")
     clique = np.full(graph.n_arms, -1, dtype=np.int64)
-    fast(gather_cliques)(links, order, clique)
+    compile_alone(gather_cliques)(links, order, clique)
     return np.unique(clique, return_inverse=True)[1].astype(np.int64)
 
 
@@ -82,7 +82,7 @@ def greedy_acyclic_set(graph: Graph) -> Arms:
     degrees = np.minimum(np.diff(graph.links.out_start), np.diff(graph.links.in_start))
     order = np.argsort(degrees, kind="stable")
     inside = np.zeros(graph.n_arms, dtype=bool)
-    fast(avoid_cycles)(graph.links, order, inside)
+    compile_alone(avoid_cycles)(graph.links, order, inside)
     sources, targets = graph.pairs()
     inner = inside[sources] & inside[targets]
     forward = TopologicalSorter({int(arm): () for arm in np.flatnonzero(inside)})
@@ -153,7 +153,7 @@ def new_queue(priority: Any) -> Queue:
     none = np.full(priority.size, -1, dtype=np.int64)
     head = np.full(int(priority.max()) + 1, -1, dtype=np.int64)
     queue = Queue(priority=priority, head=head, after=none, before=none.copy())
-    fast(fill_queue)(queue)
+    compile_alone(fill_queue)(queue)
     return queue
 
 

@@ -16,6 +16,7 @@ from abex.support.reading import check_size, read_bytes, short_path
 Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 
 COMMENT = re.compile(rb"^[ \t\r,]*[#%].*$", re.MULTILINE)
+BLANK = re.compile(rb"\n[ \n]*\n")  # lines, of which `loadtxt` would warn
 SEPARATORS = bytes.maketrans(b"\t\r,", b"   ")
 MOST_DIGITS = 18  # of an id: more might not fit into 64 bits
 
@@ -35,10 +36,10 @@ def read_edges(path: Path, ids: str) -> Edges:
 
 def _ends(path: Path, text: bytes, dtype: Any) -> NDArray[Any]:
     """The two ids of every line that is no comment."""
-    plain = COMMENT.sub(b"", text).translate(SEPARATORS)
+    plain = BLANK.sub(b"\n", COMMENT.sub(b"", text).translate(SEPARATORS)).strip()
     if dtype is np.int64 and plain.translate(None, b"0123456789 \n"):
         raise _damage(path, text, dtype)
-    if not plain.strip():
+    if not plain:
         return np.empty((0, 2), dtype=dtype)
     if dtype is np.str_:
         words = plain.split()

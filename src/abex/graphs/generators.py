@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.graph import Graph
-from abex.kernels import fast, kernel
+from abex.kernels import compile_alone, kernel
 from abex.support.errors import UserError, real_number, whole_number
 from abex.support.extras import needed
 from abex.support.parameters import MOST_ARMS
@@ -127,7 +127,7 @@ def power_law_cluster(n: int, m: int, triangle: float, seed: int = 0) -> Graph:
     ends = np.empty(2 * edges, dtype=np.int32)
     pool = np.empty(8 * edges + 8 * n, dtype=np.int32)
     sizes, room, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
-    fast(grow)(n, m, triangle, ends, pool, sizes, room, first, stream(seed, "power_law_cluster"))
+    compile_alone(grow)(n, m, triangle, ends, pool, sizes, room, first, stream(seed, "power_law_cluster"))
     return Graph.from_edges((ends[0::2].astype(np.int64), ends[1::2].astype(np.int64)), n)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from abex.graphs.feedback import ChangingEdges, FixedEdges, edges_of, reveal_changing
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
-from abex.kernels import fast, kernel
+from abex.kernels import compile_alone, kernel
 from abex.support.errors import UserError, real_number, whole_number
 from abex.support.parameters import MOST_ARMS
 
@@ -46,9 +46,9 @@ def changing_edges(
 def drawn_graph(record: ChangingEdges, t: int) -> Graph:
     """The graph that is drawn at step t."""
     seen = np.empty(record.n_arms, dtype=np.int32)
-    count = fast(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
+    count = compile_alone(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
     sources, targets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    fast(collect)(record, t, seen, sources, targets)
+    compile_alone(collect)(record, t, seen, sources, targets)
     return Graph.from_edges((sources, targets), record.n_arms, directed=True)
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from abex.kernels.compiling_progress import collection_paused
 from abex.kernels.sources import NAME, stamp_of
-from abex.kernels.watching import collection_paused
 from abex.support.private_cache import drop, private_folder, prune, read_entry, user_cache, write_entry
 
 IRRELEVANT = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}  # settings of Numba that change no code

@@ -11,9 +11,9 @@ from types import FunctionType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from abex.kernels.cache import KernelCache, cache_folder, functions_in
-from abex.kernels.current import current
+from abex.kernels.compiling_progress import collection_paused, kept_on_disk, watch
+from abex.kernels.current import with_present_globals
 from abex.kernels.sources import NAME
-from abex.kernels.watching import collection_paused, kept_on_disk, watch
 from abex.support.extras import installed, needed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -148,9 +148,9 @@ def compiled(*kernels: Callable[..., Any]) -> Callable[[Function], Function]:
     return decorate
 
 
-def fast(function: Function) -> Function:
+def compile_alone(function: Function) -> Function:
     """A kernel compiled on its own, for work outside the simulator's loop; as it is where there is no Numba."""
-    result: Function = _alone(current(function)) if can_compile() else function
+    result: Function = _alone(with_present_globals(function)) if can_compile() else function
     return result
 
 
@@ -178,7 +178,7 @@ def _alone(function: Any) -> Any:
     return compiled(function)(function)
 
 
-def foreign(kernels: Iterable[Callable[..., Any]]) -> bool:
+def is_user_defined(kernels: Iterable[Callable[..., Any]]) -> bool:
     """Whether one of them, or of those they close over, belongs to another package."""
     return any(function.__module__.split(".")[0] != NAME for function in functions_in(kernels))
 
@@ -218,7 +218,7 @@ def _kernel_options(function: Callable[..., Any], *, inline: bool) -> dict[str, 
 def _options(function: Callable[..., Any]) -> dict[str, Any]:
     """How the compiler is called; nobody calls through C, for which there would be a second copy to compile."""
     return {
-        "error_model": "python" if foreign([function]) else "numpy",
+        "error_model": "python" if is_user_defined([function]) else "numpy",
         "no_cfunc_wrapper": True,
         "boundscheck": bounds_checked(),
     }
@@ -226,7 +226,7 @@ def _options(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _keep(function: Any, kernels: Iterable[Callable[..., Any]]) -> None:
     """Let a compiled function of this package be kept on disk."""
-    if foreign(functions_in([function.py_func, *kernels])) or not hasattr(function, "_cache"):
+    if is_user_defined(functions_in([function.py_func, *kernels])) or not hasattr(function, "_cache"):
         return
     folder = cache_folder()
     if folder is not None:

@@ -20,9 +20,9 @@ DEEPEST = 20  # helpers within helpers
 _copies: dict[Any, Callable[..., Any]] = {}
 
 
-def current(function: Any) -> Any:
+def with_present_globals(function: Any) -> Any:
     """The function itself if it is ours, else a copy with what it names at this moment; the same copy while that is the same."""
-    if not _is_foreign(function):
+    if not _is_user_defined(function):
         return function
     key = fingerprint(function)
     if key not in _copies:
@@ -41,7 +41,7 @@ def globals_of(function: types.FunctionType) -> Iterator[tuple[str, int | None]]
 
 def fingerprint(function: Any, depth: int = 0) -> Any:
     """What a function is and names, by value where that is possible; equal while nothing has changed."""
-    if not _is_foreign(function) or depth > DEEPEST:
+    if not _is_user_defined(function) or depth > DEEPEST:
         return _value(function)
     named = {
         name: fingerprint(function.__globals__[name], depth + 1)
@@ -67,12 +67,12 @@ def _copy(function: types.FunctionType, depth: int) -> types.FunctionType:
     values = dict(function.__globals__)
     if depth < DEEPEST:
         for name, _ in globals_of(function):
-            if _is_foreign(values.get(name)) and values[name] is not function:
+            if _is_user_defined(values.get(name)) and values[name] is not function:
                 values[name] = _kernel_copy(values[name], depth + 1)
     cells = tuple(
         types.CellType(
             _kernel_copy(cell.cell_contents, depth + 1)
-            if _is_foreign(cell.cell_contents)
+            if _is_user_defined(cell.cell_contents)
             else cell.cell_contents
         )
         for cell in function.__closure__ or ()
@@ -90,5 +90,5 @@ def _kernel_copy(function: Any, depth: int) -> Any:
     return kernel(_copy(function, depth)) if is_kernel(function) else function
 
 
-def _is_foreign(function: Any) -> bool:
+def _is_user_defined(function: Any) -> bool:
     return isinstance(function, types.FunctionType) and function.__module__.split(".")[0] != NAME

@@ -263,9 +263,6 @@ def laid_out(record: Any) -> Any:
     return record if interpreted() else Laid(record)
 
 
-by_reference = laid_out
-
-
 def described_generator(rng: np.random.Generator) -> NDArray[np.int64]:
     """Where its state is, and the functions that draw from it, as compiled code holds them."""
     source: Any = rng.bit_generator.ctypes

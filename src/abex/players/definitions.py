@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any
 
+from abex.kinds import kept_with_decisions, saved
 from abex.players.player import new_replica
 from abex.players.replica import Replica
 from abex.players.saving import (
@@ -24,8 +25,7 @@ from abex.players.saving import (
     written_terms,
 )
 from abex.players.terms import Terms
-from abex.policies.policy import MOST_ARMS, Policy
-from abex.schema import read_record, write_record
+from abex.policies.policy import MOST_ARMS
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.reading import gunzip
 
@@ -37,6 +37,7 @@ SNAPSHOT = "abex-snapshot"
 def definition_text(replica: Replica, terms: Terms) -> str:
     """The definition of a player that nothing has happened to yet."""
     arms = replica.arms
+    saved(replica.state)  # which says why where it cannot be
     body = {
         "policy": repr(replica.policy),
         "module": type(replica.policy).__module__,
@@ -81,27 +82,18 @@ class Definition:
             raise UserError(f"cannot open {self.where}: {reason_of(error)}") from error
 
     def disagreement(self, replica: Replica, terms: Terms) -> str | None:
-        """In what a player as the caller wants it differs from this one."""
+        """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
         wanted = json.loads(definition_text(replica, terms))["player"]
-        names = ("policy", "n_arms", "labels", "horizon", "graph", "rewards", "expire", "unrewarded")
+        names = ("policy", "horizon", "graph", "rewards", "expire", "unrewarded")
         for name in names:
             if wanted[name] != self.body[name]:
                 return f"{name} is {shown(self.body[name])} in the journal, not {shown(wanted[name])}"
         return None
 
 
-def learned_state(policy: Policy[Any], state: Any) -> Any:
-    """The state as a JSON value without what a draw may change: a sampler, or whatever else can be made anew."""
-    saved = write_record(state)
-    if isinstance(saved, dict):
-        for name in (*policy.draws_change, *(("sampler",) if policy.makes_sampler() else ())):
-            saved.pop(name, None)
-    return saved
-
-
 def replica_text(replica: Replica, seq: int) -> str:
     """All that is a function of the first ``seq`` events, as text; equal for equal states."""
-    body = written_replica(replica, learned_state(replica.policy, replica.state))
+    body = written_replica(replica)
     return sealed({"seq": seq, "n_arms": replica.n_arms} | body, SNAPSHOT, VERSION)
 
 
@@ -119,13 +111,7 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
         n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
         check_numbers(body, n_arms)
         replica = definition.replica(compiled, n_arms)
-        policy, fresh, state = replica.policy, replica.state, None
-        for name in policy.draws_change:
-            body["state"][name] = write_record(getattr(fresh, name))
-        if policy.makes_sampler():
-            bare = read_record(body["state"], fresh._replace(sampler=None), n_arms)
-            state = policy.with_sampler(bare._replace(sampler=fresh.sampler))
-        read_replica(replica, body, state=state)
+        read_replica(replica, body)
         return replica, whole_number("seq", body["seq"], least=0, most=2**62)
     except DAMAGE as error:
         raise UserError(f"cannot read {where}: {reason_of(error)}") from error
@@ -133,4 +119,4 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
 
 def template_of(replica: Replica) -> Any:
     """A state as the policy starts, by which what decisions remember is checked; None where they remember nothing."""
-    return replica.policy.start(replica.setting) if replica.policy.remembered(replica.state) else None
+    return replica.policy.start(replica.setting) if kept_with_decisions(replica.state) else None

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from abex.kinds import agree, check_kept
 from abex.players.decisions import Batch
 from abex.players.named_arms import Label
 from abex.players.replica import Pending, Replica
 from abex.players.saving import MOST_MOMENT, check_memory
 from abex.players.terms import Terms
-from abex.schema import agree
 from abex.support.errors import LONGEST_NAME, UserError, checked_name
 from abex.support.files import decode_array, encode_array
 
@@ -125,13 +125,7 @@ def check(event: Event, replica: Replica, fresh: Any) -> None:
         if event.batch is not None:
             agree(event.batch.size >= 2, "a batch must be an id and a size")
             checked_name("batch", event.batch.id)
-        fields = replica.policy.remembered(replica.state)
-        agree(len(event.memory) == len(fields), "a decision remembers something else")
-        for field, array in zip(fields, event.memory, strict=True):
-            like = getattr(fresh, field)
-            agree(
-                array.dtype == like.dtype and array.shape == like.shape, f"{field} must be like the state's"
-            )
+        check_kept(fresh, event.memory, replica.n_arms)
         if event.memory and replica.arms.has(event.arm):
             check_memory(replica, event.memory, event.arm, fresh)
     elif isinstance(event, Rewarded):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.kinds import saved
 from abex.players.running_policy import Running
 from abex.support.errors import UserError
 
@@ -111,7 +112,7 @@ def _next(replica: Any, t: int, taken: frozenset[int], step: int) -> NDArray[np.
         smaller = Running.__new__(Running)
         smaller.__dict__.update(replica.__dict__)
         smaller.setting = replica.setting._replace(n_arms=int(rest.size))
-        smaller.state = replica.policy.with_arms(replica.state, smaller.setting, rest)
+        smaller.state = replica.policy.resume(smaller.setting, saved(replica.state), rest)
         distribution = np.zeros(replica.n_arms)
         distribution[rest] = smaller.probabilities(t)
     return distribution

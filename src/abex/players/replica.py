@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.kinds import kept_with_decisions, weighed_by
 from abex.players.decision_ids import life_and_number
 from abex.players.named_arms import Label, NamedArms
 from abex.players.running_policy import Running
@@ -167,7 +168,7 @@ class Replica(Running):
         if not self.arms.has(number):
             return False
         place, step = self.arms.place(number), self.steps + 1
-        if self.policy.remembered(self.state):
+        if kept_with_decisions(self.state):
             self._remember_choice(step, place)
         self.steps, self.elsewhere = step, self.elsewhere + 1
         self._learn(step, number, reward, also, rng)
@@ -177,7 +178,7 @@ class Replica(Running):
         """What a decision at this step on this arm remembers: only the arm's own probability is a matter of the arm."""
         _, memory = self.draw(step, np.random.Generator(np.random.PCG64(0)))
         self._recall(memory)
-        field = self.policy.weighing(self.state)
+        field = weighed_by(self.state)
         if field is None or self.policy.probabilities is None:
             return
         weights = getattr(self.state, field)
@@ -186,7 +187,7 @@ class Replica(Running):
 
     def _recall(self, memory: tuple[NDArray[Any], ...]) -> None:
         """Put what a decision remembers back into the state."""
-        for field, value in zip(self.policy.remembered(self.state), memory, strict=True):
+        for field, value in zip(kept_with_decisions(self.state), memory, strict=True):
             getattr(self.state, field)[:] = value
 
     def tell_once(self, key: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.kernels import Record, Scalars, fields_of
+from abex.kernels import Record, fields_of
 from abex.policies.policy import Setting
 from abex.support.errors import UserError
 
@@ -47,6 +47,6 @@ def _bytes(record: Any) -> int:
         return record.nbytes
     if isinstance(record, Record):
         return sum(_bytes(getattr(record, name)) for name in fields_of(record))
-    if isinstance(record, tuple) and not isinstance(record, Scalars):
+    if isinstance(record, tuple):
         return sum(_bytes(part) for part in record)
     return 0

@@ -7,6 +7,7 @@ import dis
 import inspect
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen
-from abex.kernels import compiled, current, entry_of, fast, laid_out
+from abex.kernels import compile_alone, compiled, entry_of, laid_out, with_present_globals
+from abex.kinds import kept_with_decisions, saved, weighed_by
 from abex.policies.policy import NO_SUCH_ARM, Kernels, Setting, arms_exist
 from abex.samplers.scan import pick
 from abex.support.errors import UserError
@@ -25,6 +27,10 @@ from abex.support.errors import UserError
 WORTH_COMPILING = 2.0  # seconds: about what it takes to load a compiled kernel
 SLOW = 0.001  # seconds for the probabilities of one decision
 _NOTHING = nullcontext()
+_spent: dict[Any, float] = defaultdict(
+    float
+)  # kernel -> seconds of CPU that it took because it was not compiled
+_slow: set[Any] = set()  # kernels that took long for one decision
 Memory = tuple[NDArray[Any], ...]
 
 
@@ -69,7 +75,6 @@ class Running:
         self.compiled = compiled
         self.careful = 0  # calls of the policy that are still to run interpreted, with bounds checks
         self.keeps_state = False  # draws leave the state alone even where the policy ages it
-        self.spent = 0.0  # seconds of CPU on probabilities that a compiled kernel would have saved
         self.version = 0  # changes whenever the distribution of a decision may
         self._known: tuple[int, int, NDArray[np.float64]] | None = None  # version, step, distribution
         self._entries: dict[
@@ -91,7 +96,7 @@ class Running:
     def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
         """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
         if (
-            not (self.policy.remembered(self.state) or self.policy.select_ages or self.careful)
+            not (kept_with_decisions(self.state) or self.policy.select_ages or self.careful)
             and self.setting.graph is None
         ):
             return self._drawn(t, rng), ()  # nothing to put back or to look after
@@ -115,7 +120,7 @@ class Running:
             distribution = self.restricted(rest, t)
             if distribution is None:
                 smaller = self.setting._replace(n_arms=int(rest.size))
-                state = self.policy.with_arms(self.state, smaller, rest)
+                state = self.policy.resume(smaller, saved(self.state), rest)
                 return int(rest[self._kernels().select(state, t, rng)]), self._taken_back(before)
             arm = int(self._made(pick)(distribution, 1.0, rng))
             self.weigh_by(distribution, arm)
@@ -127,7 +132,7 @@ class Running:
         if self.policy.probabilities is not None:
             distribution[rest] = self.probabilities(t)[rest]
         if not distribution.any():
-            if self.policy.resizable and not self.policy.needs_graph:
+            if self.policy.can_resize(self.state) and not self.policy.needs_graph:
                 return None
             distribution[rest] = 1.0
         distribution /= distribution.sum()
@@ -135,7 +140,7 @@ class Running:
 
     def weigh_by(self, distribution: NDArray[np.float64], arm: int) -> None:
         """The next reward is weighed by the distribution that really chose the arm, where the policy does that."""
-        field = self.policy.weighing(self.state)
+        field = weighed_by(self.state)
         if field is None:
             return
         weights = getattr(self.state, field)
@@ -160,14 +165,14 @@ class Running:
             self.state = kept
 
     def _remembered(self) -> Memory:
-        return tuple(getattr(self.state, name).copy() for name in self.policy.remembered(self.state))
+        return tuple(getattr(self.state, name).copy() for name in kept_with_decisions(self.state))
 
     def _taken_back(self, before: Memory) -> Memory:
         """What a draw wrote into the state, which gets back what stood there."""
         if not before:
             return ()
         drawn = self._remembered()
-        for name, value in zip(self.policy.remembered(self.state), before, strict=True):
+        for name, value in zip(kept_with_decisions(self.state), before, strict=True):
             getattr(self.state, name)[:] = value
         return drawn
 
@@ -189,14 +194,17 @@ class Running:
             raise UserError(f"{self.policy} has no closed form for its probabilities")
         out = np.zeros(self.n_arms)
         kernel = self.policy.probabilities
-        compiles = self._is_compiled() or (self.careful == 0 and self.spent > WORTH_COMPILING)
+        compiles = self._is_compiled() or (self.careful == 0 and _spent[kernel] > WORTH_COMPILING)
         with self._aside(), self._quiet(), self._carefully():
             if compiles:
-                self._entered(fast(kernel), t, out)(self._given(), t, out)
+                self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
                 return out
             began = time.thread_time()
             kernel(self.state, t, out)
-            self.spent += time.thread_time() - began
+            took = time.thread_time() - began
+        _spent[kernel] += took
+        if took > SLOW:
+            _slow.add(kernel)
         return out
 
     def probability(self, t: int, place: int) -> float:
@@ -205,13 +213,18 @@ class Running:
             self._known = self.version, t, self.probabilities(t)
         return float(self._known[2][place])
 
+    def is_worth_warming(self) -> bool:
+        """Whether the probabilities of a decision are slow, and nobody in this process has had their kernel compiled."""
+        return self.policy.probabilities in _slow and not self._is_compiled()
+
     def warm_up(self) -> None:
-        """Compile the kernel of the probabilities now if it will be asked for often and is slow as it is."""
-        if self.policy.probabilities is not None and not self._is_compiled():
-            self.probabilities(self.n_arms + 1)
-            if self.spent > SLOW:
-                self.spent = math.inf
-                self.probabilities(self.n_arms + 1)
+        """Compile the kernel of the probabilities, which all players of this process use from then on."""
+        kernel, t, out = self.policy.probabilities, self.n_arms + 1, np.zeros(self.n_arms)
+        if _spent[kernel] >= 0.0:
+            _spent[kernel] = -math.inf  # nobody waits for the compiler, nor asks it again
+            self._entered(fast(kernel), t, out)(self._given(), t, out)
+            _spent[kernel] = math.inf
+            _slow.discard(kernel)
 
     def observation_probabilities(self, t: int) -> NDArray[np.float64]:
         """The probability that each arm is observed at step t: that an arm is chosen whose pull reveals it."""
@@ -238,12 +251,13 @@ class Running:
             raise UserError("arms cannot be added or removed while a feedback graph is given")
         if not self.policy.resizable:
             raise UserError(f"{type(self.policy).__name__} cannot add or remove arms while it plays")
+        saved(self.state)  # which says why where nothing is known to be learned
 
     def resize(self, keep: NDArray[np.int64], n_arms: int) -> None:
         """Go on with the arms ``keep``, followed by new ones."""
         self.check_resize()
         setting = self.setting._replace(n_arms=n_arms)
-        self.state = self.policy.with_arms(self.state, setting, keep)
+        self.state = self.policy.resume(setting, saved(self.state), keep)
         self.setting = setting
         self.version += 1
 
@@ -289,10 +303,10 @@ class Running:
 
     def _kernels(self) -> Kernels:
         plain = self._plain
-        return compiled_kernels(Kernels(*map(current, plain))) if self._is_compiled() else plain
+        return compiled_kernels(Kernels(*map(with_present_globals, plain))) if self._is_compiled() else plain
 
     def _made(self, kernel: Any) -> Any:
-        return fast(kernel) if self._is_compiled() else kernel
+        return compile_alone(kernel) if self._is_compiled() else kernel
 
     def _is_compiled(self) -> bool:
         return self.compiled and self.careful == 0

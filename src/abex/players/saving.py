@@ -1,7 +1,7 @@
 """A player as a JSON file: plain numbers and base64 arrays under a checksum, nothing that could run.
 
 A checksum tells damage, not intent. So every number is checked before anything compiled sees it: the state by the rules of its
-class (`abex.schema`), the graph by `read_graph`, all else here. No array in memory is larger than the file allows.
+class (`abex.kinds`), the graph by `read_graph`, all else here. No array in memory is larger than the file allows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abex.graphs.graph_file import read_graph, write_graph
+from abex.kinds import agree, check_kept, kept_with_decisions, read, saved, weighed_by, written
 from abex.players.decision_ids import is_life, life_and_number
 from abex.players.replica import MOST_TOLD, Pending, Replica
 from abex.players.tallies import Tallies
 from abex.players.terms import Terms, terms
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
-from abex.schema import LEAST_PROBABILITY, agree, check_field, read_array, read_record, write_record
 from abex.support.errors import UserError, checked_name, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT = "abex-player"
 VERSION = 1
+LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 MOST_MOMENT = 2**48  # milliseconds that an id can hold
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
@@ -82,11 +83,11 @@ def read_terms(body: Any) -> Terms:
     return terms(body["rewards"], expire, body["unrewarded"], body["propensities"])
 
 
-def written_replica(replica: Replica, state: Any = None) -> dict[str, Any]:
+def written_replica(replica: Replica) -> dict[str, Any]:
     """State, arms, waiting decisions and tallies as JSON values."""
     labels = replica.arms.labels
     return {
-        "state": write_record(replica.state) if state is None else state,
+        "state": written(saved(replica.state)),
         "steps": replica.steps,
         "pending": [
             [
@@ -195,7 +196,7 @@ def check_numbers(body: dict[str, Any], n_arms: int) -> None:
     agree(numbers[0] >= 0 and bool((np.diff(numbers) > 0).all()), "names must be increasing")
 
 
-def read_replica(replica: Replica, body: dict[str, Any], state: Any = None) -> None:
+def read_replica(replica: Replica, body: dict[str, Any]) -> None:
     """Fill a fresh replica with what `written_replica` wrote; everything is checked."""
     from abex.players.player import MANY_ARMS, MOST_STEPS
 
@@ -209,9 +210,7 @@ def read_replica(replica: Replica, body: dict[str, Any], state: Any = None) -> N
     replica.steps = whole_number("steps", body["steps"], most=MOST_STEPS)
     replica.elsewhere = whole_number("elsewhere", body.get("elsewhere", 0), most=replica.steps)
     fresh = replica.state
-    if state is None:
-        state = policy.prepare(read_record(body["state"], fresh, n_arms))
-    replica.state = state
+    replica.state = policy.resume(replica.setting, read(body["state"], fresh))
     replica.tallies = Tallies.read(body["tallies"], n_arms)
     replica.lives = {_life(life): whole_number("lives", last, least=1) for life, last in body["lives"]}
     _read_pending(replica, fresh, body["pending"])
@@ -281,20 +280,17 @@ def read_probability(value: Any) -> float | None:
 
 def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
     """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
-    fields = replica.policy.remembered(fresh)
-    agree(isinstance(memory, list) and len(memory) == len(fields), "a decision remembers something else")
-    arrays = tuple(
-        read_array(value, getattr(fresh, field), field) for field, value in zip(fields, memory, strict=True)
-    )
+    agree(isinstance(memory, list), "a decision remembers something else")
+    arrays = tuple(decode_array(one) for one in memory)
+    check_kept(fresh, arrays, replica.n_arms)
     check_memory(replica, arrays, arm, fresh)
     return arrays
 
 
 def check_memory(replica: Replica, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
-    """See that a decision remembers what its policy can use, and divide by."""
-    for field, array in zip(replica.policy.remembered(fresh), arrays, strict=True):
-        check_field(replica.state, fresh, field, array, replica.n_arms)
-        if field == replica.policy.weighing(fresh):
+    """See that a decision remembers a probability that its policy can divide by."""
+    for field, array in zip(kept_with_decisions(fresh), arrays, strict=True):
+        if field == weighed_by(fresh):
             probability = array[replica.arms.place(arm)] if array.size == replica.n_arms else array[0]
             agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
 

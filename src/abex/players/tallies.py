@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.schema import MOST_COUNT, agree
+from abex.kinds import MOST_COUNT, agree
 from abex.support.files import decode_array, encode_array
 
 RECENT = 1_000  # decisions whose share of each arm a summary tells

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.kernels import Record, kernel
+from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
 from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
 from abex.policies.exploration import (
@@ -34,10 +34,9 @@ from abex.policies.exploration import (
     show,
     spread,
 )
-from abex.policies.learner import learn_mean
-from abex.policies.policy import Policy, Setting
+from abex.policies.learner import Learned, Learner, learn_mean
+from abex.policies.policy import Setting
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
-from abex.policies.statistics import Known, noted, weigh_in, weigh_mean
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax
 from abex.support.errors import UserError
@@ -46,7 +45,7 @@ from abex.support.parameters import HUGE, choice, real
 MOST_ITERATIONS = 10_000  # nobody plays the 2^40 K slots of that many
 
 
-class AbeState(Record):
+class AbeState(Learned):
     """What is known of the arms, and where the loops of the algorithm stand."""
 
     observations: Count  # float64 (K,), tau_k
@@ -61,11 +60,44 @@ class AbeState(Record):
     c: float
     alpha: float
     rounding: int
-    sampler: Any = None  # of the softmax of the means
+
+
+@kernel
+def learn(state: AbeState, arm: int, reward: float, weight: float) -> None:
+    """The mean of what was observed; the softmax is that of the means."""
+    learn_mean(state, arm, reward, weight)
+    changed(state.sampler, state.means, arm)
+
+
+@kernel
+def open_iteration(state: AbeState) -> None:
+    """On to i + 1: K floor(c i^alpha) arms to show, then K 2^i Boltzmann slots."""
+    n_arms = state.means.size
+    state.iteration += 1
+    rate = exploration_rate(state.c, state.alpha, state.iteration)
+    state.due = arms_due(state.rounding, rate, n_arms, state.due)
+    state.slots = boltzmann_slots(n_arms, state.iteration)
+
+
+@kernel
+def advance(state: AbeState, arm: int, seen: int) -> None:
+    """A pull of the sweep pays for what it shows; the last Boltzmann slot opens the next iteration."""
+    exploring = explores(state.due)
+    if exploring:
+        show(state.xi, seen)
+    if seen != arm:
+        return
+    if exploring:
+        state.explored += 1
+        state.due -= end_pull(state.xi, arm)
+        return
+    state.slots -= 1
+    if state.slots == 0:
+        open_iteration(state)
 
 
 @dataclass(frozen=True)
-class ABE(Policy[AbeState]):
+class ABE(Learner[AbeState]):
     r"""Almost Boltzmann exploration, with bandit feedback (Algorithm 1) and on feedback graphs (Algorithm 2).
 
     Outer iteration i = 1, 2, ... plays :math:`\lfloor c\,i^\alpha\rfloor` sweeps over an exploration sequence
@@ -125,7 +157,9 @@ class ABE(Policy[AbeState]):
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     cover: str = choice("alpha-sample", COVERS)
     order: str = choice("random", ORDERS)
-    forgettable = True
+    relative = True
+    learn = staticmethod(learn)
+    advance = staticmethod(advance)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,13 +201,6 @@ class ABE(Policy[AbeState]):
 
     @staticmethod
     @kernel
-    def update(state: AbeState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn what the play shows, the played arm last."""
-        learn(state, seen, reward, 1.0)
-        advance(state, arm, seen)
-
-    @staticmethod
-    @kernel
     def probabilities(state: AbeState, t: int, out: Any) -> None:
         """The Boltzmann distribution, or the distribution of the next exploration pull."""
         if explores(state.due):
@@ -190,52 +217,3 @@ class ABE(Policy[AbeState]):
             "epoch": float(state.iteration),
             "cover": float(cover),
         }
-
-
-@kernel
-def learn(state: AbeState, arm: int, reward: float, weight: float) -> None:
-    """The mean of what was observed; the softmax is that of the means."""
-    learn_mean(state, arm, reward, weight)
-    changed(state.sampler, state.means, arm)
-
-
-@kernel
-def open_iteration(state: AbeState) -> None:
-    """On to i + 1: K floor(c i^alpha) arms to show, then K 2^i Boltzmann slots."""
-    n_arms = state.means.size
-    state.iteration += 1
-    rate = exploration_rate(state.c, state.alpha, state.iteration)
-    state.due = arms_due(state.rounding, rate, n_arms, state.due)
-    state.slots = boltzmann_slots(n_arms, state.iteration)
-
-
-@kernel
-def advance(state: AbeState, arm: int, seen: int) -> None:
-    """A pull of the sweep pays for what it shows; the last Boltzmann slot opens the next iteration."""
-    exploring = explores(state.due)
-    if exploring:
-        show(state.xi, seen)
-    if seen != arm:
-        return
-    if exploring:
-        state.explored += 1
-        state.due -= end_pull(state.xi, arm)
-        return
-    state.slots -= 1
-    if state.slots == 0:
-        open_iteration(state)
-
-
-@weigh_in.register(AbeState)
-@kernel
-def weigh_in_abe(state: AbeState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """The weighted mean; the softmax is that of the means."""
-    weigh_mean(state, blank, seen, reward, weight)
-    changed(state.sampler, state.means, seen)
-
-
-@noted.register(AbeState)
-@kernel
-def noted_by_abe(state: AbeState, arm: int, seen: int) -> None:
-    """The schedule advances."""
-    advance(state, arm, seen)

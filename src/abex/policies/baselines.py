@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.kinds import Arm, Count, Mean, agree
-from abex.policies.learner import learn_mean
+from abex.policies.learner import Learned, learn_mean
 from abex.policies.policy import Policy, Setting
 from abex.support.parameters import MOST_STEPS, whole
 from abex.support.randomness import argmax, below, share_among_largest
@@ -69,7 +69,7 @@ class Uniform(Policy[ArmCount]):
             out[k] = 1.0 / out.size
 
 
-class Commitment(Record):
+class Commitment(Learned):
     """Means, the observations due of each arm, how many arms are short of them, and the arm that is played for ever."""
 
     observations: Count  # float64 (K,)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from abex.kernels import Record, kernel
+from abex.kernels import kernel
 from abex.kinds import Count, Mean
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.policy import Policy, Setting
-from abex.policies.statistics import Known, weigh_in, weigh_mean
+from abex.policies.learner import Learned, Learner, learn_arm, learn_mean
+from abex.policies.policy import Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax
 from abex.support.parameters import HUGE, choice, real, truth
@@ -22,7 +21,7 @@ MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apar
 SCHEDULES = ("sqrt", "log", "constant")
 
 
-class BoltzmannState(Record):
+class BoltzmannState(Learned):
     """Means, what draws from their softmax, and the rate with the number of its schedule."""
 
     observations: Count  # float64 (K,)
@@ -30,7 +29,6 @@ class BoltzmannState(Record):
     initial: float  # the mean of an arm without observations
     eta: float
     schedule: int
-    sampler: Any = None  # of the softmax of the means
 
 
 @kernel
@@ -38,14 +36,6 @@ def learn_softmax(state: Any, arm: int, reward: float, weight: float) -> None:
     """The mean; the softmax is that of the means."""
     learn_mean(state, arm, reward, weight)
     changed(state.sampler, state.means, arm)
-
-
-@weigh_in.register(BoltzmannState)
-@kernel
-def weigh_in_softmax(state: BoltzmannState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """The weighted mean; the softmax is that of the means."""
-    weigh_mean(state, blank, seen, reward, weight)
-    changed(state.sampler, state.means, seen)
 
 
 @kernel
@@ -68,7 +58,7 @@ def initial_mean(initial: float | None) -> float:
 
 
 @dataclass(frozen=True)
-class Boltzmann(Policy[BoltzmannState]):
+class Boltzmann(Learner[BoltzmannState]):
     r"""Softmax of the means at a falling temperature.
 
     Play arm k with probability :math:`p_k \propto \exp(\eta_t\hat\mu_k)`.
@@ -106,7 +96,7 @@ class Boltzmann(Policy[BoltzmannState]):
     schedule: str = choice("sqrt", SCHEDULES)
     initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
-    forgettable = True
+    relative = True
 
     def start(self, setting: Setting) -> BoltzmannState:
         """Means at their initial value."""
@@ -135,18 +125,12 @@ class Boltzmann(Policy[BoltzmannState]):
 
     @staticmethod
     @kernel
-    def update(state: BoltzmannState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn the mean."""
-        learn_softmax(state, seen, reward, 1.0)
-
-    @staticmethod
-    @kernel
     def probabilities(state: BoltzmannState, t: int, out: Any) -> None:
         """The Boltzmann distribution."""
         softmax(state.means, boltzmann_rate(state.eta, state.schedule, t), out)
 
 
-class GumbelState(Record):
+class GumbelState(Learned):
     """Means, what finds the largest perturbed one, the width C, and whether one noise serves all arms."""
 
     observations: Count  # float64 (K,)
@@ -154,7 +138,6 @@ class GumbelState(Record):
     initial: float  # the mean of an arm without observations: +inf, with shared noise 0
     scale: float
     shared_noise: bool
-    sampler: Any = None  # of the largest perturbed mean
 
 
 @dataclass(frozen=True)
@@ -194,7 +177,6 @@ class BoltzmannGumbel(Learner[GumbelState]):
     scale: float = real(0.5, least=0.0, most=HUGE)
     shared_noise: bool = truth(False)
     also_known_as = ("BGE", "BGE-N")
-    forgettable = True
 
     def start(self, setting: Setting) -> GumbelState:
         """Nothing observed."""
@@ -213,4 +195,4 @@ class BoltzmannGumbel(Learner[GumbelState]):
         state.sampler = sampler_for("Gumbel", state)
         return state
 
-    learn = staticmethod(learn_mean)
+    learn = staticmethod(learn_arm)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.kernels import kernel, single_dispatch
+from abex.kernels import Record, kernel, single_dispatch
+from abex.kinds import Count, Mean, Total, agree
 from abex.policies.naming import part_of_policies
-from abex.policies.policy import PerArm
-from abex.schema import MOST_COUNT, Count, Within, agree
 from abex.support.parameters import HUGE, check_parameters, real, whole
 from abex.support.reading import check_size
 
@@ -46,12 +45,12 @@ def clear(record: Any, arm: int) -> None:
     raise TypeError
 
 
-class GlrRecord(NamedTuple):
+class GlrRecord(Record):
     """For each arm how many rewards there were, their sum, and the sums of the first ones at every so many."""
 
-    counts: Annotated[PerArm, Count()]  # int64 (K,)
-    totals: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,)
-    sums: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K, window / spacing + 1)
+    counts: Count  # int64 (K,)
+    totals: Total  # float64 (K,)
+    sums: Total  # float64 (K, window / spacing + 1)
     delta: float
     every: int
     spacing: int
@@ -169,22 +168,22 @@ class GLR(Detector):
         places = max(self.window // self.spacing, 2) + 1
         check_size(8 * n_arms * places, f"a GLR detector of window {self.window:,} for {n_arms:,} arms")
         return GlrRecord(
-            np.zeros(n_arms, np.int64),
-            np.zeros(n_arms),
-            np.zeros((n_arms, places)),
-            float(self.delta),
-            self.every,
-            self.spacing,
+            counts=np.zeros(n_arms, np.int64),
+            totals=np.zeros(n_arms),
+            sums=np.zeros((n_arms, places)),
+            delta=self.delta,
+            every=self.every,
+            spacing=self.spacing,
         )
 
 
-class CusumRecord(NamedTuple):
+class CusumRecord(Record):
     """For each arm its rewards, the mean they are compared with, and how far they have drifted up and down from it."""
 
-    counts: Annotated[PerArm, Count()]  # float64 (K,)
-    means: Annotated[PerArm, Within(0.0, 1.0 + 1e-9)]  # float64 (K,)
-    up: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,)
-    down: Annotated[PerArm, Within(0.0, MOST_COUNT)]  # float64 (K,)
+    counts: Count  # float64 (K,)
+    means: Mean  # float64 (K,)
+    up: Total  # float64 (K,)
+    down: Total  # float64 (K,)
     warm_up: float  # the mean is that of so many first rewards, or of all
     drift: float
     threshold: float
@@ -220,15 +219,8 @@ def clear_cusum(record: CusumRecord, arm: int) -> None:
 
 
 def _cusum(n_arms: int, warm_up: float, drift: float, threshold: float) -> CusumRecord:
-    return CusumRecord(
-        np.zeros(n_arms),
-        np.zeros(n_arms),
-        np.zeros(n_arms),
-        np.zeros(n_arms),
-        warm_up,
-        float(drift),
-        float(threshold),
-    )
+    zeros = {name: np.zeros(n_arms) for name in ("counts", "means", "up", "down")}
+    return CusumRecord(**zeros, warm_up=warm_up, drift=drift, threshold=threshold)
 
 
 @part_of_policies

@@ -2,167 +2,106 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from abex.kernels import Scalars, kernel
-from abex.policies.forgetting import Forgetting, age, lived, plain_rule, scanned, take_in, with_parts
-from abex.policies.klucb import DivergenceRule
-from abex.policies.policy import Setting
-from abex.policies.statistics import Blank, blank_of, fade, weigh_in
-from abex.policies.ucb import UCB1, UcbRule
-from abex.samplers import FEW_FADING, scan_for
-from abex.samplers.evidence import FadingTournament, MeanTournament
-from abex.samplers.indices import (
-    certain_until,
-    contending_index,
-    first_contender,
-    index_of,
-    level_at,
-    level_of_reaching,
-    level_of_rest,
-    never_differ,
-    stretched,
+from abex.kernels import Record, kernel
+from abex.kinds import Number, Whole, agree
+from abex.policies.forgetting import (
+    Forgetting,
+    Shrinking,
+    enters,
+    is_known,
+    leaves,
+    lived,
+    shrink,
+    shrinking,
 )
-from abex.schema import MOST_COUNT, Count, FixedAtStart, Within
+from abex.policies.policy import Setting
+from abex.policies.ucb import UCB1
+from abex.samplers.interface import stretch_of
 from abex.support.parameters import real
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller
 FAST = 0.5  # arms over steps of memory: much fades between two observations of an arm
 
 
-class FadingClock(Scalars):
-    """What changes with every step."""
-
-    step: Annotated[int, Count()]  # the decision that the numbers below belong to
-    factor: Annotated[float, Within(1.0, MOST_COUNT)]  # the weight of an observation of the step before it
-    root: Annotated[float, Within(1.0, MOST_COUNT)]  # its square root
-    total: Annotated[float, Within(0.0, MOST_COUNT)]  # 1 + gamma + gamma^2 + ..., a term for each step so far
-
-
-class Fading(NamedTuple):
-    """The discount, and where its clock stands.
+class Fading(Record):
+    """The discount, and where it stands.
 
     All weights shrink at every step, so they are kept relative to each other: instead, a new observation weighs more. When its
     weight exceeds the limit, all are made smaller at last. The limit is 1, that is at every step, for policies that read counts.
     """
 
-    clock: FadingClock
+    step: Whole  # the decision that the numbers below belong to
+    factor: Number  # the weight of an observation of the step before it
+    total: Number  # 1 + gamma + gamma^2 + ..., a term for each step so far
     gamma: float
     growth: float  # 1 / gamma
-    root: float  # sqrt(1 / gamma)
     limit: float
-    blank: Annotated[Blank, FixedAtStart()]
+    next: int  # arm to be told that all counts have been made smaller, the number of arms if all have been
+    n_arms: int
+    shrinking: Shrinking
+
+    def scans(self, law: str, few: int) -> bool:
+        """Whether all arms are looked at: where all change at every step; up to ``few`` where matches are soon played again."""
+        fast = self.n_arms * (1.0 - self.gamma) > FAST or law != "UCB"
+        return self.limit == 1.0 or (fast and self.n_arms <= few)
 
 
-@age.register(Fading)
+@leaves.register(Fading)
 @kernel
-def age_fading(memory: Fading, inner: Any, t: int) -> None:
+def leave_fading(memory: Fading, t: int, entering: bool) -> tuple[int, float, float]:
+    """Nothing does; but when all counts are made smaller, the policy is told of each."""
+    if t > memory.step or (t < memory.step and not entering):
+        age(memory, t)
+    while memory.next < memory.n_arms:
+        arm = memory.next
+        memory.next += 1
+        if is_known(memory.shrinking, arm):
+            return arm, 0.0, 0.0
+    return -1, 0.0, 0.0
+
+
+@kernel
+def age(memory: Fading, t: int) -> None:
     """A step on, a new observation weighs 1/gamma times as much."""
-    clock = memory.clock
-    if t == clock.step:
-        return
-    if t == clock.step + 1:
-        clock.factor *= memory.growth
-        clock.root *= memory.root
-        clock.total = clock.total * memory.gamma + 1.0
+    if t == memory.step + 1:
+        memory.factor *= memory.growth
+        memory.total = memory.total * memory.gamma + 1.0
     else:
         log = math.log(memory.gamma)
-        clock.factor = min(max(clock.factor * math.exp((clock.step - t) * log), 1.0), 1e300)
-        clock.root = math.sqrt(clock.factor)
-        clock.total = -math.expm1(t * log) / (1.0 - memory.gamma)
-    clock.step = t
-    if clock.factor > memory.limit:
-        fade(inner, memory.blank, 1.0 / clock.factor)
-        clock.factor, clock.root = 1.0, 1.0
+        memory.factor = min(max(memory.factor * math.exp((memory.step - t) * log), 1.0), 1e300)
+        memory.total = -math.expm1(t * log) / (1.0 - memory.gamma)
+    memory.step = t
+    if memory.factor > memory.limit:
+        shrink(memory.shrinking, 1.0 / memory.factor)
+        memory.factor = 1.0
+        memory.next = 0
+
+
+@enters.register(Fading)
+@kernel
+def enter_fading(memory: Fading, t: int, arm: int, reward: float) -> float:
+    """The weight is that of the decision's step, however late its reward comes."""
+    if t == memory.step:
+        return memory.factor * memory.growth
+    return memory.factor * math.exp((memory.step - 1 - t) * math.log(memory.gamma))
 
 
 @lived.register(Fading)
 @kernel
 def lived_fading(memory: Fading, t: int) -> float:
     """The discounted number of steps."""
-    return memory.clock.total
+    return memory.total
 
 
-@take_in.register(Fading)
+@stretch_of.register(Fading)
 @kernel
-def take_in_fading(memory: Fading, inner: Any, t: int, arm: int, seen: int, reward: float) -> None:
-    """The weight is that of the decision's step, however late its reward comes."""
-    clock = memory.clock
-    if t > clock.step:
-        age_fading(memory, inner, t)
-    weight = clock.factor * memory.growth
-    if t < clock.step:
-        weight = clock.factor * math.exp((clock.step - 1 - t) * math.log(memory.gamma))
-    weigh_in(inner, memory.blank, seen, reward, weight)
-
-
-class FadingRule(NamedTuple):
-    """The rule of an index over counts that are ``clock.factor`` times too large."""
-
-    rule: Any
-    clock: FadingClock
-
-
-@level_at.register(FadingRule)
-@kernel
-def fading_level(rule: FadingRule, n_arms: int, t: float) -> float:
-    """That of the discounted time, for such counts."""
-    return stretched(rule.rule, level_at(rule.rule, n_arms, t), rule.clock.factor, rule.clock.root)
-
-
-@index_of.register(FadingRule)
-@kernel
-def fading_index(rule: FadingRule, state: Any, arm: int, level: float) -> float:
-    """That of the rule inside."""
-    return index_of(rule.rule, state, arm, level)
-
-
-@contending_index.register(FadingRule)
-@kernel
-def fading_contending(rule: FadingRule, state: Any, arm: int, level: float, best: float) -> float:
-    """That of the rule inside."""
-    return contending_index(rule.rule, state, arm, level, best)
-
-
-@first_contender.register(FadingRule)
-@kernel
-def fading_first(rule: FadingRule, state: Any) -> int:
-    """That of the rule inside."""
-    return first_contender(rule.rule, state)
-
-
-@level_of_reaching.register(FadingRule)
-@kernel
-def fading_reaching(rule: FadingRule, state: Any, arm: int, value: float) -> float:
-    """That of the rule inside."""
-    return level_of_reaching(rule.rule, state, arm, value)
-
-
-@level_of_rest.register(FadingRule)
-@kernel
-def fading_rest(rule: FadingRule, state: Any, arm: int) -> float:
-    """That of the rule inside."""
-    return level_of_rest(rule.rule, state, arm)
-
-
-@certain_until.register(FadingRule)
-@kernel
-def fading_certain(rule: FadingRule, state: Any, champion: int, index: float, loser: int) -> float:
-    """That of the rule inside."""
-    return certain_until(rule.rule, state, champion, index, loser)
-
-
-@never_differ.register(FadingRule)
-@kernel
-def fading_differ(rule: FadingRule, state: Any, one: int, two: int) -> bool:
-    """That of the rule inside."""
-    return never_differ(rule.rule, state, one, two)
+def stretch_of_fading(memory: Fading) -> float:
+    """The weight of a new observation."""
+    return memory.factor
 
 
 @dataclass(frozen=True)
@@ -176,7 +115,7 @@ class Discounted(Forgetting):
     Parameters
     ----------
     policy : Policy
-        UCB1 (the default), KLUCB, Thompson, Evidence, ABE, Boltzmann, IMED, Maillard, or another that is ``forgettable``.
+        UCB1 (the default), KLUCB, Thompson, Evidence, ABE, Boltzmann, IMED, Maillard, or another `Learner`.
     gamma : float
         The discount. For :math:`\Upsilon` changes in T steps, :math:`1-\frac14\sqrt{\Upsilon/T}` gives D-UCB regret
         :math:`O(\sqrt{T\Upsilon}\log T)` (rewards in [0, 1]). The memory reaches back about :math:`1/(1-\gamma)` steps.
@@ -189,8 +128,8 @@ class Discounted(Forgetting):
     Notes
     -----
     A reward that comes late weighs as much as its decision's step does by then. Cost: that of the policy inside in the
-    beginning of its run, a million arms included: counts are kept relative to each other. IMED, Maillard, Thompson and
-    BoltzmannGumbel look at every arm at every step.
+    beginning of its run, a million arms included: counts are kept relative to each other. IMED, Maillard, Thompson,
+    BoltzmannGumbel, MOSS and KL-UCB++ look at every arm at every step.
 
     Examples
     --------
@@ -206,47 +145,28 @@ class Discounted(Forgetting):
     policy: Any = UCB1()  # noqa: RUF009 - a value
     gamma: float = real(0.99, least=0.01, most=1.0 - 1e-9)
 
-    def memory(self, setting: Setting, inner: Any) -> Fading:
+    def memory(self, setting: Setting, state: Any) -> Fading:
         """A clock that has not begun."""
-        clock = FadingClock(step=0, factor=1.0, root=1.0, total=0.0)
-        growth = 1.0 / self.gamma
-        relative = hasattr(inner, "rule") or _is_softmax(inner) or _leads(inner)
-        limit = SELDOM if relative else 1.0
-        return Fading(clock, float(self.gamma), growth, math.sqrt(growth), limit, blank_of(inner))
+        n = setting.n_arms
+        return Fading(
+            factor=1.0,
+            gamma=self.gamma,
+            growth=1.0 / self.gamma,
+            limit=SELDOM if self.policy.relative else 1.0,
+            next=n,
+            n_arms=n,
+            shrinking=shrinking(state),
+        )
 
-    def adapted(self, inner: Any, memory: Fading) -> Any:
-        """Indices at a level, and evidence, that make up for large counts; a scan where what is filed does not hold."""
-        if hasattr(inner, "rule"):
-            return with_parts(self.scanned_index(inner), rule=FadingRule(plain_rule(inner), memory.clock))
-        if _leads(inner):
-            return with_parts(
-                inner, sampler=FadingTournament(winners=inner.sampler.winners, clock=memory.clock)
-            )
-        return scanned(inner, ("Beta", "Gumbel"))
-
-    def scanned_index(self, inner: Any) -> Any:
-        """Where counts fade, matches are soon played again: KL-UCB, and UCB1 with a short memory, are scanned for more arms."""
-        n_arms, rule = inner.means.size, plain_rule(inner)
-        few = isinstance(rule, DivergenceRule) and n_arms <= FEW_FADING["KL-UCB"]
-        fast = isinstance(rule, UcbRule) and n_arms * (1.0 - self.gamma) > FAST
-        few = few or (fast and n_arms <= FEW_FADING["UCB"])
-        return with_parts(inner, sampler=scan_for("index", n_arms)) if few else inner
-
-    def memory_with_arms(self, memory: Fading, fresh: Fading, keep: NDArray[np.int64]) -> Fading:
-        """The clock goes on."""
-        return fresh._replace(clock=copy.copy(memory.clock))
+    def prepare(self, state: Any) -> Any:
+        """The clock must be one that was wound up by steps."""
+        memory = state.memory
+        longest = 1.0 / (1.0 - self.gamma) * (1.0 + 1e-9)
+        agree(1.0 <= memory.factor <= memory.limit, "factor must be a weight that new observations may have")
+        agree(
+            (memory.total == 0.0 and memory.step == 0) or 1.0 <= memory.total <= longest,
+            "total must be a discounted time",
+        )
+        return super().prepare(state)
 
     also_known_as = ("D-UCB",)
-
-
-def _leads(state: Any) -> bool:
-    """Whether an arm is drawn by evidence, which grows with the counts."""
-    return isinstance(getattr(state, "sampler", None), MeanTournament | FadingTournament)
-
-
-def _is_softmax(state: Any) -> bool:
-    """Whether the decisions depend on the means alone."""
-    from abex.policies.abe import AbeState
-    from abex.policies.boltzmann import BoltzmannState
-
-    return isinstance(state, AbeState | BoltzmannState)

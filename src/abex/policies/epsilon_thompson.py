@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.policies.learner import Learner
 from abex.policies.policy import Setting
-from abex.policies.statistics import entering, fade, forget, weigh_in
 from abex.policies.thompson import (
     MOST_PRIOR,
     BetaState,
     coin,
-    fade_beta,
-    forget_beta,
     learn_posterior,
     prior,
-    weigh_beta,
 )
 from abex.samplers import distribution, draw, sampler_for
 from abex.samplers.largest_beta import largest_beta_or_point
@@ -41,12 +37,6 @@ def mean_or_first(state: ExploringBeta, arm: int) -> float:
     """The mean of an arm, +inf before the first observation."""
     seen = state.successes[arm] + state.failures[arm] - 2.0
     return math.inf if seen < 0.5 else (state.successes[arm] - 1.0) / seen
-
-
-weigh_in.register(ExploringBeta)(weigh_beta)
-fade.register(ExploringBeta)(fade_beta)
-entering.register(ExploringBeta)(coin)
-forget.register(ExploringBeta)(forget_beta)
 
 
 @dataclass(frozen=True)
@@ -85,7 +75,6 @@ class EpsilonThompson(Learner[ExploringBeta]):
     epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
     resample: bool = truth(True)
     also_known_as = ("epsilon-TS",)
-    forgettable = True
     learn = staticmethod(learn_posterior)
     counted = staticmethod(coin)
 
@@ -148,7 +137,7 @@ class TSU(Learner[MixedBeta]):
 
     Notes
     -----
-    Cost O(log K) per step, roughly (`abex.samplers.beta`); O(K) draws for a few arms or a prior below 1.
+    Cost O(log K) per step, roughly (`abex.samplers.exceedance`); O(K) draws for a few arms or a prior below 1.
     Plays every graph.
 
     References

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, kernel
+from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Score, Total, agree
 from abex.policies.aiming import aim_on, observer_of, observer_probabilities
 from abex.policies.change_test import (
@@ -22,9 +22,8 @@ from abex.policies.change_test import (
     new_change_test,
 )
 from abex.policies.known_graph import known_graph
-from abex.policies.learner import Learner, learn_mean
+from abex.policies.learner import Learned, Learner, learn_mean
 from abex.policies.policy import Setting
-from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.evidence import leading_arm, play_all
 from abex.support.parameters import HUGE, real, truth
@@ -32,7 +31,7 @@ from abex.support.parameters import HUGE, real, truth
 KEPT = 4.0  # observations that an arm keeps after a change
 
 
-class EvidenceState(Record):
+class EvidenceState(Learned):
     """Number, mean, squared deviations and range of the rewards of each arm, what draws from them, and what is tested."""
 
     observations: Count  # float64 (K,), observations that count: a change leaves few
@@ -47,7 +46,6 @@ class EvidenceState(Record):
     safety: float
     forgets: bool
     aim: Any = None  # the graph, if it is known
-    sampler: Any = None  # who leads, and draws
 
 
 @kernel
@@ -74,36 +72,6 @@ def learn_moments(state: EvidenceState, arm: int, reward: float, weight: float) 
     else:  # the first one, or none
         state.squares[arm] = 0.0
     changed(state.sampler, state, arm)
-
-
-@weigh_in.register(EvidenceState)
-@kernel
-def weigh_in_evidence(state: EvidenceState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """Weighted mean and squared deviations. Changes are the business of the memory around it: none is looked for here."""
-    state.test.arm = -1
-    if leading_arm(state.sampler) < 0:
-        state.least_reward = state.largest_reward = reward
-    if weight > 0.0:
-        state.least_reward = min(state.least_reward, reward)
-        state.largest_reward = max(state.largest_reward, reward)
-        state.lowest[seen] = min(state.lowest[seen], reward)
-        state.highest[seen] = max(state.highest[seen], reward)
-    apart = reward - state.means[seen]
-    weigh_mean(state, blank, seen, reward, weight)
-    if state.observations[seen] > weight > 0.0 or (weight < 0.0 and state.observations[seen] > 0.0):
-        state.squares[seen] = max(state.squares[seen] + weight * apart * (reward - state.means[seen]), 0.0)
-    else:  # the first one, or none
-        state.squares[seen] = 0.0
-    changed(state.sampler, state, seen)
-
-
-@fade.register(EvidenceState)
-@kernel
-def fade_evidence(state: EvidenceState, blank: Known, factor: float) -> None:
-    """Means stay, counts and squared deviations shrink."""
-    fade_counts(state, factor)
-    for k in range(state.squares.size):
-        state.squares[k] *= factor
 
 
 @dataclass(frozen=True)
@@ -165,8 +133,8 @@ class Evidence(Learner[EvidenceState]):
     forget: bool = truth(True)
     aim: bool = truth(True)
     also_known_as = ("EBE",)
-    forgettable = True
 
+    relative = True
     learn = staticmethod(learn_moments)
 
     def start(self, setting: Setting) -> EvidenceState:

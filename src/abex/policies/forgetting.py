@@ -1,79 +1,90 @@
-"""What policies around another policy share: the inner state with a memory that decides how observations count.
+"""What policies around another one share: a memory that decides how observations count.
 
-The memory is a record with a few kernels (`age`, `lived`, `forced`, `take_in`), the inner policy is any that is
-``forgettable``: its formulas read its own fields, which the memory keeps (`abex.policies.statistics`). A new way to forget is
-a record and these kernels.
+The policy inside learns by its kernel ``learn(state, arm, reward, weight)`` (`abex.policies.learner`), which the policy around it
+calls with weights of its own. Its formulas stay as they are, and so does its state, whose field ``memory`` holds a record with a
+few kernels: ``leaves``, ``enters``, ``alarmed``, ``lived``, ``forced``. A new way to forget is a record and these kernels.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, single_dispatch
+from abex.kernels import Record, kernel, single_dispatch
+from abex.kinds import agree, kinds_of, restore
+from abex.policies.learner import Learner
 from abex.policies.naming import as_policy
 from abex.policies.policy import Kernels, Policy, Setting
-from abex.policies.statistics import entering, noted
-from abex.samplers import scan_for
-from abex.samplers.evidence import FadingTournament
-from abex.schema import Fractional
 from abex.support.errors import UserError, shown
 
-
-class Forgotten(NamedTuple):
-    """The state of the policy inside, and the memory that keeps its statistics."""
-
-    inner: Annotated[Any, Fractional()]
-    memory: Any
-
-    def restored(self, fresh: Forgotten) -> Forgotten:
-        """Each part as it restores itself; the memory is told of the inner state."""
-        inner, made = self.inner, fresh.inner
-        if isinstance(inner, Record):
-            memory = self.memory.restored(fresh.memory) if hasattr(self.memory, "restored") else self.memory
-            return Forgotten(linked(inner, memory), memory)
-        if hasattr(inner, "restored"):
-            inner = inner.restored(made)
-        memory = self.memory.restored(fresh.memory) if hasattr(self.memory, "restored") else self.memory
-        inner = linked(inner, memory)
-        return Forgotten(linked(inner, memory), memory)
+LEAST_WEIGHT = 1e-280  # of what was observed ages ago: still more than nothing
 
 
-def linked(inner: Any, memory: Any) -> Any:
-    """The inner state whose rule, if it looks at the memory's clock, looks at this one's."""
-    if hasattr(memory, "relinked"):
-        return memory.relinked(inner)
-    sampler = getattr(inner, "sampler", None)
-    if isinstance(sampler, FadingTournament):
-        return with_parts(inner, sampler=FadingTournament(winners=sampler.winners, clock=memory.clock))
-    rule = getattr(inner, "rule", None)
-    if rule is not None and hasattr(rule, "clock"):
-        return with_parts(inner, rule=rule._replace(clock=memory.clock))
-    return inner
+class Shrinking(Record):
+    """What a policy has learned that grows with the observations: counts and sums, by their kinds (`abex.kinds`)."""
+
+    parts: Any  # arrays of the policy's state, (K,)
+    limits: NDArray[
+        np.float64
+    ]  # (parts,), what each of their numbers is where nothing is known: 0, or that of a prior
 
 
-def with_parts(state: Any, **parts: Any) -> Any:
-    """A state with other parts in the place of these."""
-    if not isinstance(state, Record):
-        return state._replace(**parts)
-    for name, part in parts.items():
-        setattr(state, name, part)
-    return state
+def growing(state: Any) -> tuple[NDArray[np.float64], ...]:
+    """The arrays of a state that grow with the observations; means and all else do not."""
+    parts = (getattr(state, name) for name, kind in kinds_of(state).items() if kind in ("count", "total"))
+    return tuple(part for part in parts if isinstance(part, np.ndarray))
 
 
-def plain_rule(state: Any) -> Any:
-    """The rule of an index as its policy made it."""
-    return getattr(state.rule, "rule", state.rule)
+def shrinking(fresh: Any) -> Shrinking:
+    """What can shrink in a fresh state."""
+    return Shrinking(parts=growing(fresh), limits=np.array([part[0] for part in growing(fresh)]))
+
+
+@kernel
+def shrink(shrinking: Shrinking, factor: float) -> None:
+    """Multiply the weights of all observations, of every arm; none becomes nothing."""
+    for j in range(shrinking.limits.size):
+        part, limit = shrinking.parts[j], shrinking.limits[j]
+        for k in range(part.size):
+            if part[k] > limit:
+                part[k] = max(limit + (part[k] - limit) * factor, limit + LEAST_WEIGHT)
+
+
+@kernel
+def is_known(shrinking: Shrinking, arm: int) -> bool:
+    """Whether an arm was ever observed."""
+    known = False
+    for j in range(shrinking.limits.size):
+        known = known or shrinking.parts[j][arm] > shrinking.limits[j]
+    return known
+
+
+@kernel
+def forget(shrinking: Shrinking, arm: int) -> None:
+    """Nothing is known of an arm any more."""
+    for j in range(shrinking.limits.size):
+        shrinking.parts[j][arm] = shrinking.limits[j]
 
 
 @single_dispatch
-def age(memory: Any, inner: Any, t: int) -> None:
-    """Make the statistics those of decision t; the same decision may ask twice (kernel)."""
+def leaves(memory: Any, t: int, entering: bool) -> tuple[int, float, float]:
+    """What is to be learned anew before decision t (kernel): an arm, or -1, a reward, a weight. To be asked until there is none.
+
+    The memory becomes that of decision t. Where an observation is ``entering``, perhaps one of a decision long ago, it goes on to
+    that decision at most, and makes room.
+    """
+    raise TypeError
+
+
+@single_dispatch
+def enters(memory: Any, t: int, arm: int, reward: float) -> float:
+    """An arm was observed to pay ``reward`` by decision t: with what weight it is to be learned, 0 for not at all (kernel)."""
     raise TypeError
 
 
@@ -90,53 +101,71 @@ def forced(memory: Any, t: int) -> int:
 
 
 @single_dispatch
-def take_in(memory: Any, inner: Any, t: int, arm: int, seen: int, reward: float) -> None:
-    """Arm ``seen`` was observed to pay ``reward`` by decision t, perhaps long ago (kernel)."""
-    raise TypeError
+def alarmed(memory: Any) -> bool:
+    """Whether what has just been learned is the reason that other things are to be learned anew (kernel)."""
+    return False
 
 
 @cache
-def forgetting_kernels(kernels: Kernels) -> Kernels:
-    """The kernels of a policy that forgets, around those of the policy inside."""
-    inner_select = kernels.select
+def leaving(learn: Callable[..., Any]) -> Any:
+    """The kernel that lets go what leaves."""
 
-    def select(state: Forgotten, t: int, rng: Any) -> int:
-        age(state.memory, state.inner, t)
+    @kernel
+    def let_go(state: Any, t: int, entering: bool) -> None:
+        arm, reward, weight = leaves(state.memory, t, entering)
+        while arm >= 0:
+            learn(state, arm, reward, weight)
+            arm, reward, weight = leaves(state.memory, t, entering)
+
+    return let_go
+
+
+@cache
+def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: Any) -> Kernels:
+    """The kernels of a policy that forgets, around those of the policy inside."""
+    let_go = leaving(learn)
+
+    def select(state: Any, t: int, rng: Any) -> int:
+        let_go(state, t, False)
         arm = forced(state.memory, t)
         if arm >= 0:
             return arm
-        return inner_select(state.inner, lived(state.memory, t), rng)  # type: ignore[no-any-return]
+        return select_inside(state, lived(state.memory, t), rng)  # type: ignore[no-any-return]
 
-    def update(state: Forgotten, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        take_in(state.memory, state.inner, t, arm, seen, entering(state.inner, reward, rng))
-        noted(state.inner, arm, seen)
+    @kernel
+    def take_in(state: Any, t: int, arm: int, seen: int, reward: float) -> None:
+        let_go(state, t, True)
+        weight = enters(state.memory, t, seen, reward)
+        if weight > 0.0:
+            learn(state, seen, reward, weight)
+            if alarmed(state.memory):
+                let_go(state, t, True)
+        advance(state, arm, seen)
 
-    return Kernels(select, update)
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        take_in(state, t, arm, seen, reward)
+
+    def update_counted(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        take_in(state, t, arm, seen, counted(state, reward, rng))
+
+    return Kernels(select, update if counted is None else update_counted)
 
 
 @cache
-def forgetting_probabilities(inner_probabilities: Any) -> Any:
+def forgetting_probabilities(probabilities_inside: Any, learn: Any) -> Any:
     """The distribution of `select`, around that of the policy inside."""
+    let_go = leaving(learn)
 
-    def probabilities(state: Forgotten, t: int, out: Any) -> None:
-        age(state.memory, state.inner, t)
+    def probabilities(state: Any, t: int, out: Any) -> None:
+        let_go(state, t, False)
         arm = forced(state.memory, t)
         if arm < 0:
-            inner_probabilities(state.inner, lived(state.memory, t), out)
+            probabilities_inside(state, lived(state.memory, t), out)
             return
         for k in range(out.size):
             out[k] = 1.0 if k == arm else 0.0
 
     return probabilities
-
-
-def scanned(state: Any, laws: tuple[str, ...]) -> Any:
-    """The state with a scan in the place of a structure for one of these laws, which cannot follow what happens to it."""
-    law = getattr(getattr(state, "sampler", None), "law", None)
-    if law not in laws:
-        return state
-    n_arms = (state.successes if hasattr(state, "successes") else state.means).size
-    return with_parts(state, sampler=scan_for(law, n_arms))
 
 
 class Forgetting(Policy[Any]):
@@ -148,10 +177,9 @@ class Forgetting(Policy[Any]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", as_policy(self.policy))
         super().__post_init__()
-        name = type(self).__name__
-        if not self.policy.forgettable:
+        if not isinstance(self.policy, Learner):
             raise UserError(
-                f"{name} needs a policy whose statistics can be forgotten, such as UCB1 or Thompson, "
+                f"{type(self).__name__} needs a policy whose statistics can be forgotten, such as UCB1 or Thompson, "
                 f"got {shown(str(self.policy))}"
             )
         for flag in ("needs_graph", "resizable"):
@@ -163,32 +191,41 @@ class Forgetting(Policy[Any]):
         return bool(self.policy.needs_horizon)
 
     @abstractmethod
-    def memory(self, setting: Setting, inner: Any) -> Any:
-        """A memory of nothing."""
+    def memory(self, setting: Setting, state: Any) -> Any:
+        """A memory of nothing, for a fresh state of the policy inside."""
 
-    def adapted(self, inner: Any, memory: Any) -> Any:
-        """The state of the policy inside as this memory needs it."""
-        return inner
-
-    def start(self, setting: Setting) -> Forgotten:
+    def start(self, setting: Setting) -> Any:
         """The policy inside as it starts, and nothing to remember."""
-        inner = self.policy.start(setting)
-        memory = self.memory(setting, inner)
-        return Forgotten(self.adapted(inner, memory), memory)
+        state = self.policy.start(setting)
+        state.memory = self.memory(setting, state)
+        return self.prepare(state)
 
-    def prepare(self, state: Forgotten) -> Forgotten:
-        """The state of the policy inside as it prepares it and as this memory needs it."""
-        return Forgotten(self.adapted(self.policy.prepare(state.inner), state.memory), state.memory)
+    def prepare(self, state: Any) -> Any:
+        """As the policy inside; its sampler is one that can follow the memory."""
+        if hasattr(state.memory, "shrinking"):
+            state.memory.shrinking.parts = growing(state)
+        return self.policy.prepare(state)
+
+    def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> Any:
+        """The policy inside goes on, and its memory."""
+        agree(isinstance(values, dict) and "memory" in values, "a state that forgets must have a memory")
+        memory = self.start(setting).memory
+        restore(memory, values["memory"], setting.n_arms, keep)
+        inside = {name: value for name, value in values.items() if name != "memory"}
+        state = self.policy.resume(setting, inside, keep)
+        state.memory = memory
+        return self.prepare(state)
 
     def kernels(self) -> Kernels:
         """Around those of the policy inside."""
-        return forgetting_kernels(self.policy.kernels())
+        inside = self.policy
+        return forgetting_kernels(inside.kernels().select, inside.learn, inside.counted, inside.advance)
 
     @property
     def probabilities(self) -> Any:
         """The kernel of the distribution, where the policy inside has one."""
         inside = self.policy.probabilities
-        return None if inside is None else forgetting_probabilities(inside)
+        return None if inside is None else forgetting_probabilities(inside, self.policy.learn)
 
     @staticmethod
     def select(state: Any, t: int, rng: Any) -> int:
@@ -202,17 +239,7 @@ class Forgetting(Policy[Any]):
 
     def report(self, state: Any) -> dict[str, float]:
         """What the policy inside reports."""
-        return dict(self.policy.report(state.inner))
-
-    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> Forgotten:
-        """Both parts for the new arms."""
-        inner = self.policy.with_arms(state.inner, setting, keep)
-        memory = self.memory_with_arms(state.memory, self.memory(setting, self.policy.start(setting)), keep)
-        return Forgotten(self.adapted(inner, memory), memory)
-
-    @abstractmethod
-    def memory_with_arms(self, memory: Any, fresh: Any, keep: NDArray[np.int64]) -> Any:
-        """The memory when only the arms ``keep`` stay."""
+        return dict(self.policy.report(state))
 
     def __str__(self) -> str:
         """The policy inside first, as a person would type it."""

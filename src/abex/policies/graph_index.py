@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import observers
-from abex.kernels import Record, kernel, single_dispatch
+from abex.kernels import kernel, single_dispatch
 from abex.kinds import Count, Mean
 from abex.policies.known_graph import known_graph
+from abex.policies.learner import Learned
 from abex.policies.policy import Policy, Setting
 from abex.policies.thompson import MOST_PRIOR, BetaState, coin, learn_posterior, prior
 from abex.policies.ucb import inv_sqrt_counts, learn_width
@@ -66,7 +67,7 @@ def share_among_observers(state: Any, t: int, aim: int, share: float, out: Any) 
             out[state.who[j]] += share / ties
 
 
-class AimedMeans(Record):
+class AimedMeans(Learned):
     """Means with their widths, the graph, and room for the arms that show another."""
 
     observations: Count  # float64 (K,)

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from abex.kernels import Record, kernel
+from abex.kernels import kernel
 from abex.kinds import Count, Mean
-from abex.policies.learner import learn_mean
+from abex.policies.learner import Learned, learn_mean
 from abex.policies.policy import Policy, Setting
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import argmax, below, share_among_largest
 
 
-class LeaderMeans(Record):
+class LeaderMeans(Learned):
     """Means, who leads, and the exploration rate with whether it decays.
 
     The leader is remembered while it is certain: it is looked for again only when it falls to the bound on all others or is tied.

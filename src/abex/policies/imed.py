@@ -64,7 +64,6 @@ class IMED(Learner[Means]):
     """
 
     also_known_as = ("IMED-N",)
-    forgettable = True
     learn = staticmethod(learn_mean)
 
     def start(self, setting: Setting) -> Means:

@@ -7,44 +7,44 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from abex.kernels import Record, fields_of
+from abex.kernels import fields_of
 from abex.kinds import Count, Mean
-from abex.policies.learner import Learner, learn_mean
+from abex.policies.learner import Learned, Learner, learn_arm
 from abex.policies.policy import Setting
 from abex.samplers import sampler_for
 
 
-class IndexState(Record):
-    """Means, the rule of the index with its parameters, and what finds the largest one."""
+class IndexState(Learned):
+    """Means, and what finds the largest index; each index has a class of its own, with the numbers of its formula."""
 
     observations: Count
     means: Mean  # +inf before the first observation
-    rule: Any
     initial: float  # the mean of an arm without observations
-    sampler: Any = None  # of the largest index
 
 
 class IndexPolicy(Learner[Any]):
-    """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its rule."""
+    """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.interface` for its formulas."""
 
-    record: ClassVar[Any] = IndexState  # or one with more arrays, which begin with zeros
+    record: ClassVar[
+        Any
+    ]  # the class of its state, for which its formulas are registered; arrays begin with zeros
     law: ClassVar[str]  # the name of its index in `abex.samplers.sampler_for`
-    learn = staticmethod(learn_mean)
+    learn = staticmethod(learn_arm)
 
     @abstractmethod
-    def rule(self, setting: Setting) -> Any:
-        """The record of parameters whose class names the formulas."""
+    def numbers(self, setting: Setting) -> dict[str, float]:
+        """The numbers of its formula."""
 
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
-        n = setting.n_arms
-        others = {name: np.zeros(n) for name in fields_of(self.record) if name not in fields_of(IndexState)}
+        n, numbers = setting.n_arms, self.numbers(setting)
+        known = {*fields_of(IndexState), *numbers}
         state = self.record(
             observations=np.zeros(n),
             means=np.full(n, np.inf),
-            rule=self.rule(setting),
             initial=np.inf,
-            **others,
+            **numbers,
+            **{name: np.zeros(n) for name in fields_of(self.record) if name not in known},
         )
         return self.prepare(state)
 

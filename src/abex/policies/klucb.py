@@ -4,44 +4,45 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.policy import Setting
-from abex.samplers.indices import (
+from abex.samplers.interface import (
     NEVER,
     SAFETY,
     contending_index,
     first_contender,
     index_of,
     level_at,
-    level_of_reaching,
-    never_differ,
+    reaching_level,
+    same_forever,
 )
 from abex.support.divergence import bernoulli_kl, kl_upper_bound
 from abex.support.parameters import HUGE, real
 
+IN_ORDER = 5  # arms
 
-class DivergenceRule(NamedTuple):
+
+class DivergenceState(IndexState):
     r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le\ell\}` at the level :math:`\ell=\ln t+c\ln\ln t`."""
 
     c: float
 
 
-@level_at.register(DivergenceRule)
+@level_at.register(DivergenceState)
 @kernel
-def divergence_level(rule: DivergenceRule, n_arms: int, t: float) -> float:
+def divergence_level(state: DivergenceState, t: float) -> float:
     """Ln t + c ln ln t, at least 0."""
     level = math.log(t)
     if t >= 3.0:
-        level += rule.c * math.log(level)
+        level += state.c * math.log(level)
     return max(level, 0.0)
 
 
-@index_of.register(DivergenceRule)
+@index_of.register(DivergenceState)
 @kernel
-def divergence_index(rule: DivergenceRule, state: IndexState, arm: int, level: float) -> float:
+def divergence_index(state: DivergenceState, arm: int, level: float) -> float:
     """The largest mean that the observations do not refute."""
     return kl_upper_bound(state.means[arm], level / state.observations[arm])
 
@@ -58,10 +59,12 @@ def contending_bound(mean: float, each: float, best: float) -> float:
     return kl_upper_bound(mean, each)
 
 
-@first_contender.register(DivergenceRule)
+@first_contender.register(DivergenceState)
 @kernel
-def largest_mean(rule: Any, state: IndexState) -> int:
-    """The first arm of the largest mean, which nearly always has the largest index."""
+def largest_mean(state: IndexState) -> int:
+    """The first arm of the largest mean, which nearly always has the largest index; of a few arms no order is a gain."""
+    if state.means.size <= IN_ORDER:
+        return -1
     best = 0
     for k in range(1, state.means.size):
         if state.means[k] > state.means[best]:
@@ -69,11 +72,9 @@ def largest_mean(rule: Any, state: IndexState) -> int:
     return best
 
 
-@contending_index.register(DivergenceRule)
+@contending_index.register(DivergenceState)
 @kernel
-def divergence_contending(
-    rule: DivergenceRule, state: IndexState, arm: int, level: float, best: float
-) -> float:
+def divergence_contending(state: DivergenceState, arm: int, level: float, best: float) -> float:
     """The index, unless Pinsker's bound, or the divergence to the best, tells that it is smaller."""
     count, mean = state.observations[arm], state.means[arm]
     if count == 0.0:
@@ -86,16 +87,16 @@ def divergence_contending(
     return kl_upper_bound(mean, level / count)
 
 
-@level_of_reaching.register(DivergenceRule)
+@reaching_level.register(DivergenceState)
 @kernel
-def divergence_reaching(rule: DivergenceRule, state: IndexState, arm: int, value: float) -> float:
+def divergence_reaching(state: DivergenceState, arm: int, value: float) -> float:
     """N times the divergence to the value."""
     return state.observations[arm] * bernoulli_kl(state.means[arm], value) if value < 1.0 else NEVER
 
 
-@never_differ.register(DivergenceRule)
+@same_forever.register(DivergenceState)
 @kernel
-def alike(rule: Any, state: IndexState, one: int, two: int) -> bool:
+def same_divergences(state: IndexState, one: int, two: int) -> bool:
     """As many observations, or a mean of 1, which is its own bound."""
     if state.means[one] >= 1.0 and state.means[two] >= 1.0:
         return True
@@ -135,9 +136,11 @@ class KLUCB(IndexPolicy):
 
     c: float = real(0.0, least=0.0, most=HUGE)
     law = "KL-UCB"
+    relative = True
     also_known_as = ("KL-UCB", "KL-UCB-N")
-    forgettable = True
 
-    def rule(self, setting: Setting) -> DivergenceRule:
+    record = DivergenceState
+
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """The factor c."""
-        return DivergenceRule(float(self.c))
+        return {"c": float(self.c)}

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
-from abex.policies.klucb import alike, contending_bound, largest_mean
+from abex.policies.klucb import contending_bound, largest_mean, same_divergences
 from abex.policies.policy import Setting
-from abex.samplers.indices import (
+from abex.samplers.interface import (
     NEVER,
     contending_index,
     first_contender,
     index_of,
     level_at,
-    level_of_reaching,
-    never_differ,
+    reaching_level,
+    same_forever,
 )
 from abex.support.divergence import kl_upper_bound
 from abex.support.parameters import MOST_STEPS, whole
 
 
-class SharedDivergenceRule(NamedTuple):
+class SharedDivergenceState(IndexState):
     r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le g(\ell/N_k)\}` at the fixed level :math:`\ell=H/K`."""
 
     horizon: float
@@ -38,30 +37,28 @@ def exploration_level(share: float) -> float:
     return log + math.log1p(log * log)
 
 
-first_contender.register(SharedDivergenceRule)(largest_mean)
-never_differ.register(SharedDivergenceRule)(alike)
+first_contender.register(SharedDivergenceState)(largest_mean)
+same_forever.register(SharedDivergenceState)(same_divergences)
 
 
-@level_at.register(SharedDivergenceRule)
+@level_at.register(SharedDivergenceState)
 @kernel
-def shared_level(rule: SharedDivergenceRule, n_arms: int, t: float) -> float:
+def shared_level(state: SharedDivergenceState, t: float) -> float:
     """The fair share of the horizon."""
-    return rule.horizon / n_arms
+    return state.horizon / state.means.size
 
 
-@index_of.register(SharedDivergenceRule)
+@index_of.register(SharedDivergenceState)
 @kernel
-def shared_index(rule: SharedDivergenceRule, state: IndexState, arm: int, level: float) -> float:
+def shared_index(state: SharedDivergenceState, arm: int, level: float) -> float:
     """The largest mean that the observations do not refute."""
     n = state.observations[arm]
     return kl_upper_bound(state.means[arm], exploration_level(level / n) / n)
 
 
-@contending_index.register(SharedDivergenceRule)
+@contending_index.register(SharedDivergenceState)
 @kernel
-def shared_contending(
-    rule: SharedDivergenceRule, state: IndexState, arm: int, level: float, best: float
-) -> float:
+def shared_contending(state: SharedDivergenceState, arm: int, level: float, best: float) -> float:
     """The index, unless Pinsker's bound tells that it is smaller than the best."""
     n = state.observations[arm]
     if n == 0.0:
@@ -69,9 +66,9 @@ def shared_contending(
     return contending_bound(state.means[arm], exploration_level(level / n) / n, best)
 
 
-@level_of_reaching.register(SharedDivergenceRule)
+@reaching_level.register(SharedDivergenceState)
 @kernel
-def shared_reaching(rule: SharedDivergenceRule, state: IndexState, arm: int, value: float) -> float:
+def shared_reaching(state: SharedDivergenceState, arm: int, value: float) -> float:
     """The level is fixed: only an observation moves an index."""
     return NEVER
 
@@ -112,9 +109,11 @@ class KLUCBPlusPlus(IndexPolicy):
     also_known_as = ("KL-UCB++",)
     horizon_sets = ("horizon",)
 
-    def rule(self, setting: Setting) -> SharedDivergenceRule:
+    record = SharedDivergenceState
+
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """Its horizon, or that of the run."""
-        return SharedDivergenceRule(float(self.horizon or self.horizon_of(setting)))
+        return {"horizon": float(self.horizon or self.horizon_of(setting))}
 
     def report(self, state: IndexState) -> dict[str, float]:
         """How many observations came after the horizon that the policy names, if it names one."""

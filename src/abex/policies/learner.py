@@ -6,10 +6,23 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
-from abex.kernels import kernel
+from abex.kernels import Record, kernel, single_dispatch
 from abex.policies.policy import Policy, State
 from abex.samplers import changed, distribution, draw
 from abex.samplers.scan import pick
+
+
+class Learned(Record):
+    """What a `Learner` knows: subclasses add fields with kinds (`abex.kinds`)."""
+
+    sampler: Any = None  # what finds the arm, where something does
+    memory: Any = None  # of a policy around it, such as `Discounted`, which decides what counts
+
+
+@single_dispatch
+def mean_after(memory: Any, arm: int, before: float, mean: float, reward: float, weight: float) -> float:
+    """The mean of an arm that had ``before`` observations of another: by that, unless the memory has sums (kernel)."""
+    return reward if before == 0.0 else mean + (reward - mean) * weight / (before + weight)
 
 
 @kernel
@@ -20,33 +33,41 @@ def learn_mean(state: Any, arm: int, reward: float, weight: float) -> None:
     """
     before = state.observations[arm]
     count = before + weight
-    if weight < 0.0 and count <= 0.0:
+    if weight <= 0.0 and count <= 0.0:
         state.observations[arm] = 0.0
         state.means[arm] = state.initial
         return
     state.observations[arm] = count
-    if before == 0.0:
-        state.means[arm] = reward
-        return
-    mean = state.means[arm] + (reward - state.means[arm]) * weight / count
-    if weight < 0.0:  # what leaves may have been rounded otherwise when it came
-        mean = min(max(mean, 0.0), 1.0)
-    state.means[arm] = mean
+    state.means[arm] = mean_after(state.memory, arm, before, state.means[arm], reward, weight)
+
+
+@kernel
+def learn_arm(state: Any, arm: int, reward: float, weight: float) -> None:
+    """The mean, and tell the sampler."""
+    learn_mean(state, arm, reward, weight)
+    changed(state.sampler, state, arm)
+
+
+@kernel
+def stay(state: Any, arm: int, seen: int) -> None:
+    """Nothing follows from an observation beside what is learned."""
 
 
 @cache
-def learned(learn: Callable[..., Any], counted: Callable[..., Any] | None) -> Any:
-    """The kernel ``update`` that learns by the kernel ``learn`` and tells the sampler."""
+def learned(
+    learn: Callable[..., Any], counted: Callable[..., Any] | None, advance: Callable[..., Any]
+) -> Any:
+    """The kernel ``update`` that learns by the kernel ``learn``."""
 
     @kernel
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         learn(state, seen, reward, 1.0)
-        changed(state.sampler, state, seen)
+        advance(state, arm, seen)
 
     @kernel
     def update_counted(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         learn(state, seen, counted(state, reward, rng), 1.0)  # type: ignore[misc]
-        changed(state.sampler, state, seen)
+        advance(state, arm, seen)
 
     return update if counted is None else update_counted
 
@@ -81,24 +102,31 @@ class DrawnPolicy(Policy[State]):
 
 
 class Learner(Policy[State]):
-    """A policy whose arm is found by the ``sampler`` of its state: a subclass gives the kernel `learn`.
+    """A policy that learns by the kernel ``learn(state, arm, reward, weight)``, which a subclass gives.
 
-    ``learn(state, arm, reward, weight)``: an arm was observed to pay ``reward``, with this weight; with weight -1, an
-    observation leaves. `Discounted`, `Windowed` and `Restarting` call it with weights of their own.
+    An arm was observed to pay ``reward``, with this weight; with weight -1, an observation leaves; with weight 0, what is known
+    of the arm was changed from outside: whatever follows from it is made anew. The sampler is told by `learn`. `Discounted`,
+    `Windowed` and `Restarting` call it with weights of their own; its state is a `Learned`, in
+    which they put what they remember. The arm is found by the field ``sampler``, unless a subclass selects in another way.
     """
 
     learn: ClassVar[Any]
     #: Kernel ``counted(state, reward, rng)``: the reward as the policy counts it; None: as it is.
     counted: ClassVar[Any] = None
+    #: Kernel ``advance(state, arm, seen)``: what else happens when ``seen`` was observed because ``arm`` was pulled.
+    advance: ClassVar[Any] = staticmethod(stay)
+    #: Whether decisions follow from means alone, and from counts over the `stretch_of` the memory (`abex.samplers.interface`):
+    #: then, under a discount, counts may stand relative to each other.
+    relative: ClassVar[bool] = False
 
     @staticmethod
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """Learn and tell the sampler: `learned` makes it for each way to learn."""
+        """Learn: `learned` makes it for each way to learn."""
         raise NotImplementedError
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "learn" in vars(cls) and "update" not in vars(cls):
-            cls.update = staticmethod(learned(cls.learn, cls.counted))  # type: ignore[method-assign]
+            cls.update = staticmethod(learned(cls.learn, cls.counted, cls.advance))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     @staticmethod

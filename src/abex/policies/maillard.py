@@ -90,7 +90,6 @@ class Maillard(Learner[MaillardState]):
     variants: ClassVar = {
         name: {"divergence": "bernoulli"} for name in ("KL-MS", "KL-Maillard", "KLMaillard")
     }
-    forgettable = True
     learn = staticmethod(learn_mean)
 
     def start(self, setting: Setting) -> MaillardState:

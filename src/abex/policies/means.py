@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, kernel
+from abex.kernels import kernel
 from abex.kinds import Count, Mean
+from abex.policies.learner import Learned
 
 
-class Means(Record):
+class Means(Learned):
     """Number and mean of the rewards of each arm, and room for a score of each."""
 
     observations: Count  # float64 (K,)
     means: Mean  # float64 (K,)
     score: NDArray[np.float64]  # (K,), written anew at every decision
     initial: float  # the mean of an arm without observations
-    sampler: Any = None
 
 
 def new_means(n_arms: int, initial: float = math.inf) -> Means:

@@ -26,14 +26,14 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.graph import NO_KEY, FeedbackGraph, as_graph
-from abex.kernels import Record, explained
-from abex.kinds import kept_with_decisions, restore, saved, weighed_by
+from abex.kernels import Record, explain
+from abex.kinds import restore
 from abex.support.errors import UserError
 from abex.support.parameters import MOST_ARMS as MOST_ARMS
 from abex.support.parameters import check_parameters
@@ -41,7 +41,6 @@ from abex.support.plugins import register
 from abex.support.tables import markdown_of
 
 State = TypeVar("State")
-PerArm = Annotated[NDArray[Any], "per arm"]
 registry: dict[str, type[Policy[Any]]] = {}  # every class so far, by its name
 
 
@@ -71,7 +70,7 @@ def arms_exist(policy: Any, n_arms: int, others: Iterable[Callable[..., Any]] = 
     except Exception as error:
         if not type(error).__module__.startswith("numba."):
             raise
-        sentence = explained(error, [policy.select, policy.update, *others])
+        sentence = explain(error, [policy.select, policy.update, *others])
         # Numba's own hundreds of lines stay in the error's __context__
         raise UserError(
             sentence
@@ -91,14 +90,9 @@ class Policy(ABC, Generic[State]):
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
-    forgettable: ClassVar[bool] = False  # plays inside `Discounted`, `Windowed` and `Restarting`
-    remembers: ClassVar[tuple[str, ...]] = ()  # state fields that belong to a decision
     horizon_sets: ClassVar[
         tuple[str, ...]
     ] = ()  # parameters that follow from the horizon where they are None
-    draws_change: ClassVar[
-        tuple[str, ...]
-    ] = ()  # fields that `select` may change, beside a sampler; `start` makes them anew
     select_ages: ClassVar[bool] = (
         False  # `select` forgets what is too old for its step, as `update` does for its own
     )
@@ -127,11 +121,6 @@ class Policy(ABC, Generic[State]):
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn that ``seen`` paid ``reward`` when ``arm`` was pulled (kernel)."""
 
-    @classmethod
-    def weighed_by(cls) -> str | None:
-        """The remembered field with the probabilities by which rewards are weighed, if the policy does that."""
-        return "probabilities" if "probabilities" in cls.remembers else None
-
     #: Kernel ``probabilities(state, t, out)``: the distribution of `select` into ``out``. It may integrate and allocate
     #: (`abex.kernels.fast` runs it compiled). All policies of this library have it; None: not known.
     probabilities: ClassVar[Any] = None
@@ -156,7 +145,7 @@ class Policy(ABC, Generic[State]):
 
         ValueError where what is learned contradicts itself: it may come from a file.
         """
-        return self.with_sampler(state)
+        return state
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> State:
         """The state that goes on from what `abex.kinds.saved` gave of another one, or from what it knew of its arms ``keep``."""
@@ -164,46 +153,9 @@ class Policy(ABC, Generic[State]):
         restore(state, values, setting.n_arms, keep)
         return self.prepare(state)
 
-    def remembered(self, state: Any) -> tuple[str, ...]:
-        """The fields of a state that belong to a decision."""
-        return kept_with_decisions(state) if isinstance(state, Record) else self.remembers
-
-    def weighing(self, state: Any) -> str | None:
-        """The one of them with the probabilities by which rewards are weighed."""
-        return weighed_by(state) if isinstance(state, Record) else self.weighed_by()
-
-    # -- arms that come and go ------------------------------------------------------------------------
-
-    def new_sampler(self, state: State) -> Any:
-        """A sampler (`abex.samplers`) for what the state has learned; policies that have one make it. It is all that follows."""
-        return None
-
-    @classmethod
-    def makes_sampler(cls) -> bool:
-        """Whether the policy makes the sampler of a state from what it has learned."""
-        return cls.new_sampler is not Policy.new_sampler
-
-    def with_sampler(self, state: State) -> State:
-        """The state with a sampler made anew; what it has learned stays as it is."""
-        if not self.makes_sampler():
-            return state
-        return state._replace(sampler=self.new_sampler(state))  # type: ignore[attr-defined,no-any-return]
-
-    def with_arms(self, state: Any, setting: Setting, keep: NDArray[np.int64]) -> State:
-        """The state for ``setting.n_arms`` arms: first the old arms ``keep``, then arms never seen.
-
-        Per-arm fields go along, samplers are made anew, all others start afresh; a policy for which that is wrong does it itself.
-        """
-        if not self.resizable:
-            raise UserError(f"{type(self).__name__} cannot add or remove arms while it plays")
-        if isinstance(state, Record):
-            return self.resume(setting, saved(state), keep)
-        fresh: Any = self.start(setting)
-        hints = get_type_hints(type(state), include_extras=True)
-        for name, old, new in zip(hints, state, fresh, strict=True):
-            if "per arm" in getattr(hints[name], "__metadata__", ()):
-                new[: keep.size] = old[keep]
-        return self.with_sampler(fresh)
+    def can_resize(self, state: Any) -> bool:
+        """Whether arms may be added to a state and removed from it: only of a `Record` is it known what was learned."""
+        return self.resizable and isinstance(state, Record)
 
     # -- policies are values --------------------------------------------------------------------------
 

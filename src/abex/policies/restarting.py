@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel
+from abex.kernels import Record, kernel
+from abex.kinds import Arms, Count, Series, Whole
 from abex.policies.detectors import GLR, Detector, clear, observe
-from abex.policies.forgetting import Forgetting, age, forced, lived, plain_rule, scanned, take_in, with_parts
+from abex.policies.forgetting import (
+    Forgetting,
+    Shrinking,
+    alarmed,
+    enters,
+    forced,
+    forget,
+    leaves,
+    lived,
+    shrinking,
+)
 from abex.policies.klucb import KLUCB
-from abex.policies.policy import PerArm, Setting
-from abex.policies.statistics import Blank, blank_of, forget, weigh_in
-from abex.samplers import scan_for
-from abex.samplers.indices import index_of, level_at
-from abex.schema import ArmNumbers, Count, FixedAtStart
+from abex.policies.policy import Setting
+from abex.samplers.interface import time_of_arm, times_differ
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
 
@@ -25,50 +32,81 @@ MOST_ALARMS = 1000  # that are remembered with their step
 RESTARTS = ("all", "arm")
 
 
-class RestartClock(Scalars):
-    """Where a restarting policy stands."""
+class Alarms(Record):
+    """The first alarms since arms came or went."""
 
-    step: Annotated[int, Count()]  # the decision under way
-    began: Annotated[int, Count()]  # the decision that was under way at the last restart of all arms
-    alarms: Annotated[int, Count()]
+    count: Whole
+    steps: Series  # int64 (MOST_ALARMS,), the decision under way at each alarm
+    arms: Arms  # int64 (MOST_ALARMS,), the arm that raised it
 
 
-class Watched(NamedTuple):
+class Watched(Record):
     """The detector's record, when each arm was last started anew, and the alarms."""
 
-    clock: RestartClock
+    step: Whole  # the decision under way
+    began: Whole  # the decision that was under way at the last restart of all arms
+    alarms: Whole
+    starts: Count  # int64 (K,)
     detector: Any
-    starts: Annotated[PerArm, Count()]  # int64 (K,)
-    alarms: Annotated[NDArray[np.int64], Count()]  # (MOST_ALARMS,), the decision under way at each alarm
-    alarmed: Annotated[NDArray[np.int64], ArmNumbers()]  # (MOST_ALARMS,), the arm that raised it
+    log: Alarms
     period: int  # every so many steps each arm is tried once; 0: never
     single: bool  # only the arm that raised the alarm is started anew
-    blank: Annotated[Blank, FixedAtStart()]
+    next: int  # arm to be started anew,
+    last: int  # up to this one, exclusive
+    shrinking: Shrinking
 
-    def restored(self, fresh: Watched) -> Watched:
-        """What the detector counts has a place."""
-        self.detector.check()
-        return self
-
-    def relinked(self, inner: Any) -> Any:
-        """The inner state whose rule looks at these restarts."""
-        if isinstance(getattr(inner, "rule", None), RestartRule):
-            return with_parts(inner, rule=inner.rule._replace(starts=self.starts))
-        return inner
+    def scans(self, law: str, few: int) -> bool:
+        """Whether all arms are looked at: where one cannot be filed as never observed, and where each has a time of its own."""
+        return law in ("Gumbel", "softmax") or (self.single and law not in ("Beta", "softmax"))
 
 
-@age.register(Watched)
+@leaves.register(Watched)
 @kernel
-def age_watched(memory: Watched, inner: Any, t: int) -> None:
-    """Nothing fades."""
-    memory.clock.step = max(memory.clock.step, t)
+def leave_watched(memory: Watched, t: int, entering: bool) -> tuple[int, float, float]:
+    """What was known of arms that are started anew."""
+    memory.step = max(memory.step, t)
+    if memory.next == memory.last:
+        return -1, 0.0, 0.0
+    arm = memory.next
+    memory.next += 1
+    forget(memory.shrinking, arm)
+    clear(memory.detector, arm)
+    memory.starts[arm] = memory.step
+    return arm, 0.0, 0.0
+
+
+@enters.register(Watched)
+@kernel
+def enter_watched(memory: Watched, t: int, arm: int, reward: float) -> float:
+    """Learn, unless the arm was started anew since; an alarm starts the arm, or all, anew."""
+    if t <= memory.starts[arm]:
+        return 0.0  # a late reward of the world before the change
+    if observe(memory.detector, arm, reward):
+        log = memory.log
+        if log.count < log.arms.size:
+            log.steps[log.count] = memory.step
+            log.arms[log.count] = arm
+            log.count += 1
+        memory.alarms += 1
+        memory.next, memory.last = arm, arm + 1
+        if not memory.single:
+            memory.next, memory.last = 0, memory.starts.size
+            memory.began = memory.step
+    return 1.0
+
+
+@alarmed.register(Watched)
+@kernel
+def alarmed_watched(memory: Watched) -> bool:
+    """Whether arms are to be started anew."""
+    return memory.next < memory.last
 
 
 @lived.register(Watched)
 @kernel
 def lived_watched(memory: Watched, t: int) -> float:
     """The steps since all arms were last started anew."""
-    return float(max(t - memory.clock.began, 1))
+    return float(max(t - memory.began, 1))
 
 
 @forced.register(Watched)
@@ -76,65 +114,24 @@ def lived_watched(memory: Watched, t: int) -> float:
 def forced_watched(memory: Watched, t: int) -> int:
     """Every period begins with each arm once: detection needs rewards of all."""
     if memory.period > 0:
-        arm = (max(t - memory.clock.began, 1) - 1) % memory.period
+        arm = (max(t - memory.began, 1) - 1) % memory.period
         if arm < memory.starts.size:
             return int(arm)
     return -1
 
 
-@take_in.register(Watched)
+@times_differ.register(Watched)
 @kernel
-def take_in_watched(memory: Watched, inner: Any, t: int, arm: int, seen: int, reward: float) -> None:
-    """Learn, unless the arm was started anew since; an alarm starts the arm, or all, anew."""
-    clock = memory.clock
-    clock.step = max(clock.step, t)
-    if t <= memory.starts[seen]:
-        return  # a late reward of the world before the change
-    weigh_in(inner, memory.blank, seen, reward, 1.0)
-    if not observe(memory.detector, seen, reward):
-        return
-    if clock.alarms < memory.alarms.size:
-        memory.alarms[clock.alarms] = clock.step
-        memory.alarmed[clock.alarms] = seen
-    clock.alarms += 1
-    if memory.single:
-        restart_arm(memory, inner, seen)
-        return
-    clock.began = clock.step
-    for k in range(memory.starts.size):
-        restart_arm(memory, inner, k)
+def times_differ_watched(memory: Watched) -> bool:
+    """Where an alarm starts one arm anew."""
+    return memory.single
 
 
+@time_of_arm.register(Watched)
 @kernel
-def restart_arm(memory: Watched, inner: Any, arm: int) -> None:
-    """Forget what is known of an arm."""
-    forget(inner, memory.blank, arm)
-    clear(memory.detector, arm)
-    memory.starts[arm] = memory.clock.step
-
-
-class RestartRule(NamedTuple):
-    """The rule of an index whose time runs, for each arm, since its own restart; the level is the time itself."""
-
-    rule: Any
-    starts: NDArray[np.int64]  # (K,)
-
-
-@level_at.register(RestartRule)
-@kernel
-def restart_level(rule: RestartRule, n_arms: int, t: float) -> float:
-    """The time."""
-    return t
-
-
-@index_of.register(RestartRule)
-@kernel
-def restart_index(rule: RestartRule, state: Any, arm: int, level: float) -> float:
-    """At the level of the arm's own time."""
-    if state.observations[arm] == 0.0:
-        return np.inf
-    own = max(level - rule.starts[arm], 1.0)
-    return index_of(rule.rule, state, arm, level_at(rule.rule, state.means.size, own))
+def time_since_restart(memory: Watched, arm: int, t: float) -> float:
+    """The steps since its own restart."""
+    return float(max(t - memory.starts[arm], 1.0))
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,7 @@ class Restarting(Forgetting):
     Parameters
     ----------
     policy : Policy
-        KLUCB (the default), UCB1, Thompson, Evidence, ABE, Boltzmann, IMED, Maillard, or another that is ``forgettable``.
+        KLUCB (the default), UCB1, Thompson, Evidence, ABE, Boltzmann, IMED, Maillard, or another `Learner`.
     detector : Detector
         `GLR` (the default), `CUSUM` or `PageHinkley`.
     exploration : float
@@ -192,45 +189,35 @@ class Restarting(Forgetting):
         if not isinstance(self.detector, Detector):
             raise UserError(f"detector must be a value such as GLR() or CUSUM(), got {shown(self.detector)}")
 
-    def memory(self, setting: Setting, inner: Any) -> Watched:
+    def memory(self, setting: Setting, state: Any) -> Watched:
         """No alarm yet."""
         n = setting.n_arms
         return Watched(
-            clock=RestartClock(),
-            detector=self.detector.watch(n),
             starts=np.zeros(n, np.int64),
-            alarms=np.zeros(MOST_ALARMS, np.int64),
-            alarmed=np.zeros(MOST_ALARMS, np.int64),
+            detector=self.detector.watch(n),
+            log=Alarms(steps=np.zeros(MOST_ALARMS, np.int64), arms=np.full(MOST_ALARMS, -1, np.int64)),
             period=int(min(n / self.exploration, 2.0**60)) if self.exploration > 0.0 else 0,
             single=self.restart == "arm",
-            blank=blank_of(inner),
+            shrinking=shrinking(state),
         )
 
-    def adapted(self, inner: Any, memory: Watched) -> Any:
-        """A scan where an arm cannot be filed as one never observed, and where each has a time of its own."""
-        if memory.single and hasattr(inner, "rule"):
-            rule, scan = RestartRule(plain_rule(inner), memory.starts), scan_for("index", inner.means.size)
-            return with_parts(inner, rule=rule, sampler=scan)
-        laws: tuple[str, ...] = ("Gumbel",)
-        if not np.isfinite(memory.blank.first):
-            laws = ("Gumbel", "softmax")
-        return scanned(inner, laws)
+    def prepare(self, state: Any) -> Any:
+        """What the detector counts has a place."""
+        state.memory.detector.check()
+        return super().prepare(state)
 
-    def memory_with_arms(self, memory: Watched, fresh: Watched, keep: NDArray[np.int64]) -> Watched:
-        """What was watched of the arms that stay."""
-        for old, new in zip(memory.detector, fresh.detector, strict=True):
-            if isinstance(new, np.ndarray):
-                new[: keep.size] = old[keep]
-        fresh.starts[:] = memory.clock.step
-        fresh.starts[: keep.size] = memory.starts[keep]
-        return fresh._replace(clock=copy.copy(memory.clock))
+    def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> Any:
+        """The time of arms that come begins now."""
+        state = super().resume(setting, values, keep)
+        if keep is not None:
+            state.memory.starts[keep.size :] = state.memory.step
+        return state
 
     def alarms(self, state: Any) -> list[tuple[int, int]]:
-        """The alarms of a played state, at most `MOST_ALARMS`: (the decision under way, the arm that raised it)."""
-        memory = state.memory
-        count = min(int(memory.clock.alarms), MOST_ALARMS)
-        return [(int(t), int(k)) for t, k in zip(memory.alarms[:count], memory.alarmed[:count], strict=True)]
+        """The first `MOST_ALARMS` alarms of a played state: (the decision under way, the arm that raised it)."""
+        log = state.memory.log
+        return list(zip(log.steps[: log.count].tolist(), log.arms[: log.count].tolist(), strict=True))
 
     def report(self, state: Any) -> dict[str, float]:
         """How many alarms there were, and what the policy inside reports."""
-        return {"alarms": float(state.memory.clock.alarms), **self.policy.report(state.inner)}
+        return {"alarms": float(state.memory.alarms), **self.policy.report(state)}

@@ -7,25 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from abex.kernels import Record, kernel
+from abex.kernels import kernel, single_dispatch
 from abex.kinds import Total
-from abex.policies.learner import Learner
+from abex.policies.learner import Learned, Learner
 from abex.policies.policy import Setting
-from abex.policies.statistics import (
-    Known,
-    beta_after,
-    entering,
-    fade,
-    forget,
-    weigh_in,
-)
 from abex.samplers import changed, sampler_for
 from abex.support.parameters import real, truth
 
 MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 
 
-class BetaState(Record):
+class BetaState(Learned):
     """Parameters of each arm's Beta posterior, what finds the largest draw, and whether fractions are resampled."""
 
     successes: Total  # float64 (K,), prior included
@@ -33,14 +25,21 @@ class BetaState(Record):
     prior_successes: float
     prior_failures: float
     resample: bool
-    sampler: Any = None  # of the largest draw
+
+
+@single_dispatch
+def posterior_after(memory: Any, state: Any, arm: int, reward: float, weight: float) -> tuple[float, float]:
+    """The posterior of an arm that has another one: by that, unless the memory has sums (kernel)."""
+    return state.successes[arm] + weight * reward, state.failures[arm] + weight * (1.0 - reward)
 
 
 @kernel
-def learn_posterior(state: BetaState, arm: int, reward: float, weight: float) -> None:
+def learn_posterior(state: Any, arm: int, reward: float, weight: float) -> None:
     """Weighted successes and failures on top of the prior, never below it."""
-    state.successes[arm] = max(state.successes[arm] + weight * reward, state.prior_successes)
-    state.failures[arm] = max(state.failures[arm] + weight * (1.0 - reward), state.prior_failures)
+    won, lost = posterior_after(state.memory, state, arm, reward, weight)
+    state.successes[arm] = max(won, state.prior_successes)
+    state.failures[arm] = max(lost, state.prior_failures)
+    changed(state.sampler, state, arm)
 
 
 def prior(n_arms: int, successes: float, failures: float) -> dict[str, Any]:
@@ -54,53 +53,11 @@ def prior(n_arms: int, successes: float, failures: float) -> dict[str, Any]:
 
 
 @kernel
-def weigh_beta(state: Any, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """Weighted successes and failures on top of the prior."""
-    state.successes[seen], state.failures[seen] = beta_after(
-        blank, seen, state.successes[seen], state.failures[seen], reward, weight
-    )
-
-
-@kernel
-def fade_beta(state: Any, blank: Known, factor: float) -> None:
-    """What was observed fades, the prior does not."""
-    for k in range(state.successes.size):
-        state.successes[k] = blank.first + (state.successes[k] - blank.first) * factor
-        state.failures[k] = blank.second + (state.failures[k] - blank.second) * factor
-
-
-@kernel
-def forget_beta(state: Any, blank: Known, arm: int) -> None:
-    """Back to the prior."""
-    state.successes[arm], state.failures[arm] = blank.first, blank.second
-
-
-@kernel
 def coin(state: Any, reward: float, rng: Any) -> float:
     """A fraction is a coin with that probability, where the policy resamples."""
     if state.resample and 0.0 < reward < 1.0:
         return 1.0 if rng.random() < reward else 0.0
     return reward
-
-
-@weigh_in.register(BetaState)
-@kernel
-def weigh_in_beta(state: BetaState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """The posterior of an arm."""
-    weigh_beta(state, blank, seen, reward, weight)
-    changed(state.sampler, state, seen)
-
-
-fade.register(BetaState)(fade_beta)
-entering.register(BetaState)(coin)
-
-
-@forget.register(BetaState)
-@kernel
-def forget_posterior(state: BetaState, blank: Known, arm: int) -> None:
-    """Back to the prior, and tell the sampler."""
-    forget_beta(state, blank, arm)
-    changed(state.sampler, state, arm)
 
 
 @dataclass(frozen=True)
@@ -139,7 +96,6 @@ class Thompson(Learner[BetaState]):
     failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
     resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
-    forgettable = True
     learn = staticmethod(learn_posterior)
     counted = staticmethod(coin)
 

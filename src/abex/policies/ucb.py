@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,31 +14,27 @@ from abex.kinds import Total
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
 from abex.policies.policy import Setting
-from abex.policies.statistics import Known, fade, fade_counts, weigh_in, weigh_mean
 from abex.samplers import changed
-from abex.samplers.indices import (
+from abex.samplers.interface import (
     NEVER,
     SAFETY,
-    certain_until,
     index_of,
     level_at,
-    level_of_reaching,
-    never_differ,
+    reaching_level,
+    same_forever,
     stretched,
+    winner_certain_until,
 )
 from abex.support.parameters import HUGE, real
 
 
-class UcbRule(NamedTuple):
+class UcbState(IndexState):
     r"""Index :math:`\hat\mu_k+\ell/\sqrt{N_k}` at the level :math:`\ell=\sqrt{a\ln t}`."""
 
+    inv_sqrt_count: NDArray[
+        np.float64
+    ]  # (K,), 0 without observations: eight times cheaper than dividing by a root
     scale: float
-
-
-class UcbState(IndexState):
-    r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
-
-    inv_sqrt_count: NDArray[np.float64]  # (K,), 0 without observations
 
 
 def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -53,52 +49,33 @@ def learn_width(state: Any, arm: int, reward: float, weight: float) -> None:
     learn_mean(state, arm, reward, weight)
     count = state.observations[arm]
     state.inv_sqrt_count[arm] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
+    changed(state.sampler, state, arm)
 
 
-@weigh_in.register(UcbState)
+@stretched.register(UcbState)
 @kernel
-def weigh_in_width(state: UcbState, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """Mean and width of an observed arm."""
-    weigh_mean(state, blank, seen, reward, weight)
-    count = state.observations[seen]
-    state.inv_sqrt_count[seen] = 1.0 / math.sqrt(count) if count > 0.0 else 0.0
-    changed(state.sampler, state, seen)
-
-
-@fade.register(UcbState)
-@kernel
-def fade_widths(state: UcbState, blank: Known, factor: float) -> None:
-    """The fewer observations, the wider."""
-    fade_counts(state, factor)
-    for k in range(state.observations.size):
-        if state.observations[k] > 0.0:
-            state.inv_sqrt_count[k] = 1.0 / math.sqrt(state.observations[k])
-
-
-@stretched.register(UcbRule)
-@kernel
-def ucb_stretched(rule: UcbRule, level: float, factor: float, root: float) -> float:
+def ucb_stretched(state: UcbState, level: float, stretch: float) -> float:
     """The level stands over the root of the observations."""
-    return level * root
+    return level * math.sqrt(stretch)
 
 
-@level_at.register(UcbRule)
+@level_at.register(UcbState)
 @kernel
-def ucb_level(rule: UcbRule, n_arms: int, t: float) -> float:
+def ucb_level(state: UcbState, t: float) -> float:
     """Sqrt(a ln t)."""
-    return math.sqrt(rule.scale * math.log(t))
+    return math.sqrt(state.scale * math.log(t))
 
 
-@index_of.register(UcbRule)
+@index_of.register(UcbState)
 @kernel
-def ucb_index(rule: UcbRule, state: UcbState, arm: int, level: float) -> float:
+def ucb_index(state: UcbState, arm: int, level: float) -> float:
     """The mean plus the level over the root of the observations."""
     return state.means[arm] + level * state.inv_sqrt_count[arm]  # type: ignore[no-any-return]
 
 
-@certain_until.register(UcbRule)
+@winner_certain_until.register(UcbState)
 @kernel
-def ucb_crossing(rule: UcbRule, state: UcbState, champion: int, index: float, loser: int) -> float:
+def ucb_crossing(state: UcbState, champion: int, index: float, loser: int) -> float:
     """The indices are lines in the level: where the loser's crosses the champion's, if it is the steeper one."""
     steeper = state.inv_sqrt_count[loser] - state.inv_sqrt_count[champion]
     gap = state.means[champion] - state.means[loser] - SAFETY
@@ -141,12 +118,12 @@ class UCB1(IndexPolicy):
 
     scale: float = real(2.0, least=0.0, most=HUGE)
     law = "UCB"
+    relative = True
     also_known_as = ("UCB", "UCB-N")
-    forgettable = True
 
-    def rule(self, setting: Setting) -> UcbRule:
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """The scale."""
-        return UcbRule(float(self.scale))
+        return {"scale": float(self.scale)}
 
     record = UcbState
     learn = staticmethod(learn_width)
@@ -158,47 +135,42 @@ class UCB1(IndexPolicy):
         return state
 
 
-class VarianceRule(NamedTuple):
+class VarianceState(IndexState):
     r"""Index :math:`\hat\mu_k+\sqrt{2\ell V_k/N_k}+3c\,\ell/N_k` at the level :math:`\ell=\zeta\ln t`."""
 
+    squares: Total  # float64 (K,), sum of (x - mean)^2 (Welford)
     zeta: float
     c: float
 
 
-class VarianceState(IndexState):
-    """Means and sums of squared deviations (Welford)."""
-
-    squares: Total  # float64 (K,), sum of (x - mean)^2
-
-
-@level_at.register(VarianceRule)
+@level_at.register(VarianceState)
 @kernel
-def variance_level(rule: VarianceRule, n_arms: int, t: float) -> float:
+def variance_level(state: VarianceState, t: float) -> float:
     """Zeta ln t."""
-    return rule.zeta * math.log(t)
+    return state.zeta * math.log(t)
 
 
-@index_of.register(VarianceRule)
+@index_of.register(VarianceState)
 @kernel
-def variance_index(rule: VarianceRule, state: VarianceState, arm: int, level: float) -> float:
+def variance_index(state: VarianceState, arm: int, level: float) -> float:
     """The mean, a width by the empirical variance, and one by the range of rewards."""
-    n = max(state.observations[arm], 1.0)
-    return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * rule.c * level / n  # type: ignore[no-any-return]
+    n = state.observations[arm] if state.observations[arm] > 0.0 else 1.0
+    return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * state.c * level / n  # type: ignore[no-any-return]
 
 
-@level_of_reaching.register(VarianceRule)
+@reaching_level.register(VarianceState)
 @kernel
-def variance_reaching(rule: VarianceRule, state: VarianceState, arm: int, value: float) -> float:
+def variance_reaching(state: VarianceState, arm: int, value: float) -> float:
     """A quadratic equation in the root of the level."""
     count, above = state.observations[arm], value - state.means[arm]
     line = math.sqrt(2.0 * state.squares[arm]) / count
-    root = line + math.sqrt(line * line + 12.0 * rule.c * above / count)
+    root = line + math.sqrt(line * line + 12.0 * state.c * above / count)
     return 4.0 * above * above / (root * root) if root > 0.0 else NEVER
 
 
-@never_differ.register(VarianceRule)
+@same_forever.register(VarianceState)
 @kernel
-def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, two: int) -> bool:
+def same_spread(state: VarianceState, one: int, two: int) -> bool:
     """As many observations of the same spread."""
     apart = math.sqrt(state.squares[one]) - math.sqrt(state.squares[two])
     if abs(apart) > SAFETY * state.observations[one]:
@@ -209,9 +181,14 @@ def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, tw
 @kernel
 def learn_squares(state: VarianceState, arm: int, reward: float, weight: float) -> None:
     """Learn mean and squared deviations (Welford)."""
-    before = state.means[arm] if state.observations[arm] > 0.0 else reward
+    before = state.means[arm]
     learn_mean(state, arm, reward, weight)
-    state.squares[arm] += weight * (reward - before) * (reward - state.means[arm])
+    if state.observations[arm] > max(weight, 0.0):
+        squares = state.squares[arm] + weight * (reward - before) * (reward - state.means[arm])
+        state.squares[arm] = max(squares, 0.0)
+    else:  # the first one, or none
+        state.squares[arm] = 0.0
+    changed(state.sampler, state, arm)
 
 
 @dataclass(frozen=True)
@@ -248,11 +225,12 @@ class UCBV(IndexPolicy):
     zeta: float = real(1.2, above=0.0, most=HUGE)
     c: float = real(1.0, least=0.0, most=HUGE)
     law = "UCB-V"
+    relative = True
     also_known_as = ("UCB-V",)
 
-    def rule(self, setting: Setting) -> VarianceRule:
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """Both factors."""
-        return VarianceRule(float(self.zeta), float(self.c))
+        return {"zeta": float(self.zeta), "c": float(self.c)}
 
     record = VarianceState
     learn = staticmethod(learn_squares)

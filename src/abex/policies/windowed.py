@@ -2,112 +2,193 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Scalars, kernel
-from abex.policies.forgetting import Forgetting, age, lived, scanned, take_in
+from abex.kernels import Record, kernel
+from abex.kinds import Arms, Series, Whole, agree
+from abex.policies.forgetting import Forgetting, enters, leaves, lived
+from abex.policies.learner import mean_after
 from abex.policies.policy import Setting
-from abex.policies.statistics import Blank, Known, Sums, blank_of, count_in, weigh_in
+from abex.policies.thompson import posterior_after
 from abex.policies.ucb import UCB1
-from abex.schema import ArmNumbers, Count, Rebuilt, Within, agree
 from abex.support.parameters import whole
 from abex.support.reading import check_size
 
 WIDEST = 10**9  # steps of a window
+UNITS = 2**31  # of a sum, in 1, and in each of them once more
 
 
-class WindowClock(Scalars):
-    """Where the window stands."""
+class Window(Record):
+    """The observations of the last steps, and what they add up to.
 
-    step: Annotated[int, Count()]  # the decision whose window this is
-    oldest: Annotated[int, Count()]  # no observation of an earlier step is left
-    free: Annotated[int, Within(-1, 2.0**40)]  # an entry that is not in use, -1 if there is none
+    Entries are chained to their step in a ring of steps and to each other. Sums are exact, so no rounding stays behind when an
+    observation leaves: rewards stand in units of 2^-31 and, what is left, of 2^-62. So two arms that know the same have the same
+    mean to the last bit, whatever they knew before, and so have two whose means are equal as fractions (up to four million
+    observations).
+    """
 
-
-class Window(NamedTuple):
-    """The observations of the last steps: entries, chained to their step in a ring of steps and to each other."""
-
-    clock: WindowClock
-    head: Annotated[NDArray[np.int32], Within(-1, 2.0**31)]  # (R,), an entry of a step, -1 if there is none
-    following: Annotated[
-        NDArray[np.int32], Within(-1, 2.0**31)
-    ]  # (M,), the next entry of the step, or that is not in use
-    arms: Annotated[NDArray[np.int32], ArmNumbers()]  # (M,)
-    rewards: Annotated[NDArray[np.float64], Within(0.0, 1.0)]  # (M,)
+    step: Whole  # the decision whose window this is
+    oldest: Whole  # no observation of an earlier step is left
+    next: Whole  # where the next free entry is looked for
+    arms: Arms  # int32 (M,), -1 of an entry that is not in use
+    steps: Series  # int64 (M,)
+    rewards: Series  # float64 (M,)
     width: int
-    known: Annotated[Sums, Rebuilt()]  # what the entries add up to
+    head: NDArray[np.int32]  # (R,), the last entry of a step, -1 if there is none
+    following: NDArray[np.int32]  # (M,), the next entry of the step, a lower one, -1 if there is none
+    used: int  # entries
+    early: int  # steps before this one leave, for want of room too
+    counts: NDArray[np.int64]  # (K,)
+    high: NDArray[np.int64]  # (K,)
+    low: NDArray[np.int64]  # (K,), less than one unit of ``high``
 
-    def restored(self, fresh: Window) -> Window:
-        """Every entry stands in one chain, and chains end; else following them would have no end."""
-        agree(self.clock.free < self.arms.size, "free must be an entry")
-        starts = [*self.head[self.head >= 0].tolist(), *([self.clock.free] if self.clock.free >= 0 else [])]
-        agree(max([-1, *starts, int(self.following.max())]) < self.arms.size, "following must be entries")
-        reached = 0
-        for start in starts:
-            entry = start
-            while entry >= 0:
-                reached += 1
-                agree(reached <= self.arms.size, "an entry stands in two chains")
-                if start != self.clock.free:
-                    count_in(fresh.known, int(self.arms[entry]), float(self.rewards[entry]), 1)
-                entry = int(self.following[entry])
-        agree(reached == self.arms.size, "an entry is in no chain")
-        return self._replace(known=fresh.known)
+    def scans(self, law: str, few: int) -> bool:
+        """Whether all arms are looked at: where one that is forgotten cannot be filed as never observed."""
+        return law in ("Gumbel", "softmax")
 
 
-def new_window(width: int, n_entries: int, n_arms: int, blank: Blank) -> Window:
+def new_window(width: int, n_entries: int, n_arms: int) -> Window:
     """Nothing observed."""
     size = 1
     while size < width + 2:
         size *= 2
-    check_size(4 * size + 16 * n_entries, f"a window of width {width:,} with {n_entries:,} observations")
-    following = np.arange(1, n_entries + 1, dtype=np.int32)
-    following[-1] = -1
+    check_size(4 * size + 24 * n_entries, f"a window of width {width:,} with {n_entries:,} observations")
+    counts, high, low = np.zeros((3, n_arms), np.int64)
     return Window(
-        clock=WindowClock(step=0, oldest=1, free=0),
-        head=np.full(size, -1, np.int32),
-        following=following,
-        arms=np.zeros(n_entries, np.int32),
+        oldest=1,
+        arms=np.full(n_entries, -1, np.int32),
+        steps=np.zeros(n_entries, np.int64),
         rewards=np.zeros(n_entries),
         width=width,
-        known=Sums(*blank, *np.zeros((3, n_arms), np.int64)),
+        head=np.full(size, -1, np.int32),
+        following=np.zeros(n_entries, np.int32),
+        counts=counts,
+        high=high,
+        low=low,
     )
 
 
-@kernel
-def forget_step(memory: Window, inner: Any, step: int) -> None:
-    """The observations of a step leave."""
-    place = step & (memory.head.size - 1)
-    entry = memory.head[place]
-    memory.head[place] = -1
-    while entry >= 0:
-        arm, reward = int(memory.arms[entry]), memory.rewards[entry]
-        count_in(memory.known, arm, reward, -1)
-        weigh_in(inner, memory.known, arm, reward, -1.0)
-        after = memory.following[entry]
-        memory.following[entry] = memory.clock.free
-        memory.clock.free = entry
-        entry = after
+def chain(memory: Window) -> None:
+    """Chain the entries to their steps, and add them up."""
+    used = np.flatnonzero(memory.arms >= 0)
+    arms, steps, rewards = memory.arms[used], memory.steps[used], memory.rewards[used]
+    agree(bool(((rewards >= 0.0) & (rewards <= 1.0)).all()), "rewards must be numbers from 0 to 1")
+    fine = (steps >= memory.oldest) & (steps < memory.oldest + memory.head.size)
+    agree(bool(fine.all()), "steps must be those of the window")
+    agree(memory.next < memory.arms.size, "next must be an entry")
+    places = steps & (memory.head.size - 1)
+    order = np.argsort(places, kind="stable")
+    entries, places = used[order], places[order]
+    again = np.flatnonzero(places[1:] == places[:-1])
+    memory.head[:], memory.following[:] = -1, -1
+    memory.head[places] = entries  # the last one of a step
+    memory.following[entries[again + 1]] = entries[again]
+    memory.used = used.size
+    units = rewards * UNITS
+    whole = np.floor(units).astype(np.int64)
+    for sums, parts in (
+        (memory.counts, np.ones(used.size, np.int64)),
+        (memory.high, whole),
+        (memory.low, np.floor((units - whole) * UNITS + 0.5).astype(np.int64)),
+    ):
+        sums[:] = 0
+        np.add.at(sums, arms, parts)
+    memory.high += memory.low // UNITS
+    memory.low %= UNITS
 
 
-@age.register(Window)
 @kernel
-def age_window(memory: Window, inner: Any, t: int) -> None:
-    """Decision t sees the steps from t - width to t - 1."""
-    clock = memory.clock
-    if t <= clock.step:
-        return
-    clock.step = t
-    first = t - memory.width
-    if first - clock.oldest > memory.head.size:  # a ring holds no more steps than it has places
-        clock.oldest = first - memory.head.size
-    while clock.oldest < first:
-        forget_step(memory, inner, clock.oldest)
-        clock.oldest += 1
+def link(memory: Window, place: int, entry: int) -> None:
+    """Put an entry into the chain of its step, as `chain` would: whoever loads a window lets the same leave first."""
+    above, at = -1, memory.head[place]
+    while at > entry:  # seldom: mostly it is the last one
+        above, at = at, memory.following[at]
+    memory.following[entry] = at
+    if above < 0:
+        memory.head[place] = entry
+    else:
+        memory.following[above] = entry
+
+
+@kernel
+def count_in(memory: Window, arm: int, reward: float, sign: int) -> None:
+    """A reward comes (1) or leaves (-1)."""
+    units = reward * UNITS
+    whole = math.floor(units)
+    low = memory.low[arm] + sign * math.floor((units - whole) * UNITS + 0.5)
+    carry = low // UNITS
+    memory.counts[arm] += sign
+    memory.high[arm] += sign * whole + carry
+    memory.low[arm] = low - carry * UNITS
+
+
+@mean_after.register(Window)
+@kernel
+def mean_of_sums(memory: Window, arm: int, before: float, mean: float, reward: float, weight: float) -> float:
+    """The sum over the count; of equal fractions whole parts and rests are equal, and so are the rounded ones."""
+    count = max(
+        memory.counts[arm], 1
+    )  # a damaged file may know of observations that the window does not hold
+    whole = memory.high[arm] // count
+    rest = (memory.high[arm] - whole * count) * UNITS + memory.low[arm]
+    return float((whole + rest / count / UNITS) / UNITS)
+
+
+@posterior_after.register(Window)
+@kernel
+def posterior_of_sums(
+    memory: Window, state: Any, arm: int, reward: float, weight: float
+) -> tuple[float, float]:
+    """The prior and the sums."""
+    total = (memory.high[arm] + memory.low[arm] / UNITS) / UNITS
+    return state.prior_successes + total, state.prior_failures + (memory.counts[arm] - total)
+
+
+@leaves.register(Window)
+@kernel
+def leave_window(memory: Window, t: int, entering: bool) -> tuple[int, float, float]:
+    """Decision t sees the steps from t - width to t - 1; without room for what enters, the oldest leave early."""
+    memory.step = max(memory.step, t)
+    first = memory.step - memory.width
+    if first - memory.oldest > memory.head.size:  # a ring holds no more steps than it has places
+        memory.oldest = first - memory.head.size
+    while memory.oldest < max(first, memory.early) or (
+        entering and memory.used == memory.arms.size and memory.oldest <= t
+    ):
+        memory.early = max(memory.early, memory.oldest + 1)  # a step leaves as a whole
+        place = memory.oldest & (memory.head.size - 1)
+        entry = memory.head[place]
+        if entry >= 0:
+            arm, reward = int(memory.arms[entry]), memory.rewards[entry]
+            memory.head[place] = memory.following[entry]
+            memory.arms[entry] = -1
+            memory.used -= 1
+            count_in(memory, arm, reward, -1)
+            return arm, reward, -1.0
+        memory.oldest += 1
+    return -1, 0.0, 0.0
+
+
+@enters.register(Window)
+@kernel
+def enter_window(memory: Window, t: int, arm: int, reward: float) -> float:
+    """A reward that comes late stays as long as its step does; one that comes too late is not learned."""
+    if t < memory.oldest:
+        return 0.0
+    entry = memory.next
+    while memory.arms[entry] >= 0:  # seldom: entries leave about as they came
+        entry = entry + 1 if entry + 1 < memory.arms.size else 0
+    memory.next = entry + 1 if entry + 1 < memory.arms.size else 0
+    memory.used += 1
+    memory.arms[entry], memory.steps[entry], memory.rewards[entry] = arm, t, reward
+    link(memory, t & (memory.head.size - 1), entry)
+    count_in(memory, arm, reward, 1)
+    return 1.0
 
 
 @lived.register(Window)
@@ -115,30 +196,6 @@ def age_window(memory: Window, inner: Any, t: int) -> None:
 def lived_window(memory: Window, t: int) -> float:
     """The steps so far, at most the width."""
     return float(min(t, memory.width))
-
-
-@take_in.register(Window)
-@kernel
-def take_in_window(memory: Window, inner: Any, t: int, arm: int, seen: int, reward: float) -> None:
-    """A reward that comes late stays as long as its step does; one that comes too late is not learned."""
-    clock = memory.clock
-    age_window(memory, inner, t)
-    if t < clock.oldest:
-        return
-    while clock.free < 0:  # more observations than the window has room for: the oldest leave early
-        forget_step(memory, inner, clock.oldest)
-        clock.oldest += 1
-        if t < clock.oldest:
-            return
-    entry = clock.free
-    clock.free = memory.following[entry]
-    place = t & (memory.head.size - 1)
-    memory.following[entry] = memory.head[place]
-    memory.head[place] = entry
-    memory.arms[entry] = seen
-    memory.rewards[entry] = reward
-    count_in(memory.known, seen, reward, 1)
-    weigh_in(inner, memory.known, seen, reward, 1.0)
 
 
 @dataclass(frozen=True)
@@ -152,7 +209,7 @@ class Windowed(Forgetting):
     Parameters
     ----------
     policy : Policy
-        UCB1 (the default), KLUCB, Thompson, Evidence, ABE, Boltzmann, IMED, Maillard, or another that is ``forgettable``.
+        UCB1 (the default), KLUCB, Thompson, Evidence, ABE, Boltzmann, IMED, Maillard, or another `Learner`.
     width : int
         The steps :math:`\tau`. For :math:`\Upsilon` changes in T steps, :math:`2\sqrt{T\ln T/\Upsilon}` gives SW-UCB regret
         :math:`O(\sqrt{T\Upsilon\log T})` (rewards in [0, 1]).
@@ -184,46 +241,37 @@ class Windowed(Forgetting):
     policy: Any = UCB1()  # noqa: RUF009 - a value
     width: int = whole(1000, least=1, most=WIDEST)
 
-    def memory(self, setting: Setting, inner: Any) -> Window:
+    def memory(self, setting: Setting, state: Any) -> Window:
         """Room for what the window can hold."""
         width = self.width
         if setting.horizon is not None:
             width = min(width, setting.horizon)  # what is never forgotten needs no room beyond
-        return new_window(width, (width + 1) * most_observed(setting), setting.n_arms, blank_of(inner))
+        return new_window(width, (width + 1) * most_observed(setting), setting.n_arms)
 
-    def adapted(self, inner: Any, memory: Window) -> Any:
-        """A scan where an arm that is forgotten cannot be filed as one never observed."""
-        laws: tuple[str, ...] = ("Gumbel",)
-        if not np.isfinite(memory.known.first):
-            laws = ("Gumbel", "softmax")
-        return scanned(inner, laws)
+    def prepare(self, state: Any) -> Any:
+        """What the entries add up to follows from them."""
+        chain(state.memory)
+        return super().prepare(state)
 
-    def memory_with_arms(self, memory: Window, fresh: Window, keep: NDArray[np.int64]) -> Window:
-        """What was observed of the arms that stay."""
-        new_name = {int(old): new for new, old in enumerate(keep)}
-        fresh.clock.step, fresh.clock.oldest = memory.clock.step, memory.clock.oldest
-        nobody = _Nobody()
-        for step in range(memory.clock.oldest, memory.clock.step + 1):
-            entry = int(memory.head[step & (memory.head.size - 1)])
-            kept = []
-            while entry >= 0:
-                kept.append((int(memory.arms[entry]), float(memory.rewards[entry])))
-                entry = int(memory.following[entry])
-            for arm, reward in reversed(kept):
-                if arm in new_name:
-                    take_in_window(fresh, nobody, step, 0, new_name[arm], reward)
-        return fresh
+    def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> Any:
+        """Of arms that stay, what was observed of them stays in the window."""
+        state = super().resume(setting, values, keep)
+        if keep is None:
+            return state
+        memory, before = state.memory, values["memory"]
+        number = np.full(
+            max(keep.max(initial=0), before["arms"].max()) + 2, -1
+        )  # the last one is that of no arm
+        number[keep] = np.arange(keep.size)
+        stay = np.flatnonzero(number[before["arms"]] >= 0)
+        memory.step, memory.oldest = before["step"], before["oldest"]
+        memory.arms[: stay.size] = number[before["arms"][stay]]
+        memory.steps[: stay.size] = before["steps"][stay]
+        memory.rewards[: stay.size] = before["rewards"][stay]
+        memory.next = int(stay.size) % memory.arms.size
+        return self.prepare(state)
 
     also_known_as = ("SW-UCB",)
-
-
-class _Nobody:
-    """A state that learns nothing: its statistics are already those of the window."""
-
-
-@weigh_in.register(_Nobody)
-def _learn_nothing(state: Any, blank: Known, seen: int, reward: float, weight: float) -> None:
-    """Nothing."""
 
 
 def most_observed(setting: Setting) -> int:

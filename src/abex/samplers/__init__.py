@@ -16,7 +16,7 @@ from abex.samplers.scan import BetaScan, GumbelScan, IndexScan, LossScan, Softma
 from abex.samplers.sum_tree import new_sum_tree
 from abex.samplers.tournament import new_tournament
 
-__all__ = ["FEW_FADING", "changed", "distribution", "draw", "sampler_for", "scan_for"]
+__all__ = ["changed", "distribution", "draw", "sampler_for"]
 
 #: up to how many arms all are looked at (measured by benchmarks/many_arms.py); beyond, a structure finds the arm
 FEW = {
@@ -52,6 +52,10 @@ def sampler_for(law: str, subject: Any, rate: float = math.nan) -> Any:
     if law == "weights":
         return scan_for(law, subject.size) if math.isnan(rate) else new_sum_tree(subject, rate)
     known = subject.successes if law == "Beta" else subject.observations
+    memory = getattr(subject, "memory", None)
+    waits = law != "softmax" or subject.initial == math.inf  # for the first observation of every arm
+    if memory is not None and waits and memory.scans(law, FEW_FADING.get(law, 0)):
+        return scan_for(law, known.size)
     few = known.size <= FEW[law]
     if law == "softmax":
         return new_bounded_softmax(known.size) if few else new_buckets(known, subject.means)

@@ -13,8 +13,8 @@ leads: :math:`O(\log K)`. Most draws of an arm with much evidence against it nee
 :math:`g=\hat\mu^*-\hat\mu_k` and :math:`r=b-\hat\mu_k`, Pinsker's inequality says
 :math:`x_k\ge y=2N_k\big(\frac{gr}{V_k+r^2}\big)^2`, and :math:`w_k\le e^{-y}\le1/(1+y+\frac{y^2}2+\frac{y^3}6)`.
 
-Where counts fade, the weight of the arm that is looked at is worked out from what is left of them (`FadingTournament`): who leads
-depends on means alone, and on counts beside each other.
+Where counts fade, the weight of the arm that is looked at is worked out from what is left of them: who leads depends on means
+alone, and on counts beside each other.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, fast, kernel, rare_kernel, single_dispatch
-from abex.samplers.interface import changed, draw
+from abex.kernels import Record, compile_alone, kernel, rare_kernel
+from abex.samplers.interface import changed, draw, stretch_of
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 
@@ -45,28 +45,15 @@ def new_mean_tournament(state: Any) -> MeanTournament:
     """The tournament of the means of a state."""
     n_arms = state.observations.size
     sampler = MeanTournament(winners=np.full(2 << (n_arms - 1).bit_length(), -1, np.int32))
-    play = play_all if n_arms <= INTERPRETED else fast(play_all)
+    play = play_all if n_arms <= INTERPRETED else compile_alone(play_all)
     play(sampler, state)
     return sampler
 
 
-class FadingTournament(MeanTournament):
-    """The same for counts that fade at every step."""
-
-    clock: Any  # its factor says by how much counts are too large
-
-
-@single_dispatch
-def count_of(sampler: Any, state: Any, arm: int) -> float:
-    """How many observations of an arm speak (kernel)."""
-    return state.observations[arm]  # type: ignore[no-any-return]
-
-
-@count_of.register(FadingTournament)
 @kernel
-def faded_count(sampler: FadingTournament, state: Any, arm: int) -> float:
-    """What is left of them."""
-    return state.observations[arm] / sampler.clock.factor  # type: ignore[no-any-return]
+def count_of(state: Any, arm: int) -> float:
+    """How many observations of an arm speak."""
+    return state.observations[arm] / stretch_of(state.memory)  # type: ignore[no-any-return]
 
 
 @kernel
@@ -109,9 +96,6 @@ def replay(sampler: Any, state: Any, arm: int) -> None:
         winners[node] = winner
 
 
-changed.register(FadingTournament)(replay)
-
-
 @kernel
 def leading_arm(sampler: Any) -> int:
     """The arm of the largest mean, among equals the least observed; -1 before the first observation."""
@@ -131,7 +115,7 @@ def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
     if n == 0.0:
         return 1.0
     highest = highest_reward(state, cautious)
-    x = count_of(state.sampler, state, arm) * two_moment_divergence(
+    x = count_of(state, arm) * two_moment_divergence(
         state.means[arm], state.squares[arm] / n, state.means[lead], highest
     )
     return 0.0 if x > MAX_LOG else math.erfc(math.sqrt(x))
@@ -146,7 +130,7 @@ def surely_above(state: Any, arm: int, lead: int, cautious: bool, u: float) -> b
     if total <= 0.0:
         return False
     apart = (state.means[lead] - mean) * room / total
-    y = 2.0 * count_of(state.sampler, state, arm) * apart * apart
+    y = 2.0 * count_of(state, arm) * apart * apart
     return bool(u * (1.0 + y * (1.0 + y * (0.5 + y / 6.0))) > 1.0)
 
 
@@ -162,6 +146,3 @@ def draw_by_evidence(sampler: Any, state: Any, cautious: bool, rng: Any) -> int:
     if surely_above(state, arm, lead, cautious, u) or u >= weight_of(state, arm, lead, cautious):
         return lead
     return arm
-
-
-draw.register(FadingTournament)(draw_by_evidence)

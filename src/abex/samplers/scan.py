@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
-from abex.samplers.indices import contending_index, first_contender, level_at
-from abex.samplers.interface import distribution, draw
+from abex.samplers.interface import (
+    contending_index,
+    distribution,
+    draw,
+    first_contender,
+    level_of,
+    time_of_arm,
+    times_differ,
+)
 from abex.samplers.largest_beta import largest_beta
 from abex.samplers.largest_gumbel import largest_gumbel, largest_line
 from abex.support.randomness import argmax, share_among_largest
@@ -134,15 +141,19 @@ def largest_index(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 @kernel
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one, the first contender's first."""
-    level = level_at(state.rule, state.means.size, float(t))
-    first = first_contender(state.rule, state)
+    level, differ = level_of(state, float(t)), times_differ(state.memory)
+    first = first_contender(state)
     best = -math.inf
     if first >= 0:
-        best = contending_index(state.rule, state, first, level, best)
+        if differ:
+            level = level_of(state, time_of_arm(state.memory, first, float(t)))
+        best = contending_index(state, first, level, best)
         sampler.values[first] = best
     for k in range(state.means.size):
         if k != first:
-            sampler.values[k] = contending_index(state.rule, state, k, level, best)
+            if differ:
+                level = level_of(state, time_of_arm(state.memory, k, float(t)))
+            sampler.values[k] = contending_index(state, k, level, best)
             best = max(best, sampler.values[k])
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
+from abex.kinds import kept_with_decisions
 from abex.policies.policy import Policy
 from abex.simulation.delays import Delay, DelayTable, Fixed, delay_at, delay_table
 from abex.support.errors import UserError
@@ -128,7 +129,7 @@ def as_late(delay: Delay | None, batch: int) -> bool:
 
 def memory_of(policy: Policy[Any], state: Any) -> tuple[NDArray[Any], ...]:
     """The fields of the state that belong to a decision, as words of the same memory."""
-    names = policy.remembered(state)
+    names = kept_with_decisions(state)
     fields = [getattr(state, name) for name in names]
     for name, field in zip(names, fields, strict=True):
         if not (isinstance(field, np.ndarray) and field.flags.c_contiguous):

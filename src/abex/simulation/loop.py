@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.environments.environment import Environment, Rules
-from abex.kernels import Record, compiled, current, foreign
+from abex.kernels import Record, compiled, is_user_defined, with_present_globals
 from abex.policies.policy import NO_SUCH_ARM, Kernels, Policy, arms_exist
 from abex.simulation.delay_queue import AT_ONCE, DelayKernels
 from abex.support.errors import UserError
@@ -46,8 +46,8 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any, delays: DelayKernels = AT_
     select, update = kernels
     enqueue, dequeue = delays
     draw, gap, best = rules
-    checked = foreign(kernels)  # ours have been: theirs may select what is not there
-    watched = foreign(rules)  # ours have been: theirs may pay what is no reward
+    checked = is_user_defined(kernels)  # ours have been: theirs may select what is not there
+    watched = is_user_defined(rules)  # ours have been: theirs may pay what is no reward
 
     def play(run: Run, first: int, last: int) -> None:
         state, world, feedback = run.state, run.world, run.feedback
@@ -93,7 +93,7 @@ def plays_well(policy: Policy[Any], environment: Environment, run: Run) -> Itera
         with arms_exist(policy, environment.n_arms, environment.rules()):
             yield
     except ZeroDivisionError as error:
-        if not foreign([policy.select, policy.update, *environment.rules()]):
+        if not is_user_defined([policy.select, policy.update, *environment.rules()]):
             raise
         raise UserError(
             f"a kernel of {short(str(policy), 60)} or of {short(repr(environment), 60)} divides by zero"
@@ -112,9 +112,9 @@ def plays_well(policy: Policy[Any], environment: Environment, run: Run) -> Itera
 
 def compiled_loop(kernels: Kernels, rules: Rules, reveal: Any, delays: DelayKernels = AT_ONCE) -> Any:
     """`loop`, compiled once for each combination, whichever thread asks first."""
-    kernels, rules = Kernels(*map(current, kernels)), Rules(*map(current, rules))
+    kernels, rules = Kernels(*map(with_present_globals, kernels)), Rules(*map(with_present_globals, rules))
     with _making:
-        return _compiled_loop(kernels, rules, current(reveal), delays)
+        return _compiled_loop(kernels, rules, with_present_globals(reveal), delays)
 
 
 _making = threading.Lock()

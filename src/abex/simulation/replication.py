@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
-from abex.kernels import check_record, compile_as, foreign
+from abex.kernels import check_record, compile_as, is_user_defined
 from abex.policies.policy import Policy, Setting
 from abex.simulation.delay_queue import LATE, as_late, memory_of, new_queue
 from abex.simulation.delays import Delay, Fixed
@@ -72,9 +72,9 @@ def play_replication(
         play = make(policy.kernels(), environment.rules(), reveal)
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
     rng = stream(seed, replication, "policy", repr(policy))
-    if foreign([policy.select, policy.update]):
+    if is_user_defined([policy.select, policy.update]):
         check_record(f"{type(policy).__name__}.start", state)
-    if foreign(environment.rules()):
+    if is_user_defined(environment.rules()):
         check_record(f"{type(environment).__name__}.open", world)
     run = Run(
         state=state,

@@ -42,13 +42,13 @@ SIMPLER = (
 )
 
 
-def explained(error: Exception, functions: Iterable[Any]) -> str | None:
+def explain(error: Exception, functions: Iterable[Any]) -> str | None:
     """The sentence about one of these functions, or of those they call; None if the mistake is not found in them."""
-    foreign = list(dict.fromkeys(one for function in functions for one in _reached(function)))
-    for function in foreign:
+    users = list(dict.fromkeys(one for function in functions for one in _reached(function)))
+    for function in users:
         if said := _wrong_arguments(function) or _undefined(function):
             return said
-    return _from_numba(str(error), foreign)
+    return _from_numba(str(error), users)
 
 
 def _reached(function: Any, depth: int = 0) -> Iterator[FunctionType]:
@@ -78,7 +78,7 @@ def _undefined(function: FunctionType) -> str | None:
     return None
 
 
-def _from_numba(text: str, foreign: list[FunctionType]) -> str | None:
+def _from_numba(text: str, users: list[FunctionType]) -> str | None:
     """The innermost of Numba's reasons that lies in one of these functions."""
     parts = text.split(FAILED)
     for part in reversed(parts[1:]):
@@ -95,7 +95,7 @@ def _from_numba(text: str, foreign: list[FunctionType]) -> str | None:
             reason = f"there is no {brief(call.removeprefix('>>>').strip(), 100)} in compiled code"
         for pattern, simple in SIMPLER:
             reason = re.sub(f"^{pattern}$", simple, reason)
-        owner = next((one for one in foreign if _holds(one, file, line)), None)
+        owner = next((one for one in users if _holds(one, file, line)), None)
         where = f"line {line} of {_file(file)}" if owner is None else _where(owner, line)
         return f"{where}{_quoted(file, line)}: {brief(reason, 200)}"
     return None
