@@ -15,35 +15,34 @@ from abex.samplers import sampler_for
 
 
 class IndexState(Learned):
-    """Means, the rule of the index with its parameters, and what finds the largest one."""
+    """Means; a subclass, for which the formulas of an index are registered, adds what they need."""
 
     observations: Count
     means: Mean  # +inf before the first observation
-    rule: Any
     initial: float  # the mean of an arm without observations
 
 
 class IndexPolicy(Learner[Any]):
-    """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its rule."""
+    """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its formulas."""
 
-    record: ClassVar[Any] = IndexState  # or one with more arrays, which begin with zeros
+    record: ClassVar[Any]  # the class of its state
     law: ClassVar[str]  # the name of its index in `abex.samplers.sampler_for`
     learn = staticmethod(learn_arm)
 
     @abstractmethod
-    def rule(self, setting: Setting) -> Any:
-        """The record of parameters whose class names the formulas."""
+    def numbers(self, setting: Setting) -> dict[str, float]:
+        """The numbers of the formulas."""
 
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
-        n = setting.n_arms
-        others = {name: np.zeros(n) for name in fields_of(self.record) if name not in fields_of(IndexState)}
+        n, numbers = setting.n_arms, self.numbers(setting)
+        arrays = {name for name in fields_of(self.record) if name not in (*fields_of(IndexState), *numbers)}
         state = self.record(
             observations=np.zeros(n),
             means=np.full(n, np.inf),
-            rule=self.rule(setting),
             initial=np.inf,
-            **others,
+            **{name: np.zeros(n) for name in arrays},
+            **numbers,
         )
         return self.prepare(state)
 

@@ -4,48 +4,48 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.policy import Setting
-from abex.samplers.indices import index_of, level_at, level_of_reaching, level_of_rest
+from abex.samplers.indices import flat_until, index_of, level_at, reaching_level
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 
 
-class MossRule(NamedTuple):
+class MossState(IndexState):
     r"""Index :math:`\hat\mu_k+\sqrt{f\ln_+(\ell/N_k)/N_k}`, the level an arm's fair share of the steps."""
 
     horizon: float  # nan: the current step
     factor: float
 
 
-@level_at.register(MossRule)
+@level_at.register(MossState)
 @kernel
-def moss_level(rule: MossRule, n_arms: int, t: float) -> float:
+def moss_level(state: MossState, t: float) -> float:
     """The steps of the horizon, or so far, over the arms."""
-    return (t if math.isnan(rule.horizon) else rule.horizon) / n_arms
+    return (t if math.isnan(state.horizon) else state.horizon) / state.means.size
 
 
-@index_of.register(MossRule)
+@index_of.register(MossState)
 @kernel
-def moss_index(rule: MossRule, state: IndexState, arm: int, level: float) -> float:
+def moss_index(state: MossState, arm: int, level: float) -> float:
     """The mean plus a width that vanishes at the fair share."""
     n = state.observations[arm] if state.observations[arm] > 0.0 else 1.0
-    return state.means[arm] + (0.0 if level <= n else math.sqrt(rule.factor * math.log(level / n) / n))  # type: ignore[no-any-return]
+    return state.means[arm] + (0.0 if level <= n else math.sqrt(state.factor * math.log(level / n) / n))  # type: ignore[no-any-return]
 
 
-@level_of_reaching.register(MossRule)
+@reaching_level.register(MossState)
 @kernel
-def moss_reaching(rule: MossRule, state: IndexState, arm: int, value: float) -> float:
+def moss_reaching(state: MossState, arm: int, value: float) -> float:
     """The inverse of the index."""
     count, above = state.observations[arm], value - state.means[arm]
-    return count * math.exp(min(count * above * above / rule.factor, 600.0))  # type: ignore[no-any-return]
+    return count * math.exp(min(count * above * above / state.factor, 600.0))  # type: ignore[no-any-return]
 
 
-@level_of_rest.register(MossRule)
+@flat_until.register(MossState)
 @kernel
-def moss_rest(rule: MossRule, state: IndexState, arm: int) -> float:
+def moss_rest(state: MossState, arm: int) -> float:
     """Up to its fair share an arm's index is its mean alone."""
     return float(state.observations[arm])
 
@@ -99,11 +99,13 @@ class MOSS(IndexPolicy):
         """Only where neither a horizon nor the anytime form is chosen."""
         return self.horizon is None and self.anytime is None
 
-    def rule(self, setting: Setting) -> MossRule:
+    record = MossState
+
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """Its horizon, or that of the run; none for the anytime form."""
         if self.anytime is not None:
-            return MossRule(math.nan, 0.5 * (1.0 + self.anytime))
-        return MossRule(float(self.horizon or self.horizon_of(setting)), 1.0)
+            return {"horizon": math.nan, "factor": 0.5 * (1.0 + self.anytime)}
+        return {"horizon": float(self.horizon or self.horizon_of(setting)), "factor": 1.0}
 
     def report(self, state: Any) -> dict[str, float]:
         """How many observations came after the horizon that the policy names, if it names one."""

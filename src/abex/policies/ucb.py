@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +18,23 @@ from abex.samplers import changed
 from abex.samplers.indices import (
     NEVER,
     SAFETY,
-    certain_until,
     index_of,
     level_at,
-    level_of_reaching,
-    never_differ,
+    reaching_level,
+    same_forever,
     stretched,
+    winner_certain_until,
 )
 from abex.support.parameters import HUGE, real
 
 
-class UcbRule(NamedTuple):
+class UcbState(IndexState):
     r"""Index :math:`\hat\mu_k+\ell/\sqrt{N_k}` at the level :math:`\ell=\sqrt{a\ln t}`."""
 
-    scale: float
-
-
-class UcbState(IndexState):
-    r"""Means with :math:`1/\sqrt{N_k}` at hand: multiplying is eight times cheaper than dividing by a root."""
-
-    inv_sqrt_count: NDArray[np.float64]  # (K,), 0 without observations
+    inv_sqrt_count: NDArray[
+        np.float64
+    ]  # (K,), 0 without observations: multiplying is cheaper than dividing by a root
+    scale: float  # a
 
 
 def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -55,30 +52,30 @@ def learn_width(state: Any, arm: int, reward: float, weight: float) -> None:
     changed(state.sampler, state, arm)
 
 
-@stretched.register(UcbRule)
+@stretched.register(UcbState)
 @kernel
-def ucb_stretched(rule: UcbRule, level: float, stretch: float) -> float:
+def ucb_stretched(state: UcbState, level: float, stretch: float) -> float:
     """The level stands over the root of the observations."""
     return level * math.sqrt(stretch)
 
 
-@level_at.register(UcbRule)
+@level_at.register(UcbState)
 @kernel
-def ucb_level(rule: UcbRule, n_arms: int, t: float) -> float:
+def ucb_level(state: UcbState, t: float) -> float:
     """Sqrt(a ln t)."""
-    return math.sqrt(rule.scale * math.log(t))
+    return math.sqrt(state.scale * math.log(t))
 
 
-@index_of.register(UcbRule)
+@index_of.register(UcbState)
 @kernel
-def ucb_index(rule: UcbRule, state: UcbState, arm: int, level: float) -> float:
+def ucb_index(state: UcbState, arm: int, level: float) -> float:
     """The mean plus the level over the root of the observations."""
     return state.means[arm] + level * state.inv_sqrt_count[arm]  # type: ignore[no-any-return]
 
 
-@certain_until.register(UcbRule)
+@winner_certain_until.register(UcbState)
 @kernel
-def ucb_crossing(rule: UcbRule, state: UcbState, champion: int, index: float, loser: int) -> float:
+def ucb_crossing(state: UcbState, champion: int, index: float, loser: int) -> float:
     """The indices are lines in the level: where the loser's crosses the champion's, if it is the steeper one."""
     steeper = state.inv_sqrt_count[loser] - state.inv_sqrt_count[champion]
     gap = state.means[champion] - state.means[loser] - SAFETY
@@ -124,9 +121,9 @@ class UCB1(IndexPolicy):
     relative = True
     also_known_as = ("UCB", "UCB-N")
 
-    def rule(self, setting: Setting) -> UcbRule:
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """The scale."""
-        return UcbRule(float(self.scale))
+        return {"scale": self.scale}
 
     record = UcbState
     learn = staticmethod(learn_width)
@@ -138,47 +135,42 @@ class UCB1(IndexPolicy):
         return state
 
 
-class VarianceRule(NamedTuple):
+class VarianceState(IndexState):
     r"""Index :math:`\hat\mu_k+\sqrt{2\ell V_k/N_k}+3c\,\ell/N_k` at the level :math:`\ell=\zeta\ln t`."""
 
+    squares: Total  # float64 (K,), sum of (x - mean)^2 (Welford)
     zeta: float
     c: float
 
 
-class VarianceState(IndexState):
-    """Means and sums of squared deviations (Welford)."""
-
-    squares: Total  # float64 (K,), sum of (x - mean)^2
-
-
-@level_at.register(VarianceRule)
+@level_at.register(VarianceState)
 @kernel
-def variance_level(rule: VarianceRule, n_arms: int, t: float) -> float:
+def variance_level(state: VarianceState, t: float) -> float:
     """Zeta ln t."""
-    return rule.zeta * math.log(t)
+    return state.zeta * math.log(t)
 
 
-@index_of.register(VarianceRule)
+@index_of.register(VarianceState)
 @kernel
-def variance_index(rule: VarianceRule, state: VarianceState, arm: int, level: float) -> float:
+def variance_index(state: VarianceState, arm: int, level: float) -> float:
     """The mean, a width by the empirical variance, and one by the range of rewards."""
     n = state.observations[arm] if state.observations[arm] > 0.0 else 1.0
-    return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * rule.c * level / n  # type: ignore[no-any-return]
+    return state.means[arm] + math.sqrt(2.0 * level * state.squares[arm]) / n + 3.0 * state.c * level / n  # type: ignore[no-any-return]
 
 
-@level_of_reaching.register(VarianceRule)
+@reaching_level.register(VarianceState)
 @kernel
-def variance_reaching(rule: VarianceRule, state: VarianceState, arm: int, value: float) -> float:
+def variance_reaching(state: VarianceState, arm: int, value: float) -> float:
     """A quadratic equation in the root of the level."""
     count, above = state.observations[arm], value - state.means[arm]
     line = math.sqrt(2.0 * state.squares[arm]) / count
-    root = line + math.sqrt(line * line + 12.0 * rule.c * above / count)
+    root = line + math.sqrt(line * line + 12.0 * state.c * above / count)
     return 4.0 * above * above / (root * root) if root > 0.0 else NEVER
 
 
-@never_differ.register(VarianceRule)
+@same_forever.register(VarianceState)
 @kernel
-def variance_never_differ(rule: VarianceRule, state: VarianceState, one: int, two: int) -> bool:
+def variance_same_forever(state: VarianceState, one: int, two: int) -> bool:
     """As many observations of the same spread."""
     apart = math.sqrt(state.squares[one]) - math.sqrt(state.squares[two])
     if abs(apart) > SAFETY * state.observations[one]:
@@ -236,9 +228,9 @@ class UCBV(IndexPolicy):
     relative = True
     also_known_as = ("UCB-V",)
 
-    def rule(self, setting: Setting) -> VarianceRule:
+    def numbers(self, setting: Setting) -> dict[str, float]:
         """Both factors."""
-        return VarianceRule(float(self.zeta), float(self.c))
+        return {"zeta": self.zeta, "c": self.c}
 
     record = VarianceState
     learn = staticmethod(learn_squares)

@@ -1,8 +1,8 @@
 r"""The arm of the largest index :math:`f_k(\ell)`, where the level :math:`\ell` grows with time.
 
-Few arms are scanned, many play a `Tournament`. A policy of this kind (UCB1, UCB-V, KL-UCB, MOSS) is its *rule*, a record
-of its parameters, with kernels for its formulas: `level_at` and `index_of` are enough to scan, `level_of_reaching` (the inverse
-of the index) lets the tournament serve a million arms. Its state has ``observations``, ``means``, ``rule`` and ``sampler``,
+Few arms are scanned, many play a `Tournament`. A policy of this kind (UCB1, UCB-V, KL-UCB, MOSS) is a class
+of states, with kernels for its formulas: `level_at` and `index_of` are enough to scan, `reaching_level` (the inverse
+of the index) lets the tournament serve a million arms. A state has ``observations``, ``means``, ``sampler`` and ``memory``,
 and whatever else its index needs.
 """
 
@@ -18,7 +18,7 @@ SAFETY = 1e-12  # by so much rounding, and Newton's method, may err
 
 
 @single_dispatch
-def level_at(rule: Any, n_arms: int, t: float) -> float:
+def level_at(state: Any, t: float) -> float:
     """What the indices of all arms have in common at step t; it does not fall with t (kernel)."""
     return t
 
@@ -30,10 +30,10 @@ def stretch_of(memory: Any) -> float:
 
 
 @single_dispatch
-def stretched(rule: Any, level: float, stretch: float) -> float:
+def stretched(state: Any, level: float, stretch: float) -> float:
     """The level at which counts that are ``stretch`` times as large have the same indices (kernel).
 
-    This holds where the level stands over the observations; rules in which it stands over their root say so.
+    This holds where the level stands over the observations; where it stands over their root, the state says so.
     """
     return level * stretch
 
@@ -41,7 +41,7 @@ def stretched(rule: Any, level: float, stretch: float) -> float:
 @kernel
 def level_of(state: Any, t: float) -> float:
     """The level of step t for the counts of a state."""
-    return stretched(state.rule, level_at(state.rule, state.means.size, t), stretch_of(state.memory))
+    return stretched(state, level_at(state, t), stretch_of(state.memory))
 
 
 @single_dispatch
@@ -57,48 +57,48 @@ def time_of_arm(memory: Any, arm: int, t: float) -> float:
 
 
 @single_dispatch
-def index_of(rule: Any, state: Any, arm: int, level: float) -> float:
+def index_of(state: Any, arm: int, level: float) -> float:
     """The index of an arm, +inf if it was never observed; it does not fall with the level (kernel)."""
     return math.inf
 
 
 @single_dispatch
-def contending_index(rule: Any, state: Any, arm: int, level: float, best: float) -> float:
-    """The index of an arm, or anything below ``best`` if the index is: a rule may know without computing it (kernel)."""
-    return index_of(rule, state, arm, level)
+def contending_index(state: Any, arm: int, level: float, best: float) -> float:
+    """The index of an arm, or anything below ``best`` if the index is: a bound may tell without computing it (kernel)."""
+    return index_of(state, arm, level)
 
 
 @single_dispatch
-def first_contender(rule: Any, state: Any) -> int:
+def first_contender(state: Any) -> int:
     """The arm with which a scan begins, for `contending_index` to know a large index soon; -1 where that is no gain (kernel)."""
     return -1
 
 
 @single_dispatch
-def level_of_reaching(rule: Any, state: Any, arm: int, value: float) -> float:
+def reaching_level(state: Any, arm: int, value: float) -> float:
     """The level at which the index of an arm reaches a value that is above its mean (kernel)."""
     return 0.0
 
 
 @single_dispatch
-def level_of_rest(rule: Any, state: Any, arm: int) -> float:
+def flat_until(state: Any, arm: int) -> float:
     """The level up to which the index of an arm does not move (kernel)."""
     return 0.0
 
 
 @single_dispatch
-def certain_until(rule: Any, state: Any, champion: int, index: float, loser: int) -> float:
+def winner_certain_until(state: Any, champion: int, index: float, loser: int) -> float:
     """A level up to which the loser's index stays below that of the champion, now ``index`` (kernel).
 
     It cannot win before it has reached what the champion's index was already.
     """
     level = 0.0
     if index - SAFETY > state.means[loser]:
-        level = min(level_of_reaching(rule, state, loser, index - SAFETY), NEVER)
-    return max(level, level_of_rest(rule, state, loser))
+        level = min(reaching_level(state, loser, index - SAFETY), NEVER)
+    return max(level, flat_until(state, loser))
 
 
 @single_dispatch
-def never_differ(rule: Any, state: Any, one: int, two: int) -> bool:
+def same_forever(state: Any, one: int, two: int) -> bool:
     """Whether two arms of about the same mean have the same index at every level: they have seen the same (kernel)."""
     return bool(state.observations[one] == state.observations[two])

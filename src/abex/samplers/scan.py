@@ -135,18 +135,18 @@ def largest_index(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one, the first contender's first."""
     level, differ = level_of(state, float(t)), times_differ(state.memory)
-    first = first_contender(state.rule, state)
+    first = first_contender(state)
     best = -math.inf
     if first >= 0:
         if differ:
             level = level_of(state, time_of_arm(state.memory, first, float(t)))
-        best = contending_index(state.rule, state, first, level, best)
+        best = contending_index(state, first, level, best)
         sampler.values[first] = best
     for k in range(state.means.size):
         if k != first:
             if differ:
                 level = level_of(state, time_of_arm(state.memory, k, float(t)))
-            sampler.values[k] = contending_index(state.rule, state, k, level, best)
+            sampler.values[k] = contending_index(state, k, level, best)
             best = max(best, sampler.values[k])
 
 

@@ -28,11 +28,11 @@ from abex.kernels import Record, kernel, rare_kernel
 from abex.samplers.indices import (
     NEVER,
     SAFETY,
-    certain_until,
+    flat_until,
     index_of,
     level_of,
-    level_of_rest,
-    never_differ,
+    same_forever,
+    winner_certain_until,
 )
 from abex.samplers.interface import changed, distribution, draw, unseen_first
 from abex.support.randomness import below
@@ -75,7 +75,7 @@ def alike(state: Any, one: int, two: int) -> bool:
     """Whether two arms have seen the same, in any order (which rounds differently): their indices stay equal."""
     if abs(state.means[one] - state.means[two]) > SAFETY:
         return False
-    return never_differ(state.rule, state, one, two)
+    return same_forever(state, one, two)
 
 
 @kernel
@@ -93,10 +93,8 @@ def match(
     if tied(state, champion, first, loser, second):
         if alike(state, champion, loser):
             return True, NEVER
-        return True, max(
-            level, min(level_of_rest(state.rule, state, champion), level_of_rest(state.rule, state, loser))
-        )
-    certain = certain_until(state.rule, state, champion, first, loser)
+        return True, max(level, min(flat_until(state, champion), flat_until(state, loser)))
+    certain = winner_certain_until(state, champion, first, loser)
     return False, max(level, certain * (1.0 - SAFETY))
 
 
@@ -110,13 +108,13 @@ def play_block(tree: Tournament, state: Any, leaf: int) -> tuple[int, float, flo
         return -1, -math.inf, 0.0, NEVER  # a leaf that fills the tree up
     best, top = begin, -math.inf
     for k in range(begin, end):
-        index = index_of(state.rule, state, k, level)
+        index = index_of(state, k, level)
         if index > top:
             best, top = k, index
     ties, until = 1.0, NEVER
     for k in range(begin, end):
         if k != best:
-            tie, certain = match(tree, state, best, top, k, index_of(state.rule, state, k, level))
+            tie, certain = match(tree, state, best, top, k, index_of(state, k, level))
             ties += 1.0 if tie else 0.0
             until = min(until, certain)
     return best, top, ties, until
@@ -133,7 +131,7 @@ def play_sibling(
     if others == 0.0:
         return best, top, ties, until
     rival = int(nodes[other, WINNER])
-    index = index_of(state.rule, state, rival, tree.now)
+    index = index_of(state, rival, tree.now)
     ahead = top >= index
     if ahead:
         champion, first = best, top
@@ -171,7 +169,7 @@ def catch_up(tree: Tournament, state: Any, level: float) -> None:
         if node < 0:
             left = -2 * node
             arm = int(nodes[left, WINNER])
-            index = index_of(state.rule, state, arm, level) if arm >= 0 else -math.inf
+            index = index_of(state, arm, level) if arm >= 0 else -math.inf
             arm, _, ties, until = play_sibling(
                 tree, state, left, arm, index, nodes[left, TIES], nodes[left, UNTIL]
             )
@@ -232,10 +230,10 @@ def one_of_ties(tree: Tournament, state: Any, level: float, rest: float) -> int:
         ties = right if goes_right else left
         node = 2 * node + int(goes_right)
     best = int(nodes[node, WINNER])
-    top = index_of(state.rule, state, best, level)
+    top = index_of(state, best, level)
     begin = best // tree.leaf_size * tree.leaf_size
     for k in range(begin, min(begin + tree.leaf_size, state.means.size)):
-        index = index_of(state.rule, state, k, level)
+        index = index_of(state, k, level)
         if tied(state, best, top, k, index):
             if rest == 0.0:
                 return k
