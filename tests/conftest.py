@@ -1,10 +1,11 @@
-"""Pages are opened in a browser where there is one; the last line of a run says what was not tested."""
+"""Pages are opened in a browser where there is one; the last lines of a run say what took long and what was not tested."""
 
 import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.budget import JUDGED, Cost, Meter, told
 from tests.needs import BROWSER, not_tested
 from tests.waiting import PATIENCE
 
@@ -47,11 +48,33 @@ def browser():
         running.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Notes what a test costs, where the process that tells it will find that."""
+    with Meter() as meter:
+        result = yield
+    slow = item.get_closest_marker("slow") is not None
+    item.user_properties.append(("cost", (meter.seconds, meter.compiled, slow)))
+    return result
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session):
-    """The last word."""
+    """The last words: what took long, and what was not tested."""
     result = yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and (skipped := reporter.stats.get("skipped")):
+    if reporter is None:
+        return result
+    costs = [
+        Cost(report.nodeid, *dict(report.user_properties)["cost"])
+        for report in reporter.stats.get("passed", ())
+        if report.when == "call" and "cost" in dict(report.user_properties)
+    ]
+    if JUDGED:
+        for line in told(costs):
+            reporter.write_line(line)
+        if any(cost.is_too_much for cost in costs) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if skipped := reporter.stats.get("skipped"):
         reporter.write_line(not_tested(report.longrepr[2].removeprefix("Skipped: ") for report in skipped))
     return result

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.needs import POSTGRESQL
@@ -95,6 +98,22 @@ class Server:
             self._process.send_signal(3)  # SIGQUIT
             self._process.wait(PATIENCE)
             self._process = None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Meanwhile no process of the server runs: connections stay, and nothing is answered."""
+        assert self._process is not None
+        children = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self._process.pid)], capture_output=True, text=True, check=True
+        )
+        processes = [self._process.pid, *map(int, children.stdout.split())]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
 
     def remove(self) -> None:
         self.stop()

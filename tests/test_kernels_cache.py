@@ -275,7 +275,7 @@ def test_code_from_the_disk_that_names_what_is_missing_gets_the_whole_compiler()
 
 
 def test_compiled_code_is_stale_when_the_module_of_a_record_changes():
-    """The formula of an index stands beside its rule, in a module that the kernel of `select` does not import."""
+    """The formula of an index stands beside its state, in a module that the kernel of `select` does not import."""
     import numba
 
     state = UCB1().start(Setting(3))

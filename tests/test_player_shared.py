@@ -287,11 +287,11 @@ def test_players_of_one_store_are_told_apart(store):
         ({"name": "banners", "policy": "UCB1", "n_arms": 3}, "is another one: policy is 'Thompson"),
         (
             {"name": "banners", "policy": "Thompson", "n_arms": 4},
-            "is another one: n_arms is 3 in the journal, not 4",
+            'has the arms 0, 1, 2, and not 3: on_new_arms="add" adds what is new',
         ),
         (
             {"name": "banners", "policy": "Thompson", "arms": ["a", "b", "c"]},
-            "is another one: labels is None",
+            "is another one: it has numbered arms, not 'a', 'b', 'c'",
         ),
         ({"name": "", "policy": "Thompson", "n_arms": 3}, "the name of a player must be"),
         ({"policy": "Thompson"}, "a player needs arms"),

@@ -108,6 +108,17 @@ def test_making_a_player_again_is_the_same_or_a_conflict(shop):
     assert [(one["name"], one["arms"]) for one in listed] == [("banner", 3), ("other", 4)]
 
 
+def test_a_deploy_adds_the_arms_that_are_new_and_a_conflict_names_them(shop):
+    more = {"name": "banner", "policy": "Thompson", "arms": ["red", "green", "blue", "black"]}
+    assert shop.post("/v1/players/banner/arms", json={"name": "white"}).status_code < 300
+    answer = shop.post("/v1/players", json=more)
+    assert answer.status_code == 409
+    assert "not 'black': on_new_arms=\"add\" adds what is new" in answer.json()["error"]
+    deployed = shop.post("/v1/players", json=more | {"on_new_arms": "add", "on_missing_arms": "keep"})
+    assert deployed.status_code == 200, deployed.text
+    assert shop.get("/v1/players/banner/arms").json()["arms"] == ["red", "green", "blue", "white", "black"]
+
+
 def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store):
     with service(store) as one, service(store) as two:
         banner(one)

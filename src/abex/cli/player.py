@@ -67,6 +67,20 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 @click.option(
     "--no-propensities", is_flag=True, help="Leave the probabilities of decisions out of the journal."
 )
+@click.option(
+    "--on-new-arms",
+    type=click.Choice(["refuse", "add"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about arms that the player, which is there, does not have.",
+)
+@click.option(
+    "--on-missing-arms",
+    type=click.Choice(["refuse", "keep", "retire"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about arms of the player that are not given.",
+)
 @store_option
 def create(
     name: str, url: str, policy: str, labels: tuple[str, ...], n_arms: int | None, **terms: Any
@@ -92,6 +106,8 @@ def create(
         expire=None if terms["expire"] is None else span("--expire", terms["expire"]),
         unrewarded=terms["unrewarded"],
         propensities=False if terms["no_propensities"] else None,
+        on_new_arms=terms["on_new_arms"],
+        on_missing_arms=terms["on_missing_arms"],
     )
     with player:
         click.echo(

@@ -82,9 +82,9 @@ class Definition:
             raise UserError(f"cannot open {self.where}: {reason_of(error)}") from error
 
     def disagreement(self, replica: Replica, terms: Terms) -> str | None:
-        """In what a player as the caller wants it differs from this one."""
+        """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
         wanted = json.loads(definition_text(replica, terms))["player"]
-        names = ("policy", "n_arms", "labels", "horizon", "graph", "rewards", "expire", "unrewarded")
+        names = ("policy", "horizon", "graph", "rewards", "expire", "unrewarded")
         for name in names:
             if wanted[name] != self.body[name]:
                 return f"{name} is {shown(self.body[name])} in the journal, not {shown(wanted[name])}"

@@ -21,6 +21,7 @@ from abex.support.errors import UserError
 
 FORMAT = 1
 PATIENCE = 10.0  # seconds to wait for another process that is writing, and for the answer to a statement
+NO_DESCRIPTORS = "this process has no file descriptor left (see `ulimit -n`)"
 TABLES = (
     """CREATE TABLE abex_format (version INTEGER NOT NULL)""",
     """CREATE TABLE abex_players (

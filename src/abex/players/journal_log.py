@@ -6,6 +6,7 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from abex.players.decision_ids import life_and_number
@@ -22,6 +23,7 @@ from abex.players.events import (
 )
 from abex.players.named_arms import NamedArms
 from abex.players.terms import Terms
+from abex.support.errors import UserError
 from abex.support.extras import needed
 
 COLUMNS = (
@@ -160,8 +162,8 @@ class LogReader:
         """Arms that come, go, or change their names; what could not be done was not."""
         known = self.arms
         if isinstance(event, ArmAdded):
-            if known.labels is None or not known.knows(event.label):
-                known.add(event.label)
+            with suppress(UserError):  # it was there already
+                known.add(known.check_new(event.label))
         elif isinstance(event, ArmRemoved | ArmRenamed) and known.has(event.arm):
             if isinstance(event, ArmRenamed):
                 if not known.knows(event.label):

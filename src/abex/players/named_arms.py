@@ -117,14 +117,16 @@ class NamedArms:
     # -- changing -------------------------------------------------------------------------------------
 
     def check_new(self, label: Any) -> Label | None:
-        """A name for a new arm, or None where arms have numbers; refused where there is one of that name."""
+        """A name for a new arm, or None for the next number; refused where there is one of that name."""
         if self.labels is None:
-            if label is not None:
+            if label in range(self.next_number):
+                raise UserError(f"there is an arm {shown(label)} already, or there was one")
+            if label is not None and label != self.next_number:
                 raise UserError(
                     f"the arms of this player are numbered: add_arm() names the next one {self.next_number}, "
                     f"and Player(arms=[...]) would have taken names such as {shown(label)}"
                 )
-            return None
+            return None if label is None else self.next_number
         if label is None:
             raise UserError('the arms of this player have names: give the new one a name, add_arm("...")')
         new = label_of(label)

@@ -34,7 +34,7 @@ from abex.players.named_arms import Label, NamedArms, label_of
 from abex.players.replica import Replica
 from abex.players.room import check_room
 from abex.players.summary import Summary, summarise
-from abex.players.terms import Terms, terms
+from abex.players.terms import terms
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
@@ -346,8 +346,14 @@ class Player:
         with self._lock:
             return self._replica.arms.all_labels()
 
+    @property
+    def next_arm(self) -> int | None:
+        """The number of the next arm, or None where arms have names."""
+        arms = self._replica.arms
+        return arms.next_number if arms.labels is None else None
+
     def add_arm(self, name: Label | None = None) -> Any:
-        """Add an arm never seen and return its name; numbered arms get the next number."""
+        """Add an arm never seen and return its name; numbered arms get the next number, which may be given."""
         with self._lock:
             self._catch_up()
             self._replica.check_resize()
@@ -539,6 +545,8 @@ class Player:
         compiled: bool | None = None,
         max_pending: int = MOST_PENDING,
         clock: Callable[[], float] | None = None,
+        on_new_arms: str = "refuse",
+        on_missing_arms: str = "refuse",
         deadline: float = 2.0,
         freshness: float = 0.05,
         snapshot_every: int = 10_000,
@@ -559,6 +567,11 @@ class Player:
             False leaves the probabilities of decisions out of the journal.
         compiled, clock
             As for `Player`.
+        on_new_arms : {"refuse", "add"}
+            What to do about arms that are given and that the player, which is there, does not have. A deploy with one banner
+            more is ``"add"``: processes that start at the same time add it once.
+        on_missing_arms : {"refuse", "keep", "retire"}
+            What to do about arms that the player has and that are not given: ``"retire"`` removes them.
         deadline, freshness, snapshot_every
             As for `Store.open`.
 
@@ -580,11 +593,12 @@ class Player:
         ...     again.update(decision.id, True), again.arms
         (False, ['red', 'green'])
         """
-        from abex.players.store import Store
+        from abex.players.store import Store, wanted_player
 
         wanted = wanted_player(
             policy, n_arms, arms=arms, graph=graph, horizon=horizon, rewards=rewards, expire=expire,
             unrewarded=unrewarded, propensities=propensities, compiled=compiled, max_pending=max_pending,
+            on_new_arms=on_new_arms, on_missing_arms=on_missing_arms,
         )  # fmt: skip
         store = Store.open(url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every)
         try:
@@ -634,27 +648,6 @@ def new_replica(
     max_pending = whole_number("max_pending", max_pending, least=1)
     check_room(policy, setting)
     return Replica(policy, setting, NamedArms(n_arms, labels), compiled=fast, max_pending=max_pending)
-
-
-def wanted_player(
-    policy: Any = None,
-    n_arms: Any = None,
-    *,
-    arms: Any = None,
-    graph: Any = None,
-    horizon: Any = None,
-    rewards: Any = (0.0, 1.0),
-    expire: Any = None,
-    unrewarded: Any = 0.0,
-    propensities: Any = None,
-    compiled: Any = None,
-    max_pending: Any = MOST_PENDING,
-) -> tuple[Replica, Terms] | None:
-    """What a shared player is to be, checked; None if it is taken as it is."""
-    if policy is None and n_arms is None and arms is None:
-        return None
-    replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
-    return replica, terms(rewards, expire, unrewarded, propensities)
 
 
 def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from abex.players.journal import PATIENCE, Journal, Row, UnavailableError
+from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 
@@ -201,14 +201,14 @@ class PostgresqlJournal(Journal):
             if code.startswith(start):
                 return sentence
         for words, sentence in (  # of a connection that is refused
+            ("too many", SENTENCES["53300"]),
+            ("slots are reserved", SENTENCES["53300"]),
+            ("Too many open files", NO_DESCRIPTORS),
             ("password", SENTENCES["28"]),
             ("role", SENTENCES["28"]),
             ("does not exist", SENTENCES["3D000"]),
             ("starting up", SENTENCES["57P"]),
             ("shutting down", SENTENCES["57P"]),
-            ("too many", SENTENCES["53300"]),
-            ("slots are reserved", SENTENCES["53300"]),
-            ("Too many open files", "this process has no file descriptor left (see `ulimit -n`)"),
         ):
             if not code and words in text:
                 return sentence

@@ -7,6 +7,7 @@ import dis
 import inspect
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -26,6 +27,10 @@ from abex.support.errors import UserError
 WORTH_COMPILING = 2.0  # seconds: about what it takes to load a compiled kernel
 SLOW = 0.001  # seconds for the probabilities of one decision
 _NOTHING = nullcontext()
+_spent: dict[Any, float] = defaultdict(
+    float
+)  # kernel -> seconds of CPU that it took because it was not compiled
+_slow: set[Any] = set()  # kernels that took long for one decision
 Memory = tuple[NDArray[Any], ...]
 
 
@@ -70,7 +75,6 @@ class Running:
         self.compiled = compiled
         self.careful = 0  # calls of the policy that are still to run interpreted, with bounds checks
         self.keeps_state = False  # draws leave the state alone even where the policy ages it
-        self.spent = 0.0  # seconds of CPU on probabilities that a compiled kernel would have saved
         self.version = 0  # changes whenever the distribution of a decision may
         self._known: tuple[int, int, NDArray[np.float64]] | None = None  # version, step, distribution
         self._entries: dict[
@@ -190,14 +194,17 @@ class Running:
             raise UserError(f"{self.policy} has no closed form for its probabilities")
         out = np.zeros(self.n_arms)
         kernel = self.policy.probabilities
-        compiles = self._is_compiled() or (self.careful == 0 and self.spent > WORTH_COMPILING)
+        compiles = self._is_compiled() or (self.careful == 0 and _spent[kernel] > WORTH_COMPILING)
         with self._aside(), self._quiet(), self._carefully():
             if compiles:
                 self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
                 return out
             began = time.thread_time()
             kernel(self.state, t, out)
-            self.spent += time.thread_time() - began
+            took = time.thread_time() - began
+        _spent[kernel] += took
+        if took > SLOW:
+            _slow.add(kernel)
         return out
 
     def probability(self, t: int, place: int) -> float:
@@ -206,13 +213,18 @@ class Running:
             self._known = self.version, t, self.probabilities(t)
         return float(self._known[2][place])
 
+    def is_worth_warming(self) -> bool:
+        """Whether the probabilities of a decision are slow, and nobody in this process has had their kernel compiled."""
+        return self.policy.probabilities in _slow and not self._is_compiled()
+
     def warm_up(self) -> None:
-        """Compile the kernel of the probabilities now if it will be asked for often and is slow as it is."""
-        if self.policy.probabilities is not None and not self._is_compiled():
-            self.probabilities(self.n_arms + 1)
-            if self.spent > SLOW:
-                self.spent = math.inf
-                self.probabilities(self.n_arms + 1)
+        """Compile the kernel of the probabilities, which all players of this process use from then on."""
+        kernel, t, out = self.policy.probabilities, self.n_arms + 1, np.zeros(self.n_arms)
+        if _spent[kernel] >= 0.0:
+            _spent[kernel] = -math.inf  # nobody waits for the compiler, nor asks it again
+            self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
+            _spent[kernel] = math.inf
+            _slow.discard(kernel)
 
     def observation_probabilities(self, t: int) -> NDArray[np.float64]:
         """The probability that each arm is observed at step t: that an arm is chosen whose pull reveals it."""

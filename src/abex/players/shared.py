@@ -30,7 +30,6 @@ from abex.players.follower import Follower
 from abex.players.journal import PlayerRow, Row, UnavailableError
 from abex.players.observing import observed_with
 from abex.players.player import Player, UnknownDecisionError
-from abex.players.running_policy import SLOW
 from abex.players.saving import DAMAGE, reason_of
 from abex.players.seeding import SequenceStream
 from abex.players.store import Store
@@ -106,7 +105,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._rng = stream(int.from_bytes(os.urandom(16), "little") if seed is None else seed, "player")
         self._follower = Follower(self._apply)
         self._expiring = 0  # up to when decisions were last told to expire
-        self._warm = False  # whether the kernel of the probabilities is compiled, where that pays
         self.ends_store = False  # whether the store is left with the player
         self._last = ""  # id of the last event
         self._deciding = 0  # decisions among the own events on their way
@@ -144,7 +142,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             if hasattr(self, "_replica"):
                 self._settle()
-                replica.spent = self._replica.spent
             self.id, self._definition, self._terms = record.id, definition, definition.terms
             self._replica, self._last = replica, ""
             self._template = template_of(replica)
@@ -194,9 +191,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             self._settle()
             events = [own.event for own in self._follower.to_append()]
             self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
-            slow = self._replica.spent > SLOW and not self._warm
+            slow = self._replica.is_worth_warming()
         if slow:
-            self._warm = self.store.aside(self._warm_up)
+            self.store.aside(self._warm_up)
         return [Row(event.kind, event.moment, encode(event)) for event in events]
 
     def appended(self, last: int) -> bool:
@@ -308,8 +305,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             twin = self._replica.copy()
         twin.warm_up()
-        with self._lock:
-            self._replica.spent = twin.spent
 
     # -- what a player does ---------------------------------------------------------------------------
 
@@ -335,8 +330,8 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def _catch_up(self) -> None:
         """The store's thread keeps the replica fresh; ``_lock`` is held."""
         self._refuse_if_closed()
+        self.store.unblock()
         if len(self._follower.own) >= MOST_UNSAVED:
-            self.store.unblock()
             why = self.store.trouble() or "the journal does not keep up"
             raise UnavailableError(f"{MOST_UNSAVED:,} decisions and rewards wait to be written: {why}")
         if not self.is_fresh:

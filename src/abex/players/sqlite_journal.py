@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote
 
-from abex.players.journal import PATIENCE, Journal, Row, UnavailableError
+from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError
 from abex.support.errors import UserError, one_of, shown
 
 try:
@@ -33,7 +33,6 @@ except ImportError:  # not on Windows: SQLite's own locks have to do
 
 MOST_AT_ONCE = 100  # events that one statement appends
 SYNCHRONOUS = ("full", "normal")
-NO_DESCRIPTORS = "this process has no file descriptor left (see `ulimit -n`)"
 
 
 class SqliteJournal(Journal):

@@ -19,18 +19,19 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from abex.players import forking
+from abex.players.declared_arms import declare
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import PATIENCE, Journal, PlayerRow, Row, UnavailableError, journal_at
-from abex.players.player import wanted_player
-from abex.support.errors import UserError, checked_name, nearest, real_number, shown, whole_number
+from abex.players.player import MOST_PENDING, new_replica
+from abex.players.replica import Replica
+from abex.players.terms import Terms, terms
+from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
 
 if TYPE_CHECKING:
-    from abex.players.replica import Replica
     from abex.players.shared import SharedPlayer, Ticket
-    from abex.players.terms import Terms
     from abex.policies.policy import Policy
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ FRESHNESS = 0.05  # seconds
 EVERY = 10_000  # events from snapshot to snapshot, at least
 SOON = 0.05  # seconds until a decision is written, unless a reward takes it along
 TICK = 1.0  # seconds between looks at all players, and at what may have expired
+SILENT = PATIENCE + 2.0  # seconds without an answer after which a connection is broken
 LONGEST = 2.0  # seconds between attempts to reach a store that is away
 MOMENT = 0.002  # seconds that a commit may wait for more
 PAGE = 5_000  # events that are read at once
@@ -125,8 +127,9 @@ class Store(AbstractContextManager["Store"]):
         self._trouble: UserError | None = None
         self._pause = SOON
         self._waiting, self._crowd, self._commit_time = 0, 0, 0.0
-        self._ticked = self._looked = -10.0
+        self._ticked = self._looked = self._timed = -10.0
         self._news = True  # for players that were not asked for anything
+        self._twins = False  # whether a player was opened twice: it does not see its own connection's writes
         self._stopped = False
 
     @classmethod
@@ -191,7 +194,7 @@ class Store(AbstractContextManager["Store"]):
     def follow(
         self,
         name: str,
-        wanted: tuple[Replica, Terms] | None,
+        wanted: Wanted | None,
         seed: int | None,
         compiled: bool | None,
         clock: Callable[[], float] | None,
@@ -202,13 +205,44 @@ class Store(AbstractContextManager["Store"]):
         name = checked_name("the name of a player", name)
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
-        record = self.do(lambda journal: _found(journal, name, wanted))
+        record = self.do(lambda journal: self._find(journal, name, wanted))
+        where = f"the player {name!r} in {self.shown}"
         if wanted is not None:
-            where = f"the player {name!r} in {self.shown}"
-            difference = Definition(record.definition, where).disagreement(*wanted)
+            difference = Definition(record.definition, where).disagreement(wanted.replica, wanted.terms)
             if difference is not None:
                 raise UserError(f"{where} is another one: {difference}")
-        return SharedPlayer(self, name, compiled=compiled, seed=seed, clock=clock)
+        player = SharedPlayer(self, name, compiled=compiled, seed=seed, clock=clock)
+        if wanted is not None:
+            try:
+                declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+            except BaseException:
+                player.close()
+                raise
+        return player
+
+    def _find(self, journal: Journal, name: str, wanted: Wanted | None) -> PlayerRow:
+        """The row of a player, made now if it is not there and ``wanted`` says what it is to be."""
+        journal.connect(create=wanted is not None)
+        self._ask_the_time()
+        record = journal.player(name)
+        if record is None and wanted is None:
+            names = journal.names()
+            there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
+            raise UserError(
+                f"there is no player {shown(name)} in {journal.shown}{nearest(name, names)}{there}; "
+                "`abex player create`, or Player.open with arms, makes one"
+            )
+        if record is None and wanted is not None:
+            journal.add_player(name, definition_text(wanted.replica, wanted.terms))
+            record = journal.player(name)  # perhaps another process was quicker, with another definition
+        assert record is not None
+        return record
+
+    def _ask_the_time(self) -> None:
+        """Once a second, and at the beginning."""
+        now = time.monotonic()
+        if now - self._timed >= TICK:
+            self._timed, self.offset = now, self._journal.now() - time.time_ns() // 1_000_000
 
     def names(self) -> list[str]:
         """The players of this store, open or not."""
@@ -289,7 +323,7 @@ class Store(AbstractContextManager["Store"]):
     def unblock(self) -> None:
         """Break the connection to a store that has not answered for long."""
         busy = self._busy
-        if busy is not None and time.monotonic() - busy > PATIENCE + 2.0:
+        if busy is not None and time.monotonic() - busy > SILENT:
             self._busy = None
             self._journal.interrupt()
 
@@ -300,6 +334,7 @@ class Store(AbstractContextManager["Store"]):
     def enter(self, player: SharedPlayer) -> None:
         """A player was opened."""
         self._players.add(player)
+        self._twins = True
 
     def leave(self, player: SharedPlayer) -> None:
         """A player was closed."""
@@ -417,21 +452,21 @@ class Store(AbstractContextManager["Store"]):
         elif now - self._looked < self.freshness or not self._recent:
             self._bell.soon(self.freshness if self._recent else TICK)
             return
-        players = list(self._players)
+        players = list(self._players) if tick else list(dict.fromkeys(self._recent))
         if not players:
             self._bell.soon(TICK)
             return
         self._looked = now
         self._journal.connect(create=False)
-        twins = len({player.id for player in players}) < len(players)
-        self._news |= self._journal.looks_new() or twins
+        self._news |= self._journal.looks_new() or self._twins
+        if self._news:
+            self._look_at(players)
+            self._news = not tick
         if tick:
-            self.offset = self._journal.now() - time.time_ns() // 1_000_000
+            self._twins = len({player.id for player in players}) < len(players)
+            self._ask_the_time()
             for player in players:
                 player.expire()
-        if self._news:
-            self._look_at(players if tick else list(dict.fromkeys(self._recent)))
-            self._news = not tick and (len(players) > 1)
         if self._recent:
             self._bell.soon(self.freshness)
 
@@ -507,6 +542,40 @@ class Store(AbstractContextManager["Store"]):
         return f"<Store {self.shown} with {len(self._players)} players open>"
 
 
+class Wanted(NamedTuple):
+    """What a player is to be, and what is done where its arms are others by now."""
+
+    replica: Replica
+    terms: Terms
+    on_new_arms: str
+    on_missing_arms: str
+
+
+def wanted_player(
+    policy: Any = None,
+    n_arms: Any = None,
+    *,
+    arms: Any = None,
+    graph: Any = None,
+    horizon: Any = None,
+    rewards: Any = (0.0, 1.0),
+    expire: Any = None,
+    unrewarded: Any = 0.0,
+    propensities: Any = None,
+    compiled: Any = None,
+    max_pending: Any = MOST_PENDING,
+    on_new_arms: Any = "refuse",
+    on_missing_arms: Any = "refuse",
+) -> Wanted | None:
+    """What a player is to be, checked; None if it is taken as it is."""
+    on_new = one_of("on_new_arms", on_new_arms, ("refuse", "add"))
+    on_missing = one_of("on_missing_arms", on_missing_arms, ("refuse", "keep", "retire"))
+    if policy is None and n_arms is None and arms is None:
+        return None
+    replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+    return Wanted(replica, terms(rewards, expire, unrewarded, propensities), on_new, on_missing)
+
+
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:
     """The thread of a store, which ends with it."""
     while True:
@@ -515,24 +584,6 @@ def _serve(reference: weakref.ref[Store], bell: Bell) -> None:
         if store is None or store._bell is not bell or not store._serve():
             return
         del store
-
-
-def _found(journal: Journal, name: str, wanted: tuple[Replica, Terms] | None) -> PlayerRow:
-    """The row of a player, made now if it is not there and ``wanted`` says what it is to be."""
-    journal.connect(create=wanted is not None)
-    record = journal.player(name)
-    if record is None and wanted is None:
-        names = journal.names()
-        there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
-        raise UserError(
-            f"there is no player {shown(name)} in {journal.shown}{nearest(name, names)}{there}; "
-            "`abex player create`, or Player.open with arms, makes one"
-        )
-    if record is None and wanted is not None:
-        journal.add_player(name, definition_text(*wanted))
-        record = journal.player(name)  # perhaps another process was quicker, with another definition
-    assert record is not None
-    return record
 
 
 _sharing = threading.Lock()

@@ -20,7 +20,7 @@ from abex.policies.forgetting import (
 )
 from abex.policies.policy import Setting
 from abex.policies.ucb import UCB1
-from abex.samplers.indices import stretch_of
+from abex.samplers.interface import stretch_of
 from abex.support.parameters import real
 
 SELDOM = 2.0**40  # by so much weights may grow before all are made smaller

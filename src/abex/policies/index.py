@@ -15,7 +15,7 @@ from abex.samplers import sampler_for
 
 
 class IndexState(Learned):
-    """Means; a subclass, for which the formulas of an index are registered, adds what they need."""
+    """Means, and what finds the largest index; each index has a class of its own, with the numbers of its formula."""
 
     observations: Count
     means: Mean  # +inf before the first observation
@@ -23,26 +23,28 @@ class IndexState(Learned):
 
 
 class IndexPolicy(Learner[Any]):
-    """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.indices` for its formulas."""
+    """A policy that plays the arm of the largest index, ties broken uniformly; see `abex.samplers.interface` for its formulas."""
 
-    record: ClassVar[Any]  # the class of its state
+    record: ClassVar[
+        Any
+    ]  # the class of its state, for which its formulas are registered; arrays begin with zeros
     law: ClassVar[str]  # the name of its index in `abex.samplers.sampler_for`
     learn = staticmethod(learn_arm)
 
     @abstractmethod
     def numbers(self, setting: Setting) -> dict[str, float]:
-        """The numbers of the formulas."""
+        """The numbers of its formula."""
 
     def start(self, setting: Setting) -> Any:
         """Nothing observed; unseen arms stand at +inf."""
         n, numbers = setting.n_arms, self.numbers(setting)
-        arrays = {name for name in fields_of(self.record) if name not in (*fields_of(IndexState), *numbers)}
+        known = {*fields_of(IndexState), *numbers}
         state = self.record(
             observations=np.zeros(n),
             means=np.full(n, np.inf),
             initial=np.inf,
-            **{name: np.zeros(n) for name in arrays},
             **numbers,
+            **{name: np.zeros(n) for name in fields_of(self.record) if name not in known},
         )
         return self.prepare(state)
 

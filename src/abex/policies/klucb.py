@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.policy import Setting
-from abex.samplers.indices import (
+from abex.samplers.interface import (
     NEVER,
     SAFETY,
     contending_index,
@@ -20,6 +20,8 @@ from abex.samplers.indices import (
 )
 from abex.support.divergence import bernoulli_kl, kl_upper_bound
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
+
+IN_ORDER = 5  # arms
 
 
 class DivergenceState(IndexState):
@@ -60,7 +62,9 @@ def contending_bound(mean: float, each: float, best: float) -> float:
 @first_contender.register(DivergenceState)
 @kernel
 def largest_mean(state: IndexState) -> int:
-    """The first arm of the largest mean, which nearly always has the largest index."""
+    """The first arm of the largest mean, which nearly always has the largest index; of a few arms no order is a gain."""
+    if state.means.size <= IN_ORDER:
+        return -1
     best = 0
     for k in range(1, state.means.size):
         if state.means[k] > state.means[best]:
@@ -92,7 +96,7 @@ def divergence_reaching(state: DivergenceState, arm: int, value: float) -> float
 
 @same_forever.register(DivergenceState)
 @kernel
-def alike(state: IndexState, one: int, two: int) -> bool:
+def same_divergences(state: IndexState, one: int, two: int) -> bool:
     """As many observations, or a mean of 1, which is its own bound."""
     if state.means[one] >= 1.0 and state.means[two] >= 1.0:
         return True
@@ -139,7 +143,7 @@ class KLUCB(IndexPolicy):
 
     def numbers(self, setting: Setting) -> dict[str, float]:
         """The factor c."""
-        return {"c": self.c}
+        return {"c": float(self.c)}
 
 
 class SharedDivergenceState(IndexState):
@@ -158,7 +162,7 @@ def exploration_level(share: float) -> float:
 
 
 first_contender.register(SharedDivergenceState)(largest_mean)
-same_forever.register(SharedDivergenceState)(alike)
+same_forever.register(SharedDivergenceState)(same_divergences)
 
 
 @level_at.register(SharedDivergenceState)

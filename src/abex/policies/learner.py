@@ -115,7 +115,7 @@ class Learner(Policy[State]):
     counted: ClassVar[Any] = None
     #: Kernel ``advance(state, arm, seen)``: what else happens when ``seen`` was observed because ``arm`` was pulled.
     advance: ClassVar[Any] = staticmethod(stay)
-    #: Whether decisions follow from means alone, and from counts over the `stretch_of` the memory (`abex.samplers.indices`):
+    #: Whether decisions follow from means alone, and from counts over the `stretch_of` the memory (`abex.samplers.interface`):
     #: then, under a discount, counts may stand relative to each other.
     relative: ClassVar[bool] = False
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.policy import Setting
-from abex.samplers.indices import flat_until, index_of, level_at, reaching_level
+from abex.samplers.interface import flat_until, index_of, level_at, reaching_level
 from abex.support.parameters import HUGE, MOST_STEPS, real, whole
 
 

@@ -24,7 +24,7 @@ from abex.policies.forgetting import (
 )
 from abex.policies.klucb import KLUCB
 from abex.policies.policy import Setting
-from abex.samplers.indices import time_of_arm, times_differ
+from abex.samplers.interface import time_of_arm, times_differ
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
 

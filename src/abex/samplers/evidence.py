@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, compile_alone, kernel, rare_kernel
-from abex.samplers.indices import stretch_of
-from abex.samplers.interface import changed, draw
+from abex.samplers.interface import changed, draw, stretch_of
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 

@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
-from abex.samplers.indices import contending_index, first_contender, level_of, time_of_arm, times_differ
-from abex.samplers.interface import distribution, draw
+from abex.samplers.interface import (
+    contending_index,
+    distribution,
+    draw,
+    first_contender,
+    level_of,
+    time_of_arm,
+    times_differ,
+)
 from abex.samplers.largest_beta import largest_beta
 from abex.samplers.largest_gumbel import largest_gumbel, largest_line
 from abex.support.randomness import argmax, share_among_largest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -56,6 +56,14 @@ class NewPlayer(Body, frozen=True, kw_only=True):
         Annotated[list[Pair], Meta(max_length=1_000_000)] | None,
         about("a feedback graph: pairs of places of arms, each showing the other's reward"),
     ] = None
+
+    on_new_arms: Annotated[
+        Literal["refuse", "add"],
+        about("what to do about arms that the player, which is there, does not have"),
+    ] = "refuse"
+    on_missing_arms: Annotated[
+        Literal["refuse", "keep", "retire"], about("what to do about arms of the player that are not given")
+    ] = "refuse"
 
 
 class DecideBody(Body, frozen=True, kw_only=True):

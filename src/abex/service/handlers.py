@@ -11,6 +11,9 @@ from starlette.responses import Response
 
 from abex.graphs.graph import Graph
 from abex.players.decision_ids import moment_of
+from abex.players.declared_arms import declare
+from abex.players.journal import UnavailableError
+from abex.players.named_arms import NamedArms
 from abex.players.player import UnknownDecisionError, new_replica
 from abex.players.shared import RECENT, SharedPlayer
 from abex.players.terms import terms
@@ -26,7 +29,7 @@ from abex.service.bodies import (
     RewardManyBody,
 )
 from abex.service.desk import Desk
-from abex.service.directory import described
+from abex.service.directory import ConflictError, described
 from abex.service.endpoint import JSONAnswer, ServiceState
 from abex.service.overview import probabilities_of, summary_of
 from abex.support.errors import UserError, shown, whole_number
@@ -74,14 +77,25 @@ async def list_players(state: ServiceState, request: Request, body: None) -> JSO
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:
-    """Make a player; nothing happens if there is the same one."""
-    created = await asyncio.to_thread(_create, state, body)
+    """Make a player; one that is there must be the same, and gets the arms that are declared (`on_new_arms`)."""
+    created, arms = await asyncio.to_thread(_create, state, body)
     desk = await state.directory.desk(body.name)
+    if not created:
+        await desk.submit(lambda player: _declare(player, arms, body))
     found = await asyncio.to_thread(summary_of, desk.player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
 
 
-def _create(state: ServiceState, wanted: NewPlayer) -> bool:
+def _declare(player: SharedPlayer, arms: NamedArms, wanted: NewPlayer) -> None:
+    try:
+        declare(player, arms, wanted.on_new_arms, wanted.on_missing_arms, f"the player {player.name!r}")
+    except UnavailableError:
+        raise
+    except UserError as error:
+        raise ConflictError(str(error)) from error
+
+
+def _create(state: ServiceState, wanted: NewPlayer) -> tuple[bool, NamedArms]:
     numbered = isinstance(wanted.arms, int)
     n_arms = wanted.arms if isinstance(wanted.arms, int) else len(wanted.arms)
     whole_number("arms", n_arms, least=1, most=state.settings.max_arms)
@@ -94,7 +108,7 @@ def _create(state: ServiceState, wanted: NewPlayer) -> bool:
     pending = max(state.settings.max_open, 10**6)
     labels = None if numbered else wanted.arms
     replica = new_replica(wanted.policy, n_arms, labels, graph, wanted.horizon, False, pending)
-    return state.directory.create(wanted.name, replica, agreed)
+    return state.directory.create(wanted.name, replica, agreed), replica.arms
 
 
 # -- deciding and learning --------------------------------------------------------------------------------
