@@ -222,7 +222,7 @@ class Running:
         kernel, t, out = self.policy.probabilities, self.n_arms + 1, np.zeros(self.n_arms)
         if _spent[kernel] >= 0.0:
             _spent[kernel] = -math.inf  # nobody waits for the compiler, nor asks it again
-            self._entered(fast(kernel), t, out)(self._given(), t, out)
+            self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
             _spent[kernel] = math.inf
             _slow.discard(kernel)
 
