@@ -264,9 +264,12 @@ def test_the_summary_is_a_table_everywhere():
     assert "&lt;b&gt;red&lt;/b&gt;" in page
     assert "<b>" not in page
     many = Player(UCB1(), n_arms=500, seed=1)
-    many.update(many.decide(), 1.0)
+    pulled = many.decide()
+    many.update(pulled, 1.0)
+    many.update_many([(arm, 0.0) for arm in range(100, 140) if arm != pulled.arm])  # observed, not pulled
     lines = repr(many.summary()).splitlines()
     assert len(lines) == 33
+    assert lines[2].split()[:2] == [str(pulled.arm), "1"]
     assert lines[-1] == "the 30 of 500 arms pulled most"
 
 

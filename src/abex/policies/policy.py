@@ -122,7 +122,7 @@ class Policy(ABC, Generic[State]):
         """Learn that ``seen`` paid ``reward`` when ``arm`` was pulled (kernel)."""
 
     #: Kernel ``probabilities(state, t, out)``: the distribution of `select` into ``out``. It may integrate and allocate
-    #: (`abex.kernels.fast` runs it compiled). All policies of this library have it; None: not known.
+    #: (`abex.kernels.compile_alone` runs it compiled). All policies of this library have it; None: not known.
     probabilities: ClassVar[Any] = None
 
     def kernels(self) -> Kernels:

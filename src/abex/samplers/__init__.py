@@ -61,17 +61,13 @@ def sampler_for(law: str, subject: Any, rate: float = math.nan) -> Any:
         return new_bounded_softmax(known.size) if few else new_buckets(known, subject.means)
     if law == "Beta":  # below 1 a density has no tangent above it
         few = few or min(known.min(), subject.failures.min()) < 1.0
+        return scan_for(law, known.size) if few else new_beta_exceedance(subject)
     if law == "Gumbel":
         few = few or subject.shared_noise or subject.scale == 0.0
-    if few:
-        return scan_for(law, known.size)
-    if law == "Beta":
-        return new_beta_exceedance(subject)
-    if law == "Gumbel":
-        return new_gumbel_exceedance(subject, FEW["softmax"])
-    return new_tournament(known, LEAF_SIZES[law])
+        return scan_for(law, known.size) if few else new_gumbel_exceedance(subject, FEW["softmax"])
+    return scan_for(law, known.size) if few else new_tournament(known, LEAF_SIZES[law])
 
 
 def scan_for(law: str, n_arms: int) -> Any:
-    """What looks at all arms in every draw, for a policy of this ``law`` whose arms may all change at every step."""
+    """What looks at all arms in every draw, by this ``law``; it follows whatever changes."""
     return SCANS.get(law, IndexScan)(values=np.zeros(n_arms))

@@ -26,7 +26,7 @@ numbers that are set, never accumulated as fractions: nothing drifts, however lo
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +119,6 @@ def scan_arms(scores: Any, rate: float, rng: Any) -> int:
 class Buckets(Record):
     """Arms filed by score, and bounds on their weights."""
 
-    law: ClassVar[str] = "softmax"  # of the scan that may take its place
     bucket: NDArray[np.int32]  # (K,), the bucket of an arm, TAIL or FRESH
     place: NDArray[np.int32]  # (K,), where it stands in the list of its bucket
     order: NDArray[np.int32]  # (K,), first the arms never observed, then the others

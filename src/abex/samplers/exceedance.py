@@ -30,7 +30,7 @@ process: arm k is called when it has at least one point of rate :math:`\lambda_k
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def average_points(sampler: Any) -> float:
 
 
 @kernel
-def refile_all(sampler: Any) -> None:
+def renew_bounds(sampler: Any) -> None:
     """The logarithms of all arms have changed."""
     invalidate(sampler.bounds)
     ensure_bounds(sampler.bounds, sampler.logs, 1.0)
@@ -85,7 +85,6 @@ def refile_all(sampler: Any) -> None:
 class GumbelExceedance(Exceedance):
     """Of means perturbed by Gumbel noise."""
 
-    law: ClassVar[str] = "Gumbel"  # of the scan that may take its place
     steep: NDArray[np.float64]  # (K,), s_k
     leader: int  # the arm excluded; -1 while there is no level
 
@@ -167,7 +166,7 @@ def choose_gumbel_level(sampler: GumbelExceedance, state: Any, target: float) ->
         sampler.logs[k] = log_exceeding(sampler, state, k)
     sampler.leader = leader
     sampler.logs[leader] = EXCLUDED
-    refile_all(sampler)
+    renew_bounds(sampler)
 
 
 @rare_kernel
@@ -217,8 +216,8 @@ def largest_perturbed_mean(sampler: GumbelExceedance, state: Any, t: int, rng: A
 
 @changed.register(GumbelExceedance)
 @kernel
-def refile_mean(sampler: GumbelExceedance, state: Any, arm: int) -> None:
-    """File an arm by its new mean and width."""
+def changed_mean(sampler: GumbelExceedance, state: Any, arm: int) -> None:
+    """The arm has other points above the level; the leader is known by its mean."""
     sampler.steep[arm] = math.sqrt(state.observations[arm]) / state.scale
     if arm == sampler.leader:
         return
@@ -254,7 +253,6 @@ def law_of_largest_perturbed_mean(sampler: GumbelExceedance, state: Any, t: int,
 class BetaExceedance(Exceedance):
     """Of draws from Beta posteriors."""
 
-    law: ClassVar[str] = "Beta"  # of the scan that may take its place
     norm: NDArray[np.float64]  # (K,), logarithm of the density's constant
     called: NDArray[np.int64]  # (K,), the last decision that called the arm
     place: NDArray[np.int32]  # (K,), where it stands among the hot arms, -1 elsewhere
@@ -418,7 +416,7 @@ def set_level(sampler: BetaExceedance, state: Any, logit: float) -> None:
         if again:
             place_level(sampler, logit)
     sampler.drift = 0.0
-    refile_all(sampler)
+    renew_bounds(sampler)
 
 
 @rare_kernel
@@ -475,8 +473,8 @@ def largest_beta_draw(sampler: BetaExceedance, state: Any, t: int, rng: Any) -> 
 
 @changed.register(BetaExceedance)
 @kernel
-def refile_posterior(sampler: BetaExceedance, state: Any, arm: int) -> None:
-    """File an arm by its new posterior."""
+def changed_posterior(sampler: BetaExceedance, state: Any, arm: int) -> None:
+    """The arm is called at another rate, or has become hot, or is hot no more."""
     sampler.norm[arm] = log_norm(state.successes[arm], state.failures[arm])
     sampler.drift += 1.0
     if sampler.level != NO_LEVEL:

@@ -66,7 +66,7 @@ def changed(sampler: Any, subject: Any, arm: int) -> None:
 
 @single_dispatch
 def distribution(sampler: Any, subject: Any, at: float, out: Any) -> None:
-    """The probability of each arm to be the next `draw`, into ``out`` (kernel; it may allocate: for `abex.kernels.fast`)."""
+    """The probability of each arm to be the next `draw`, into ``out`` (kernel; it may allocate)."""
     raise TypeError
 
 

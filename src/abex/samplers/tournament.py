@@ -19,7 +19,7 @@ Arms never observed come first, in random order; the tree is first looked at whe
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,6 @@ WINNER, TIES, UNTIL = 0, 1, 2  # columns of a node: an arm, how many share its i
 class Tournament(Record):
     """The tree of matches, and the arms never observed."""
 
-    law: ClassVar[str] = "index"  # of the scan that may take its place
     nodes: NDArray[np.float64]  # (2P, 3), P a power of two; 1 is the root, P + k // leaf_size the leaf of k
     order: NDArray[np.int32]  # (K,), first the arms never observed
     place: NDArray[np.int32]  # (K,), where an arm stands in it
@@ -203,7 +202,7 @@ def largest_of_tournament(tree: Tournament, state: Any, t: int, rng: Any) -> int
 
 @distribution.register(Tournament)
 @kernel
-def distribution_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -> None:
+def law_of_tournament(tree: Tournament, state: Any, t: int, out: Any) -> None:
     """1 over the ties; arms never observed come first."""
     for k in range(out.size):
         out[k] = 0.0
@@ -253,10 +252,11 @@ def swap_into_unseen(tree: Tournament, arm: int, edge: int) -> None:
     tree.now = NEVER
 
 
+@changed.register(Tournament)
 @kernel
-def list_as_observed(tree: Tournament, state: Any, seen: int) -> None:
-    """An arm was observed, or all that was known of it is forgotten: it stands among its like."""
-    fresh, where = tree.fresh, tree.place[seen]
+def replay_matches(tree: Tournament, state: Any, seen: int) -> None:
+    """An arm was observed, or all that was known of it is forgotten: it stands among its like, and its matches are replayed."""
+    nodes, fresh, where = tree.nodes, tree.fresh, tree.place[seen]
     # a branch, for the processor to run ahead of what memory holds of a million arms
     if state.observations[seen] > 0.0:
         if where < fresh:  # the first time
@@ -265,14 +265,6 @@ def list_as_observed(tree: Tournament, state: Any, seen: int) -> None:
     elif where >= fresh:  # all that was known is forgotten
         swap_into_unseen(tree, seen, fresh)
         tree.fresh = fresh + 1
-
-
-@changed.register(Tournament)
-@kernel
-def changed_in_tournament(tree: Tournament, state: Any, seen: int) -> None:
-    """An arm was observed: replay its matches."""
-    nodes = tree.nodes
-    list_as_observed(tree, state, seen)
     if tree.now == NEVER:  # no decision has needed the tree yet: the first one plays all matches
         return
     node = nodes.shape[0] // 2 + seen // tree.leaf_size
