@@ -14,8 +14,8 @@ A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays thro
 
 Both are kernels: Python runs them as they are, the simulator compiles the same source. A field of the state that is annotated
 with a kind (`abex.kinds`) is learned: saved, checked when a file is loaded, and moved with its arms; `prepare` makes what follows
-from it. The probabilities by which a reward is weighed are a field of the kind `Chance`, which a `Player` keeps with each decision
-whose reward is late.
+from it. The probabilities by which a reward is weighed are a field of the kind `Chance`, which a `Player` keeps with each
+decision whose reward is late.
 """
 
 from __future__ import annotations
