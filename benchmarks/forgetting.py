@@ -22,7 +22,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from abex.policies.statistics import fade
 
 from abex import (
     ABE,
@@ -40,7 +39,9 @@ from abex import (
     Thompson,
     Windowed,
 )
-from abex.kernels import Scalars, compiled, laid_out
+from abex.kernels import Record, compiled, fields_of, laid_out
+from abex.kinds import saved
+from abex.policies.forgetting import shrink
 from abex.policies.policy import Setting
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Fixed, Geometric
@@ -104,49 +105,63 @@ def steps_from_moments(select: Any, update: Any, draw: Any) -> Any:
     return compiled(select, update, draw)(play)
 
 
-def all_of(record: Any) -> Iterator[Any]:
-    """All that changes in a state: its arrays, and the words of its numbers."""
+def all_of(record: Any, known: dict[int, Any]) -> Iterator[Any]:
+    """All that changes in a state, once: its arrays, and the words of its numbers."""
+    if id(record) in known or not isinstance(record, Record | tuple | np.ndarray):
+        return
+    known[id(record)] = record
+    if isinstance(record, Record):
+        yield record._memory
+        record = tuple(getattr(record, name) for name in fields_of(record))
     if isinstance(record, tuple):
         for field in record:
-            yield from all_of(field)
-    elif isinstance(record, Scalars):
-        yield record.ints
-    elif isinstance(record, np.ndarray):
+            yield from all_of(field, known)
+    else:
         yield record
 
 
-def words_of(state: Any) -> Any:
-    """A copy of it as words of eight bytes."""
-    return np.frombuffer(
-        b"".join(array.tobytes() + bytes(-array.nbytes % 8) for array in all_of(state)), np.int64
-    )
-
-
 def in_one_piece(state: Any) -> tuple[Any, Any]:
-    """The state with all that changes in it side by side in memory, and that memory as words."""
-    words = words_of(state).copy()
-    at, known = 0, {}  # two parts of a state may share a clock
+    """A twin of the state with all that changes in it side by side in memory, and that memory as words of eight bytes."""
+    words = np.zeros(sum(-(-array.nbytes // 8) for array in all_of(state, {})), np.int64)
+    at, known = 0, {}  # a part of the state may stand in two places
 
     def place(array: Any) -> Any:
         nonlocal at
         size = -(-array.nbytes // 8)
         at += size
-        return words[at - size : at].view(np.uint8)[: array.nbytes].view(array.dtype).reshape(array.shape)
+        view = words[at - size : at].view(np.uint8)[: array.nbytes].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        return view
 
     def moved(record: Any) -> Any:
         if isinstance(record, tuple):
             fields = [moved(field) for field in record]
             return type(record)(*fields) if hasattr(record, "_fields") else tuple(fields)
+        if id(record) in known:
+            return known[id(record)]
         if isinstance(record, np.ndarray):
-            return place(record)
-        if isinstance(record, Scalars):
-            twin = copy.copy(record)
-            twin.ints = place(record.ints)
-            twin.floats, twin.address = twin.ints.view(np.float64), twin.ints.ctypes.data
-            return known.setdefault(id(record), twin)
-        return record
+            known[id(record)] = place(record)
+        elif isinstance(record, Record):
+            known[id(record)] = twin = type(record).__new__(type(record))
+            twin._allocate(place(record._memory))
+            for name in fields_of(record):
+                setattr(twin, name, moved(getattr(record, name)))
+        return known.get(id(record), record)
 
     return moved(state), words
+
+
+def put(record: Any, other: Any) -> None:
+    """Write all numbers of another state of the same policy into this one."""
+    if isinstance(record, np.ndarray):
+        record[...] = other
+    elif isinstance(record, Record):
+        for name in fields_of(record):
+            value = getattr(other, name)
+            if isinstance(value, bool | int | float):
+                setattr(record, name, value)
+            else:
+                put(getattr(record, name), value)
 
 
 class Moments:
@@ -169,9 +184,10 @@ class Moments:
 
     def knowing(self, state: Any) -> Any:
         """The plain policy with the counts and means of a discounted state."""
-        inner, memory = copy.deepcopy(state.inner), state.memory
-        fade(inner, memory.blank, 1.0 / memory.clock.factor)
-        return self.plain.with_arms(inner, self.setting, np.arange(self.setting.n_arms))
+        faded = copy.deepcopy(state)
+        shrink(faded.memory.shrinking, 1.0 / faded.memory.factor)
+        known = {name: value for name, value in saved(faded).items() if name != "memory"}
+        return self.plain.resume(self.setting, known)
 
     def play(self, policy: Any, state: Any, t: int, steps: int, seed: int) -> None:
         """These steps."""
@@ -188,10 +204,13 @@ class Moments:
         settling, steps = self.memory // 20, self.memory // 5
         for moment, (state, t) in enumerate(found):
             self.play(policy, state, t, settling, moment)
-        moments = np.stack([words_of(state) for state, _ in found])
         stands = policy is self.plain
         begins = np.array([t if stands else t + settling for _, t in found])
         state, words = in_one_piece(found[0][0])
+        moments = np.zeros((len(found), words.size), np.int64)
+        for moment, (settled, _) in enumerate(found):
+            put(state, settled)
+            moments[moment] = words
         records, play, repeats = (
             (laid_out(state), laid_out(self.world)),
             self.loop(policy),

@@ -1,6 +1,7 @@
 """Policies that forget: step by step against what the whole history says."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -29,7 +30,10 @@ from abex import (
     simulate,
 )  # fmt: skip
 from abex.graphs import star
+from abex.kernels import kernel
+from abex.kinds import Count, Mean
 from abex.policies.index import IndexPolicy
+from abex.policies.learner import Learned, Learner, learn_mean
 from abex.policies.policy import Setting
 from abex.samplers import FEW, FEW_FADING, sampler_for
 from abex.samplers.tournament import Tournament
@@ -399,3 +403,48 @@ def test_decisions_made_at_once_are_steps_of_the_discounted_time():
     player.select(5)
     player.select()
     assert player._replica.state.memory.total == pytest.approx(sum(0.9**age for age in range(13)))
+
+
+class MeansOfMine(Learned):
+    """What a policy of somebody else knows, and a field that follows from it."""
+
+    observations: Count
+    means: Mean
+    weighed: np.ndarray  # (K,), observations times means
+    initial: float
+
+
+@kernel
+def learn_mine(state, arm, reward, weight):
+    """As others do."""
+    learn_mean(state, arm, reward, weight)
+    state.weighed[arm] = state.observations[arm] * state.means[arm]
+
+
+@dataclass(frozen=True)
+class Mine(Learner):
+    """A policy of somebody else: the largest sum of rewards."""
+
+    learn = staticmethod(learn_mine)
+
+    def start(self, setting):
+        """Nothing observed."""
+        observations, means, weighed = np.zeros((3, setting.n_arms))
+        return MeansOfMine(observations=observations, means=means, weighed=weighed, initial=0.0)
+
+    @staticmethod
+    @kernel
+    def select(state, t, rng):
+        """The largest sum, or any arm."""
+        return int(state.weighed.argmax()) if t % 3 < 2 else int(rng.random() * state.means.size)
+
+
+@pytest.mark.parametrize(("way", "late"), [(0, 30), (1, 0), (2, 30), (3, 0)])
+def test_a_policy_of_your_own_forgets_with_all_that_follows_from_what_it_knows(way, late):
+    make, oracle = WAYS[way]
+    for t, state, history, select in play(make(Mine()), 4, 200, 5, late):
+        select(state, t, stream(t, "probe"))
+        counts, means, _ = oracle(history, t, 4)
+        np.testing.assert_allclose(state.observations, counts, rtol=1e-9, atol=1e-9)
+        seen = counts > 1e-6
+        np.testing.assert_allclose(state.weighed[seen], (counts * means)[seen], rtol=1e-6, atol=1e-9)

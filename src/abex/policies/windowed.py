@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, kernel
+from abex.kernels import Record, compile_alone, kernel
 from abex.kinds import Arms, Series, Whole, agree
 from abex.policies.forgetting import Forgetting, enters, leaves, lived
 from abex.policies.learner import mean_after
@@ -20,6 +20,7 @@ from abex.support.parameters import whole
 from abex.support.reading import check_size
 
 WIDEST = 10**9  # steps of a window
+INTERPRETED = 20_000  # entries up to which Python adds up a loaded window
 UNITS = 2**31  # of a sum, in 1, and in each of them once more
 
 
@@ -73,46 +74,42 @@ def new_window(width: int, n_entries: int, n_arms: int) -> Window:
     )
 
 
-def chain(memory: Window) -> None:
+def add_up(memory: Window) -> None:
     """Chain the entries to their steps, and add them up."""
-    used = np.flatnonzero(memory.arms >= 0)
-    arms, steps, rewards = memory.arms[used], memory.steps[used], memory.rewards[used]
+    used = memory.arms >= 0
+    steps, rewards = memory.steps[used], memory.rewards[used]
     agree(bool(((rewards >= 0.0) & (rewards <= 1.0)).all()), "rewards must be numbers from 0 to 1")
     fine = (steps >= memory.oldest) & (steps < memory.oldest + memory.head.size)
     agree(bool(fine.all()), "steps must be those of the window")
     agree(memory.next < memory.arms.size, "next must be an entry")
-    places = steps & (memory.head.size - 1)
-    order = np.argsort(places, kind="stable")
-    entries, places = used[order], places[order]
-    again = np.flatnonzero(places[1:] == places[:-1])
-    memory.head[:], memory.following[:] = -1, -1
-    memory.head[places] = entries  # the last one of a step
-    memory.following[entries[again + 1]] = entries[again]
-    memory.used = used.size
-    units = rewards * UNITS
-    whole = np.floor(units).astype(np.int64)
-    for sums, parts in (
-        (memory.counts, np.ones(used.size, np.int64)),
-        (memory.high, whole),
-        (memory.low, np.floor((units - whole) * UNITS + 0.5).astype(np.int64)),
-    ):
-        sums[:] = 0
-        np.add.at(sums, arms, parts)
-    memory.high += memory.low // UNITS
-    memory.low %= UNITS
+    memory.head[:] = -1
+    memory.counts[:] = memory.high[:] = memory.low[:] = memory.used = 0
+    if steps.size:
+        (add_all if steps.size <= INTERPRETED else compile_alone(add_all))(memory)
 
 
 @kernel
-def link(memory: Window, place: int, entry: int) -> None:
-    """Put an entry into the chain of its step, as `chain` would: whoever loads a window lets the same leave first."""
+def add_all(memory: Window) -> None:
+    """Add every entry."""
+    for entry in range(memory.arms.size):
+        if memory.arms[entry] >= 0:
+            add(memory, entry)
+
+
+@kernel
+def add(memory: Window, entry: int) -> None:
+    """Put an entry into the chain of its step, the higher first: whoever loads a window lets the same leave first."""
+    place = memory.steps[entry] & (memory.head.size - 1)
     above, at = -1, memory.head[place]
-    while at > entry:  # seldom: mostly it is the last one
+    while at > entry:  # seldom: mostly it is the highest one
         above, at = at, memory.following[at]
     memory.following[entry] = at
     if above < 0:
         memory.head[place] = entry
     else:
         memory.following[above] = entry
+    memory.used += 1
+    count_in(memory, memory.arms[entry], memory.rewards[entry], 1)
 
 
 @kernel
@@ -184,10 +181,8 @@ def enter_window(memory: Window, t: int, arm: int, reward: float) -> float:
     while memory.arms[entry] >= 0:  # seldom: entries leave about as they came
         entry = entry + 1 if entry + 1 < memory.arms.size else 0
     memory.next = entry + 1 if entry + 1 < memory.arms.size else 0
-    memory.used += 1
     memory.arms[entry], memory.steps[entry], memory.rewards[entry] = arm, t, reward
-    link(memory, t & (memory.head.size - 1), entry)
-    count_in(memory, arm, reward, 1)
+    add(memory, entry)
     return 1.0
 
 
@@ -250,7 +245,7 @@ class Windowed(Forgetting):
 
     def prepare(self, state: Any) -> Any:
         """What the entries add up to follows from them."""
-        chain(state.memory)
+        add_up(state.memory)
         return super().prepare(state)
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> Any:
