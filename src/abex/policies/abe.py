@@ -85,9 +85,9 @@ class ABE(Learner[AbeState]):
         :math:`r_k` before the first observation. The paper's 0 lets an unseen arm starve; 1 is optimistic;
         None plays every arm once before all else.
     cover : {"alpha-sample", "dominating", "lp"}
-        Where the sweeps go. ``alpha-sample`` is the paper's :math:`\xi`, found anew on a graph that changes. ``dominating`` sweeps
-        over a greedy dominating set, about half as long on social networks; ``lp`` draws from the best fractional one. Both
-        must know the graph, which must not change.
+        Where the sweeps go. ``alpha-sample`` is the paper's :math:`\xi`, found anew where the graph changes. ``dominating``
+        sweeps over a greedy dominating set, about half as long on social networks; ``lp`` draws from the best fractional
+        one. Both must know the graph, which must not change.
     order : {"random", "index"}
         How the first sweep meets the arms. ``random`` is Algorithm 2's; ``index`` is :math:`j \bmod K` of Algorithm 1, on graphs
         the next arm not yet observed. What is proved holds for both.
