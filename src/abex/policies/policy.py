@@ -1,4 +1,4 @@
-"""What a policy promises.
+"""The interface of policies.
 
 A policy is a *value*: a frozen dataclass of its parameters. It plays by kernels over a *state*, a `Record` that `start` makes:
 
