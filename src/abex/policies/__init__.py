@@ -16,8 +16,7 @@ from abex.policies.graph_exp3dom import Exp3DOM
 from abex.policies.graph_index import TSMaxN, UCBMaxN
 from abex.policies.greedy import EpsilonGreedy, FollowTheLeader
 from abex.policies.imed import IMED
-from abex.policies.klucb import KLUCB
-from abex.policies.klucb_plus import KLUCBPlusPlus
+from abex.policies.klucb import KLUCB, KLUCBPlusPlus
 from abex.policies.maillard import Maillard
 from abex.policies.moss import MOSS
 from abex.policies.multiboost import Exp3PMultiBoost
@@ -27,7 +26,8 @@ from abex.policies.restarting import Restarting
 from abex.policies.screening import Screening
 from abex.policies.thompson import Thompson
 from abex.policies.tsallis import INF, TsallisINF
-from abex.policies.ucb import UCB1, UCBV
+from abex.policies.ucb import UCB1
+from abex.policies.ucbv import UCBV
 from abex.policies.windowed import Windowed
 
 __all__ = [
