@@ -72,6 +72,10 @@ def test_a_client_does_what_the_service_does(app):
         assert client.summary("shop front")["decisions"] == 5
         assert client.log("shop front", last=3).count(b"\n") == 4
         assert client.evaluate("shop front", ["Uniform"])["rows"] == 3
+        export = client.export("shop front")
+        assert b"abex-player" in export.content
+        client.delete("shop front", export.tag)
+        assert client.players() == []
 
 
 @pytest.mark.parametrize("trouble", ["answer lost", "request lost", "later"])

@@ -109,6 +109,19 @@ def test_a_batch_is_one_unit_and_not_two():
     assert np.diff(together_made.guaranteed) == pytest.approx(np.diff(alone.guaranteed), rel=1e-3)
 
 
+def test_rows_decided_by_themselves_are_units_of_their_own_beside_batches():
+    """Of 20 batches, each followed by two rows by themselves, the latter weigh as if there were no batches."""
+    arm = np.tile([0, 1, 1, 1], 20)
+    batch = np.array([name for one in range(20) for name in (f"b{one}", f"b{one}", "", "")])
+    log = Log(
+        ["a", "b"], arm, np.tile([1.0, 1.0, 0.5, 0.5], 20), np.tile([1.0, 0.0, 1.0, 0.0], 20), batch=batch
+    )
+    assert log.units.start.size == 60
+    assert log.units.sums(log.reward).tolist() == [1.0, 1.0, 0.0] * 20
+    # a batch holds both arms whatever the target; by itself it never chooses b
+    assert ESTIMATORS["IPS"](log, np.stack([[1.0, 0.0], [1.0, 1.0]])).value() == pytest.approx(20 / 80)
+
+
 @pytest.mark.parametrize("policy", ["Thompson", "EpsilonGreedy(epsilon=0.5)", "UCB1"])
 def test_the_decisions_of_a_player_know_their_batch(policy):
     player, rows = Player(policy, arms=["a", "b", "c"], seed=1), []

@@ -228,7 +228,7 @@ def test_what_follows_from_the_policy_is_not_asked_from_the_file():
     state = read_player(sealed(body), "the player", False)._replica.state
     assert state.scale == 2.0
     assert np.array_equal(state.inv_sqrt_count, inv_sqrt_counts(state.observations))
-    body = {**body, "state": {**body["state"], "rule": "x"}}
+    body = {**body, "state": {**body["state"], "scale": "x"}}
     with pytest.raises(UserError, match="UcbState has other fields than its class"):
         read_player(sealed(body), "the player", False)
 

@@ -294,6 +294,65 @@ def test_who_looks_again_gets_a_summary_only_where_something_has_happened(shop):
     assert shop.get("/v1/players/banner/summary", headers=tag).json()["decisions"] == 1
 
 
+def test_a_player_is_deleted_after_its_last_state_was_exported(store, tmp_path):
+    with service(store) as one, service(store) as two:
+        banner(one)
+        tell(one, ask(one)["id"])
+        ask(two)
+        path = "/v1/players/banner"
+        assert one.delete(path).status_code == 428
+        export = one.get(f"{path}/export")
+        (tmp_path / "banner.json").write_bytes(export.content)
+        ask(one)  # something has happened since
+        assert one.delete(path, headers={"if-match": export.headers["etag"]}).status_code == 412
+        again = one.get(f"{path}/export")
+        (tmp_path / "banner.json").write_bytes(again.content)
+        tag = {"if-match": again.headers["etag"]}
+        assert one.delete(path, headers=tag).json() == {"deleted": "banner"}
+        assert one.get("/v1/players").json() == {"players": []}
+        assert one.post(DECIDE).status_code == 404
+        assert two.post(DECIDE).status_code in (404, 503)  # it learns of it now
+        assert two.post(DECIDE).status_code == 404
+        assert one.delete(path, headers=tag).status_code == 404
+        loaded = Player.load(tmp_path / "banner.json")
+        assert len(loaded.pending()) == 2
+        banner(two, policy="UCB1", arms=["a", "b"])  # another one of that name
+        assert ask(one)["arm"] in ("a", "b")
+        assert ask(two)["arm"] in ("a", "b")
+        assert two.get(f"{path}/summary").json()["decisions"] == 2
+
+
+def test_a_deleted_player_whose_name_comes_again_is_the_new_one_elsewhere(store):
+    with service(store) as one, service(store) as two:
+        banner(one)
+        ask(two)
+        tag = {"if-match": one.get("/v1/players/banner/export").headers["etag"]}
+        assert one.delete("/v1/players/banner", headers=tag).status_code == 200
+        banner(one, policy="UCB1", arms=["a", "b"])
+        ask(one)
+        wait_until(lambda: two.post(DECIDE).json().get("arm") in ("a", "b"))
+
+
+def test_many_players_need_no_thread_each(store):
+    with service(store) as client:
+        for number in range(60):
+            banner(client, f"p{number}", arms=2)
+        before = threading.active_count()
+        for number in range(60):
+            found = client.post(f"/v1/players/p{number}/decisions").json()
+            told = {"decision": found["id"], "reward": 1}
+            assert client.post(f"/v1/players/p{number}/rewards", json=told).json()["learned"]
+        assert threading.active_count() <= before + 2
+        assert before < 20
+
+
+def test_a_player_that_takes_long_works_beside_the_event_loop(shop, monkeypatch):
+    monkeypatch.setattr("abex.service.desk.SLOW", 0.0)
+    first = ask(shop, unit="ann")
+    assert ask(shop, unit="ann") == first
+    assert tell(shop, first["id"]).json() == {"learned": True}
+
+
 # -- refusals ---------------------------------------------------------------------------------------------
 
 WRONG = [
@@ -397,7 +456,7 @@ def test_every_endpoint_asks_for_the_key_of_its_role(store):
                 headers = {} if key is None else {"authorization": f"Bearer {key}"}
                 status = client.request(one.method, path, headers=headers).status_code
                 if one.role is None or role in (one.role, "admin"):
-                    assert status in (200, 400, 404), (one.name, role)
+                    assert status in (200, 400, 404, 428), (one.name, role)
                 else:
                     assert status == (401 if role in (None, "wrong") else 403), (one.name, role)
 

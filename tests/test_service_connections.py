@@ -1,5 +1,6 @@
 """Connections to the service, however they are used: what one client does never reaches another."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -13,9 +14,10 @@ import uvicorn
 from abex import Player
 from abex.players.decision_ids import moment_of
 from abex.players.player import UnknownDecisionError
-from abex.players.together import together
+from abex.players.together import RequestBatch
 from abex.service import Settings, connections
 from abex.service.connections import Guard
+from abex.service.desk import Desk
 from abex.service.run import configuration, listening_socket
 from tests.waiting import PATIENCE, wait_until
 
@@ -198,28 +200,28 @@ def test_what_goes_wrong_inside_is_no_end_of_the_service(store, monkeypatch):
             raise ZeroDivisionError
 
         with monkeypatch.context() as patch:
-            patch.setattr("abex.service.desk.together", broken)
+            patch.setattr(RequestBatch, "propose", broken)
             status, _, said = connection.ask(DECIDE)
             assert (status, json.loads(said)) == (500, {"error": "something went wrong inside the service"})
         assert connection.ask(DECIDE)[0] == 200
 
 
 def test_a_decision_made_a_moment_ago_elsewhere_can_be_rewarded(store, monkeypatch):
-    calls = []
+    calls, answers = [], RequestBatch.answers
 
-    def late(player, work, most_open):
-        calls.append(work)
-        if len(calls) == 1:  # the decision is not there yet
-            return [UnknownDecisionError("not yet", work[0].rewards[0][0])]
-        return together(player, work, most_open)
+    def late(self):
+        calls.append(answers(self))
+        return [UnknownDecisionError("not yet", decision.id)] if len(calls) == 1 else calls[-1]
 
     with served(store) as port, Connection(port) as connection, Player.open(store, "banner") as elsewhere:
         assert connection.ask(DECIDE)[0] == 200
         decision = elsewhere.decide()
         elsewhere.flush()
-        monkeypatch.setattr("abex.service.desk.together", late)
+        monkeypatch.setattr(RequestBatch, "answers", late)
         told = json.dumps({"decision": decision.id, "reward": 1}).encode()
-        assert connection.ask(REWARD, told)[2] == b'{"learned":true}'
+        assert (
+            connection.ask(REWARD, told)[2] == b'{"learned":false}'
+        )  # the first time it was, but said nothing
         assert len(calls) == 2
 
 
@@ -289,12 +291,14 @@ def test_a_long_answer_that_is_read_slowly_arrives(store):
 
 
 def test_a_handler_may_take_longer_than_a_client(store, monkeypatch):
-    def slow(*arguments):
-        time.sleep(2.5)
-        return together(*arguments)
+    answers = Desk._answers
+
+    async def slow(self, batch):
+        await asyncio.sleep(2.5)
+        return await answers(self, batch)
 
     with served(store, client_timeout=0.5) as port, Connection(port) as connection:
-        monkeypatch.setattr("abex.service.desk.together", slow)
+        monkeypatch.setattr(Desk, "_answers", slow)
         assert connection.ask(DECIDE)[0] == 200
         assert connection.ask(DECIDE)[0] == 200
 

@@ -47,6 +47,7 @@ def sent(app, case):
     )
 
 
+@pytest.mark.slow
 def test_no_described_request_breaks_the_service(app):
     schema, statuses = schema_of(app), {}
     modes = list(schemathesis.GenerationMode)

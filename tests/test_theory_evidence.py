@@ -34,7 +34,7 @@ def states(policy, means, steps, seed):
 def test_the_probabilities_lie_between_the_bounds_of_lemma_3(means, safety):
     policy, n = Evidence(safety=safety, forget=False), len(means)
     for t, _, state in states(policy, means, 300, 1):
-        if state.clock.highest < 1.0:
+        if state.largest_reward < 1.0:
             continue
         law, lead = np.zeros(n), state.sampler.winners[1]
         policy.probabilities(state, t, law)

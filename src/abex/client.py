@@ -56,6 +56,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Export:
+    """A player with all it knows: `Player.load` reads the ``content`` as a file; ``tag`` names its last event."""
+
+    content: bytes
+    tag: str
+
+
+@dataclass(frozen=True)
 class _Call(Generic[T]):
     """A request, how its answer is read, and whether it may be repeated."""
 
@@ -64,6 +72,7 @@ class _Call(Generic[T]):
     body: Any
     parse: Callable[[httpx.Response], T]
     repeatable: bool = True
+    headers: Mapping[str, str] | None = None
 
 
 def _create(name: str, arms: Sequence[Arm] | int, policy: str, terms: Mapping[str, Any]) -> _Call[JSON]:
@@ -135,6 +144,15 @@ def _evaluate(player: str, policies: Sequence[str], learn: float) -> _Call[JSON]
 def _log(player: str, format: str, last: int | None) -> _Call[bytes]:
     query = httpx.QueryParams(_given(format=format, last=last))
     return _Call("GET", _of(player, f"/log?{query}"), None, lambda answer: answer.content)
+
+
+def _export(player: str) -> _Call[Export]:
+    path = _of(player, "/export")
+    return _Call("GET", path, None, lambda answer: Export(answer.content, answer.headers["etag"]))
+
+
+def _delete(player: str, tag: str) -> _Call[None]:
+    return _Call("DELETE", _of(player, ""), None, lambda answer: None, False, {"if-match": tag})
 
 
 def _of(player: str, rest: str) -> str:
@@ -251,7 +269,7 @@ class Client(_Connected, AbstractContextManager["Client"]):
 
     def _try(self, call: _Call[Any]) -> httpx.Response | httpx.TransportError:
         try:
-            return self._http.request(call.method, call.path, json=call.body)
+            return self._http.request(call.method, call.path, json=call.body, headers=call.headers)
         except httpx.TransportError as error:
             return error
 
@@ -316,6 +334,14 @@ class Client(_Connected, AbstractContextManager["Client"]):
         """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
         return self._do(_log(player, format, last))
 
+    def export(self, player: str) -> Export:
+        """The player with all it knows, as the content of a file."""
+        return self._do(_export(player))
+
+    def delete(self, player: str, tag: str) -> None:
+        """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
+        self._do(_delete(player, tag))
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -338,7 +364,7 @@ class AsyncClient(_Connected):
 
     async def _try(self, call: _Call[Any]) -> httpx.Response | httpx.TransportError:
         try:
-            return await self._http.request(call.method, call.path, json=call.body)
+            return await self._http.request(call.method, call.path, json=call.body, headers=call.headers)
         except httpx.TransportError as error:
             return error
 
@@ -401,6 +427,14 @@ class AsyncClient(_Connected):
     async def log(self, player: str, format: str = "csv", last: int | None = None) -> bytes:
         """Every decision with its probability and reward, as the content of a csv, parquet or dsjson file."""
         return await self._do(_log(player, format, last))
+
+    async def export(self, player: str) -> Export:
+        """The player with all it knows, as the content of a file."""
+        return await self._do(_export(player))
+
+    async def delete(self, player: str, tag: str) -> None:
+        """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
+        await self._do(_delete(player, tag))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import FixedEdges
+from abex.graphs.feedback import Edges
 from abex.graphs.graph import Graph
 from abex.kernels import Record, compile_alone, kernel
 
@@ -196,7 +196,7 @@ def lower(queue: Queue, arm: int) -> None:
 
 
 @kernel
-def sweep(links: FixedEdges, order: Any, covered: Any, chosen: Any) -> int:
+def sweep(links: Edges, order: Any, covered: Any, chosen: Any) -> int:
     """Arms of ``order`` that none before them shows; their number."""
     count = 0
     for arm in order:
@@ -209,7 +209,7 @@ def sweep(links: FixedEdges, order: Any, covered: Any, chosen: Any) -> int:
 
 
 @kernel
-def thin_out(links: FixedEdges, queue: Queue, chosen: Any) -> int:
+def thin_out(links: Edges, queue: Queue, chosen: Any) -> int:
     """Greedy independent set of an undirected graph by least degree, which is the priority; its size."""
     start, arms = links.out_start, links.out_arms
     gone = np.zeros(queue.priority.size, dtype=np.bool_)
@@ -242,7 +242,7 @@ def thin_out(links: FixedEdges, queue: Queue, chosen: Any) -> int:
 
 
 @kernel
-def dominate(links: FixedEdges, queue: Queue, chosen: Any) -> int:
+def dominate(links: Edges, queue: Queue, chosen: Any) -> int:
     """Greedy dominating set by the number of arms newly shown, which is the priority; its size."""
     seen = np.zeros(queue.priority.size, dtype=np.bool_)
     left = seen.size
@@ -266,7 +266,7 @@ def dominate(links: FixedEdges, queue: Queue, chosen: Any) -> int:
 
 
 @kernel
-def gather_cliques(links: FixedEdges, order: Any, clique: Any) -> None:
+def gather_cliques(links: Edges, order: Any, clique: Any) -> None:
     """Each arm joins the largest clique all of whose members it knows, or founds one."""
     start, arms = links.out_start, links.out_arms
     size = np.zeros(order.size, dtype=np.int64)
@@ -291,7 +291,7 @@ def gather_cliques(links: FixedEdges, order: Any, clique: Any) -> None:
 
 
 @kernel
-def avoid_cycles(links: FixedEdges, order: Any, inside: Any) -> None:
+def avoid_cycles(links: Edges, order: Any, inside: Any) -> None:
     """Add arms of ``order`` unless one of the arms they show leads back to them within the set."""
     start, arms = links.out_start, links.out_arms
     mark = np.full(order.size, -1, dtype=np.int64)

@@ -2,8 +2,7 @@
 
 The simulator asks ``reveal(feedback, t, arm, seen) -> count``: the arms observed at step t, the pulled arm last, and how many.
 A policy that must know the graph holds the same record and also asks who would have revealed an arm (`observers`)
-and with what probability it is observed (`probability_seen`). There are two records of edges, `FixedEdges` and `ChangingEdges`;
-each kernel has a variant for both, and a policy does not know which it has.
+and with what probability it is observed (`probability_seen`).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from abex.kernels import Record, kernel, single_dispatch
 from abex.support.randomness import GOLDEN, mix, uniform_at
 
 Floats = NDArray[np.float64]
+NO_KEY = np.uint64(0)
 
 
 class BanditFeedback(Record):
@@ -25,30 +25,19 @@ class BanditFeedback(Record):
     n_arms: int
 
 
-class FixedEdges(Record):
-    """A fixed graph in compressed rows: closed neighbourhoods, each row ending with its own arm."""
-
-    out_start: NDArray[np.int64]  # (K + 1,)
-    out_arms: NDArray[np.int32]  # (edges + K,): the arms that a pull of k reveals
-    in_start: NDArray[np.int64]  # (K + 1,)
-    in_arms: NDArray[np.int32]  # (edges + K,): the arms whose pull reveals k
-
-
 Rows = tuple[NDArray[np.int64], NDArray[np.int32]]  # where each begins, and all arms one after the other
 
 
-def edges_of(out: Rows, into: Rows) -> FixedEdges:
-    """The record of closed out- and in-neighbourhoods."""
-    return FixedEdges(out_start=out[0], out_arms=out[1], in_start=into[0], in_arms=into[1])
+class Edges(Record):
+    """A graph in compressed rows: closed neighbourhoods, each row ending with its own arm.
 
-
-class ChangingEdges(Record):
-    """Graphs that take turns, or a graph whose edges are drawn at each step."""
+    Graphs that take turns stand one after the other; edges may be drawn at each step.
+    """
 
     out_start: NDArray[np.int64]  # (period * (K + 1),): the rows of step t begin at graph_index(t) * (K + 1)
-    out_arms: NDArray[np.int32]
+    out_arms: NDArray[np.int32]  # the arms that a pull reveals
     in_start: NDArray[np.int64]
-    in_arms: NDArray[np.int32]
+    in_arms: NDArray[np.int32]  # the arms whose pull reveals an arm
     n_arms: int
     period: int  # number of graphs
     keep: float  # probability that an edge is present at a step
@@ -57,34 +46,33 @@ class ChangingEdges(Record):
     dense: bool  # every pair is an edge: no rows are stored
 
 
-Feedback = FixedEdges | ChangingEdges
+def edges_of(
+    out: Rows, into: Rows, *,
+    n_arms: int | None = None, period: int = 1, keep: float = 1.0, key: np.uint64 = NO_KEY,
+    symmetric: bool = False, dense: bool = False,
+) -> Edges:  # fmt: skip
+    """The record of closed out- and in-neighbourhoods; ``n_arms`` is as many as there are rows unless given."""
+    n_arms = out[0].size - 1 if n_arms is None else n_arms
+    return Edges(
+        out_start=out[0], out_arms=out[1], in_start=into[0], in_arms=into[1],
+        n_arms=n_arms, period=period, keep=keep, key=np.uint64(key), symmetric=symmetric, dense=dense,
+    )  # fmt: skip
+
+
+def out_rows(links: Edges) -> Rows:
+    """The closed out-neighbourhoods."""
+    return links.out_start, links.out_arms
+
+
+def in_rows(links: Edges) -> Rows:
+    """The closed in-neighbourhoods."""
+    return links.in_start, links.in_arms
 
 
 @single_dispatch
 def reveal(feedback: Any, t: int, arm: int, seen: Any) -> int:
     """The arms that a pull of ``arm`` reveals at step t into ``seen``, itself last; returns their number (kernel)."""
     raise TypeError
-
-
-@single_dispatch
-def observers(graph: Any, t: int, arm: int, who: Any) -> int:
-    """The arms that would reveal ``arm`` at step t into ``who``, itself last; returns their number (kernel)."""
-    raise TypeError
-
-
-@single_dispatch
-def probability_seen(graph: Any, t: int, arm: int, probabilities: Any) -> float:
-    """Probability that ``arm`` is observed at step t when the pull has the distribution ``probabilities`` (kernel)."""
-    raise TypeError
-
-
-@single_dispatch
-def graph_index(graph: Any, t: int) -> int:
-    """Number of the graph in force at step t = 1, 2, ..., among those that take turns (kernel)."""
-    raise TypeError
-
-
-# -- bandit feedback -------------------------------------------------------------------------------
 
 
 @reveal.register(BanditFeedback)
@@ -95,62 +83,14 @@ def reveal_bandit(feedback: BanditFeedback, t: int, arm: int, seen: Any) -> int:
     return 1
 
 
-# -- a fixed graph ---------------------------------------------------------------------------------
-
-
 @kernel
-def copy_list(start: Any, arms: Any, which: int, out: Any) -> int:
-    """A row of the compressed rows ``start`` and ``arms``, into ``out``; returns its length."""
-    first = start[which]
-    count = int(start[which + 1] - first)
-    for j in range(count):
-        out[j] = arms[first + j]
-    return count
-
-
-@reveal.register(FixedEdges)
-@kernel
-def reveal_fixed(feedback: FixedEdges, t: int, arm: int, seen: Any) -> int:
-    """The closed out-neighbourhood of the pulled arm."""
-    return copy_list(feedback.out_start, feedback.out_arms, arm, seen)
-
-
-@observers.register(FixedEdges)
-@kernel
-def observers_in_fixed(graph: FixedEdges, t: int, arm: int, who: Any) -> int:
-    """The closed in-neighbourhood."""
-    return copy_list(graph.in_start, graph.in_arms, arm, who)
-
-
-@probability_seen.register(FixedEdges)
-@kernel
-def probability_seen_in_fixed(graph: FixedEdges, t: int, arm: int, probabilities: Floats) -> float:
-    """The probabilities of the closed in-neighbourhood."""
-    total = 0.0
-    for j in range(graph.in_start[arm], graph.in_start[arm + 1]):
-        total += probabilities[graph.in_arms[j]]
-    return total
-
-
-@graph_index.register(FixedEdges)
-@kernel
-def graph_index_of_fixed(graph: FixedEdges, t: int) -> int:
-    """Always the one graph."""
-    return 0
-
-
-# -- graphs that change ----------------------------------------------------------------------------
-
-
-@graph_index.register(ChangingEdges)
-@kernel
-def graph_index_of_changing(graph: ChangingEdges, t: int) -> int:
-    """The graphs in turn, then again from the first."""
+def graph_index(graph: Edges, t: int) -> int:
+    """Number of the graph in force at step t = 1, 2, ..., among those that take turns."""
     return 0 if graph.period == 1 else int((t - 1) % graph.period)  # a division costs as much as ten sums
 
 
 @kernel
-def edge_present(graph: ChangingEdges, t: int, source: int, target: int) -> bool:
+def edge_present(graph: Edges, t: int, source: int, target: int) -> bool:
     """Whether an edge of the graph is present at step t; the same answer whoever asks."""
     if graph.keep >= 1.0 or source == target:
         return True
@@ -161,7 +101,7 @@ def edge_present(graph: ChangingEdges, t: int, source: int, target: int) -> bool
 
 @kernel
 def neighbours(
-    graph: ChangingEdges,
+    graph: Edges,
     start: NDArray[np.int64],
     arms: NDArray[np.int32],
     t: int,
@@ -180,7 +120,13 @@ def neighbours(
                 count += 1
         who[count] = arm
         return count + 1
-    row = graph_index_of_changing(graph, t) * (graph.n_arms + 1) + arm
+    row = graph_index(graph, t) * (graph.n_arms + 1) + arm
+    if graph.keep >= 1.0:
+        first = start[row]
+        count = int(start[row + 1] - first)
+        for j in range(count):
+            who[j] = arms[first + j]
+        return count
     for j in range(start[row], start[row + 1]):
         other = arms[j]
         if edge_present(graph, t, arm, other) if out else edge_present(graph, t, other, arm):
@@ -189,31 +135,29 @@ def neighbours(
     return count
 
 
-@reveal.register(ChangingEdges)
+@reveal.register(Edges)
 @kernel
-def reveal_changing(feedback: ChangingEdges, t: int, arm: int, seen: Any) -> int:
+def reveal_edges(feedback: Edges, t: int, arm: int, seen: Any) -> int:
     """The closed out-neighbourhood of the pulled arm at step t."""
     return neighbours(feedback, feedback.out_start, feedback.out_arms, t, arm, True, seen)
 
 
-@observers.register(ChangingEdges)
 @kernel
-def observers_in_changing(graph: ChangingEdges, t: int, arm: int, who: Any) -> int:
-    """The closed in-neighbourhood at step t."""
+def observers(graph: Edges, t: int, arm: int, who: Any) -> int:
+    """The arms that would reveal ``arm`` at step t into ``who``, itself last; returns their number."""
     return neighbours(graph, graph.in_start, graph.in_arms, t, arm, False, who)
 
 
-@probability_seen.register(ChangingEdges)
 @kernel
-def probability_seen_in_changing(graph: ChangingEdges, t: int, arm: int, probabilities: Floats) -> float:
-    """The probabilities of the closed in-neighbourhood at step t."""
+def probability_seen(graph: Edges, t: int, arm: int, probabilities: Floats) -> float:
+    """Probability that ``arm`` is observed at step t when the pull has the distribution ``probabilities``."""
     total = 0.0
     if graph.dense:
         for other in range(graph.n_arms):
             if edge_present(graph, t, other, arm):
                 total += probabilities[other]
         return total
-    row = graph_index_of_changing(graph, t) * (graph.n_arms + 1) + arm
+    row = graph_index(graph, t) * (graph.n_arms + 1) + arm
     if graph.keep >= 1.0:
         for j in range(graph.in_start[row], graph.in_start[row + 1]):
             total += probabilities[graph.in_arms[j]]

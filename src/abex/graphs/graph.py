@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.graphs.feedback import FixedEdges, edges_of, reveal_fixed
+from abex.graphs.feedback import NO_KEY as NO_KEY
+from abex.graphs.feedback import Edges, Rows, edges_of, in_rows, out_rows, reveal_edges
 from abex.support.errors import UserError, whole_number
 from abex.support.extras import needed
 from abex.support.parameters import MOST_ARMS
 from abex.support.tables import html_table
 
-NO_KEY = np.uint64(0)
 MAKERS = "Graph.from_matrix, Graph.from_edges, Graph.read and Graph.from_networkx"
 
 
@@ -80,18 +80,17 @@ class Graph(FeedbackGraph):
     [0, 1]
     """
 
-    links: FixedEdges
+    links: Edges
     labels: NDArray[Any] | None = None
 
-    reveal = staticmethod(reveal_fixed)
+    reveal = staticmethod(reveal_edges)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.links, FixedEdges):
+        if not isinstance(self.links, Edges):
             raise UserError(
                 f"a Graph is made by {MAKERS}; it cannot be made from {type(self.links).__name__} as it is"
             )
-        links = self.links
-        out, into = (links.out_start, links.out_arms), (links.in_start, links.in_arms)
+        out, into = out_rows(self.links), in_rows(self.links)
         if out[1] is not into[1] and same_rows(out, into):  # undirected: keep one copy
             object.__setattr__(self, "links", edges_of(out, out))
         for array in (*out, *into, self.labels):
@@ -190,7 +189,7 @@ class Graph(FeedbackGraph):
         """Whether some edge has no reverse."""
         return self.links.out_arms is not self.links.in_arms
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> FixedEdges:
+    def feedback(self, key: np.uint64 = NO_KEY) -> Edges:
         """The compressed rows."""
         return self.links
 
@@ -224,9 +223,7 @@ class Graph(FeedbackGraph):
 
     def reverse(self) -> Graph:
         """The graph with every edge reversed."""
-        links = self.links
-        out, into = (links.out_start, links.out_arms), (links.in_start, links.in_arms)
-        return Graph(edges_of(into, out), self.labels)
+        return Graph(edges_of(in_rows(self.links), out_rows(self.links)), self.labels)
 
     def undirected(self) -> Graph:
         """The graph with the reverse of every edge added."""
@@ -282,15 +279,14 @@ class Graph(FeedbackGraph):
     def digest(self) -> str:
         """A hash of the edges, 32 hex digits."""
         hashed = hashlib.blake2b(digest_size=16)
-        for array in (self.links.out_start, self.links.out_arms):
+        for array in out_rows(self.links):
             hashed.update(np.ascontiguousarray(array).data)
         return hashed.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
-        mine, theirs = self.links, other.links
-        return same_rows((mine.out_start, mine.out_arms), (theirs.out_start, theirs.out_arms))
+        return same_rows(out_rows(self.links), out_rows(other.links))
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -335,9 +331,7 @@ def not_a_graph(name: str, given: Any) -> UserError:
     return UserError(f"{name} must be a Graph, got {type(given).__name__}: see {MAKERS}")
 
 
-def compress(
-    sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def compress(sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int) -> Rows:
     """Rows of distinct targets in increasing order, each closed by its own arm: where they start, and the arms.
 
     Memory is linear: two sorts of 64-bit numbers and no hash table.
@@ -359,7 +353,7 @@ def compress(
     return start, arms
 
 
-def same_rows(first: Any, second: Any) -> bool:
+def same_rows(first: Rows, second: Rows) -> bool:
     """Whether two pairs (start, arms) are equal."""
     return bool(np.array_equal(first[0], second[0]) and np.array_equal(first[1], second[1]))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.graphs.feedback import ChangingEdges, FixedEdges, edges_of, reveal_changing
+from abex.graphs.feedback import Edges, Rows, edges_of, in_rows, out_rows, reveal_edges
 from abex.graphs.graph import NO_KEY, FeedbackGraph, Graph, as_fixed_graph
 from abex.kernels import compile_alone, kernel
 from abex.support.errors import UserError, real_number, whole_number
@@ -20,30 +20,14 @@ from abex.support.parameters import MOST_ARMS
 
 
 class _ChangingGraph(FeedbackGraph):
-    reveal = staticmethod(reveal_changing)
+    reveal = staticmethod(reveal_edges)
 
     def at(self, t: int, key: np.uint64 = NO_KEY) -> Graph:
         """The graph drawn at step t = 1, 2, ... of the replication named by ``key``."""
         return drawn_graph(self.feedback(key), whole_number("t", t, least=1))
 
 
-def changing_edges(
-    graph: FeedbackGraph,
-    links: FixedEdges,
-    *,
-    keep: float = 1.0,
-    key: np.uint64 = NO_KEY,
-    dense: bool = False,
-) -> ChangingEdges:
-    """The record of a graph whose rows are ``links``."""
-    return ChangingEdges(
-        out_start=links.out_start, out_arms=links.out_arms, in_start=links.in_start, in_arms=links.in_arms,
-        n_arms=graph.n_arms, period=graph.period or 1, keep=keep, key=np.uint64(key),
-        symmetric=not graph.is_directed, dense=dense,
-    )  # fmt: skip
-
-
-def drawn_graph(record: ChangingEdges, t: int) -> Graph:
+def drawn_graph(record: Edges, t: int) -> Graph:
     """The graph that is drawn at step t."""
     seen = np.empty(record.n_arms, dtype=np.int32)
     count = compile_alone(collect)(record, t, seen, np.empty(0, np.int64), np.empty(0, np.int64))
@@ -53,11 +37,11 @@ def drawn_graph(record: ChangingEdges, t: int) -> Graph:
 
 
 @kernel
-def collect(feedback: ChangingEdges, t: int, seen: Any, sources: Any, targets: Any) -> int:
+def collect(feedback: Edges, t: int, seen: Any, sources: Any, targets: Any) -> int:
     """All edges of step t into the two arrays if they have room; returns their number."""
     total = 0
     for arm in range(feedback.n_arms):
-        count = reveal_changing(feedback, t, arm, seen) - 1
+        count = reveal_edges(feedback, t, arm, seen) - 1
         if sources.size > 0:
             for j in range(count):
                 sources[total + j] = arm
@@ -112,17 +96,18 @@ class GraphSequence(_ChangingGraph):
         """The graph whose turn is step t = 1, 2, ..."""
         return self.graphs[(whole_number("t", t, least=1) - 1) % len(self.graphs)]
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
+    def feedback(self, key: np.uint64 = NO_KEY) -> Edges:
         """The rows of all graphs, one after the other."""
         links = [graph.links for graph in self.graphs]
-        ends = np.cumsum([0] + [one.out_arms.size for one in links])[:-1]
-        rows = FixedEdges(
-            out_start=np.concatenate([one.out_start + end for one, end in zip(links, ends, strict=True)]),
-            out_arms=np.concatenate([one.out_arms for one in links]),
-            in_start=np.concatenate([one.in_start + end for one, end in zip(links, ends, strict=True)]),
-            in_arms=np.concatenate([one.in_arms for one in links]),
-        )
-        return changing_edges(self, rows)
+        out, into = joined([out_rows(one) for one in links]), joined([in_rows(one) for one in links])
+        return edges_of(out, into, n_arms=self.n_arms, period=len(links))
+
+
+def joined(rows: Sequence[Rows]) -> Rows:
+    """The rows of several graphs, one after the other."""
+    ends = np.cumsum([0] + [arms.size for _, arms in rows])
+    starts = [start + end for (start, _), end in zip(rows, ends, strict=False)]
+    return np.concatenate(starts), np.concatenate([arms for _, arms in rows])
 
 
 @dataclass(frozen=True)
@@ -162,9 +147,12 @@ class DropOut(_ChangingGraph):
         """None: drawn at each step, unless every edge is kept."""
         return 1 if self.keep >= 1.0 else None
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
+    def feedback(self, key: np.uint64 = NO_KEY) -> Edges:
         """The rows of the base and the key of the draws."""
-        return changing_edges(self, self.base.links, keep=self.keep, key=key)
+        links = self.base.links
+        return edges_of(
+            out_rows(links), in_rows(links), keep=self.keep, key=key, symmetric=not self.is_directed
+        )
 
 
 @dataclass(frozen=True)
@@ -200,7 +188,9 @@ class ErdosRenyiEachStep(_ChangingGraph):
         """None: drawn at each step, unless every pair is always joined."""
         return 1 if self.q >= 1.0 else None
 
-    def feedback(self, key: np.uint64 = NO_KEY) -> ChangingEdges:
+    def feedback(self, key: np.uint64 = NO_KEY) -> Edges:
         """No rows, and the key of the draws."""
         none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-        return changing_edges(self, edges_of(none, none), keep=self.q, key=key, dense=True)
+        return edges_of(
+            none, none, n_arms=self.n, keep=self.q, key=key, symmetric=not self.directed, dense=True
+        )

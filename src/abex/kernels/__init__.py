@@ -7,7 +7,6 @@ source, two faces.
 ====================  ================================================================================
 `compiling`           kernels and compiled functions; whether anything is compiled, and with bounds checked
 `records`             arrays, numbers and records by name, one pointer in compiled code; `record_type` is their type there
-`scalars`             named numbers that kernels may change; `scalar_type` is their type in compiled code
 `cache`               compiled code on disk
 `sources`             when it is stale
 `current`             user-defined kernels with the globals that they name now
@@ -37,13 +36,11 @@ from abex.kernels.compiling import (
 from abex.kernels.compiling_progress import compile_as, on_compiling
 from abex.kernels.current import with_present_globals
 from abex.kernels.records import Record, fields_of, laid_out
-from abex.kernels.scalars import Scalars
 from abex.kernels.sources import source_stamp
 
 __all__ = [
     "CompilerWarning",
     "Record",
-    "Scalars",
     "before_compiling",
     "bounds_checked",
     "cache_folder",

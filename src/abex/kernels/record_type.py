@@ -296,8 +296,8 @@ def read_object(context: Any, builder: Any, kind: Any, place: Any) -> Any:
             for k, part in enumerate(kind)
         ]
         return context.make_tuple(builder, kind, parts)
-    if isinstance(context.get_value_type(kind), ir.PointerType):  # a record within
-        return builder.inttoptr(unchanged(builder, place), context.get_value_type(kind))
+    if isinstance(kind, RecordType):
+        return builder.inttoptr(unchanged(builder, place), pointer)
     number = builder.bitcast(place, context.get_data_type(kind).as_pointer())
     return context.data_model_manager[kind].from_data(builder, unchanged(builder, number))
 

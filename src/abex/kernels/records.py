@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels.compiling import before_compiling, interpreted
-from abex.kernels.scalars import Scalars
 from abex.support.errors import UserError, nearest
 
 NUMBERS = (int, float, bool)
@@ -218,8 +217,6 @@ def lay(words: Any, at: int, value: Any, name: str) -> Any:
         words[at] = value._address
     elif value is None:
         words[at] = 0
-    elif isinstance(value, Scalars):
-        words[at] = value.address
     elif isinstance(value, tuple):
         inner = Laid(value, name)
         words[at] = inner._address

@@ -258,6 +258,16 @@ class Journal(ABC):
             sql = "DELETE FROM abex_events WHERE player = ? AND seq <= ?"
             return int(self._run(sql, (player, seq)).rowcount)
 
+    def delete(self, player: int, head: int) -> bool:
+        """Delete a player with its events; False if ``head`` is not the number of its last one."""
+        with self._writing():
+            sql = "DELETE FROM abex_players WHERE id = ? AND head = ?"
+            found = int(self._run(sql, (player, head)).rowcount)
+            if found:
+                for table in ("abex_events", "abex_snapshots"):
+                    self._run(f"DELETE FROM {table} WHERE player = ?", (player,))
+            return found > 0
+
     # -- errors ---------------------------------------------------------------------------------------
 
     @contextmanager

@@ -49,9 +49,9 @@ class Ticket:
 
     __slots__ = ("error", "event", "kept", "left")
 
-    def __init__(self) -> None:
+    def __init__(self, event: Any = None) -> None:
         self.left = 0
-        self.event = threading.Event()
+        self.event = threading.Event() if event is None else event
         self.error: UserError | None = None
         self.kept = True  # whether the events are written once the store is back
 
@@ -109,7 +109,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._last = ""  # id of the last event
         self._deciding = 0  # decisions among the own events on their way
         self.connection = 0  # by which the journal was last seen to be the one that is followed
-        self.is_closed = self.is_listed = self.is_fresh = False
+        self.is_closed = self.is_listed = self.is_fresh = self.is_gone = False
         self._begin(clock)
         first = store.do(
             lambda journal: (record := journal.player(name)) and (record, journal.snapshot(record.id))
@@ -143,6 +143,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             if hasattr(self, "_replica"):
                 self._settle()
             self.id, self._definition, self._terms = record.id, definition, definition.terms
+            self.is_gone = False
             self._replica, self._last = replica, ""
             self._template = template_of(replica)
             self._learning = SequenceStream(definition.key)
@@ -221,6 +222,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         """Somebody has deleted the player: what was on its way is lost."""
         error = UnavailableError(f"the player {self.name!r} is gone from the journal {self.store.shown}")
         with self._lock:
+            self.is_gone = True
             self.failed(error, kept=False)
             self._follower.forget()
             self._deciding = 0
@@ -269,17 +271,20 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def wait_for(self, proposals: Iterable[Proposal]) -> None:
         """Return when these are written; an error if the store fails or is silent."""
+        self._wait(self.ticket(proposals))
+
+    def ticket(self, proposals: Iterable[Proposal], event: Any = None) -> Ticket:
+        """For who waits until these are written; then ``event.set()`` is called."""
         with self._lock:
-            ticket = self._awaited(proposals)
-        self._wait(ticket)
+            return self._awaited(proposals, event)
 
     def withdraw(self, proposals: Iterable[Proposal]) -> None:
         """Whoever waited for these was told that they are not written."""
         with self._lock:
             self._follower.withdraw([one for one in proposals if not one.done])
 
-    def _awaited(self, proposals: Iterable[Proposal]) -> Ticket:
-        ticket = Ticket()
+    def _awaited(self, proposals: Iterable[Proposal], event: Any = None) -> Ticket:
+        ticket = Ticket(event)
         for one in proposals:
             if not one.done:
                 one.tickets.append(ticket)

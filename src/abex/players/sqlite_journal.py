@@ -39,7 +39,7 @@ class SqliteJournal(Journal):
     """The journals in one file."""
 
     words: ClassVar = {
-        "identity": "INTEGER PRIMARY KEY",
+        "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "clustered": " WITHOUT ROWID",
         "bytes": "BLOB",
         "among": "IN (SELECT value FROM json_each(?))",

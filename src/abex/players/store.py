@@ -276,16 +276,20 @@ class Store(AbstractContextManager["Store"]):
 
     # -- what players ask -----------------------------------------------------------------------------
 
-    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE) -> T:
+    def submit(self, work: Callable[[Journal], T]) -> Future[T]:
         """Have the thread of the store call a function with the journal, after what waits has been written."""
         future: Future[T] = Future()
         self._errands.append((work, future))
         self.hurry()
+        return future
+
+    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE) -> T:
+        """The same, and wait for what comes of it."""
+        future = self.submit(work)
         try:
             return future.result(patience)
         except TimeoutError:
-            self.unblock()
-            raise UnavailableError(self._silence(patience)) from None
+            raise self.silent(patience) from None
 
     def hurry(self) -> None:
         """There is something to do that somebody waits for."""
@@ -315,6 +319,11 @@ class Store(AbstractContextManager["Store"]):
             self.unblock()
         why = ticket.error or self._silence(self.deadline)
         raise UnavailableError(why, kept=ticket.kept) from ticket.error
+
+    def silent(self, seconds: float) -> UnavailableError:
+        """The store has not answered for so long; a connection that hangs is broken."""
+        self.unblock()
+        return UnavailableError(self._silence(seconds))
 
     def _silence(self, seconds: float) -> str:
         why = "" if self._trouble is None else f" ({self._trouble})"
@@ -474,13 +483,13 @@ class Store(AbstractContextManager["Store"]):
         heads = self._journal.heads(list({player.id for player in players}))
         for player in players:
             if heads.get(player.id, (-1, 0))[0] != player.seq():
-                self._read(player)
+                self.read(player)
 
     def _caught_up(self, player: SharedPlayer) -> bool:
         """Whether a player may append; it reads first where it must, and those who wait for it are told if it cannot."""
         try:
             if player.is_behind(self._journal.connections):
-                self._read(player)
+                self.read(player)
             return True
         except UserError as error:
             if not self._journal.is_open:
@@ -488,8 +497,8 @@ class Store(AbstractContextManager["Store"]):
             player.failed(error)  # the journal is there, but what it holds of this player is damaged, or gone
             return False
 
-    def _read(self, player: SharedPlayer) -> None:
-        """Read until the player is where the journal is."""
+    def read(self, player: SharedPlayer) -> None:
+        """In the thread of the store: read until the player is where the journal is."""
         journal = self._journal
         while True:
             journal.connect(create=False)
@@ -497,7 +506,7 @@ class Store(AbstractContextManager["Store"]):
             if record is None:
                 raise player.gone()
             at = player.seq()
-            if player.connection != journal.connections:
+            if player.connection != journal.connections or record.id != player.id:
                 there = at > 0 and record.pruned < at <= record.head
                 last = journal.read(record.id, at - 1, 1) if there else []
                 player.reconnected(journal.connections, record.id, last)
@@ -511,7 +520,7 @@ class Store(AbstractContextManager["Store"]):
 
     def refresh(self, player: SharedPlayer, patience: float = 2.0 * PATIENCE) -> None:
         """Bring a player to where the journal is."""
-        self.do(lambda _: self._read(player), patience)
+        self.do(lambda _: self.read(player), patience)
 
     def aside(self, work: Callable[[], Any]) -> bool:
         """Do what takes long in a thread that ends with it; False if there is such a thread already."""

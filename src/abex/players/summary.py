@@ -93,19 +93,23 @@ def interval_of(mean: float, count: int, level: float = LEVEL) -> tuple[float, f
     return 1.0 - kl_upper_bound(1.0 - mean, bound), kl_upper_bound(mean, bound)
 
 
-def summarise(replica: Replica, terms: Terms, caption: str) -> Summary:
-    """The table of a player."""
+def summarise(
+    replica: Replica, terms: Terms, caption: str, limit: int | None = None, chances: Any = None
+) -> Summary:
+    """The table of a player, or of the ``limit`` arms chosen most; ``chances`` are their probabilities, where they are known."""
     tallies = replica.tallies
-    try:
-        chances = replica.probabilities(replica.steps + 1)
-    except UserError:
-        chances = np.full(replica.n_arms, math.nan)
+    if chances is None:
+        try:
+            chances = replica.probabilities(replica.steps + 1)
+        except UserError:
+            chances = np.full(replica.n_arms, math.nan)
+    places = np.sort(np.argsort(-tallies.pulls, kind="stable")[:limit])
     shares: dict[int, int] = {}
     for number in tallies.recent:
         shares[number] = shares.get(number, 0) + 1
     recent = max(1, len(tallies.recent))
     rows = []
-    for place, number in enumerate(replica.arms.numbers.tolist()):
+    for place, number in zip(places.tolist(), replica.arms.numbers[places].tolist(), strict=True):
         count = int(tallies.observations[place])
         mean = float(tallies.sums[place]) / count if count else math.nan
         low, high = interval_of(mean, count)

@@ -72,32 +72,75 @@ def together(player: SharedPlayer, requests: Sequence[Request], most_open: int |
     ...     first == again, together(player, [Tell([(first.id, 1.0, None)]), Tell([(first.id, 0.0, None)])])
     (True, [[True], [False]])
     """
-    work = [_Work(request) for request in requests]
-    if any(isinstance(request, Ask) and _stands(player, request) for request in requests):
-        with suppress(UnavailableError):  # another process may have learned its reward a moment ago
+    batch = RequestBatch(player, requests, most_open)
+    if batch.may_stand():
+        with suppress(UnavailableError):
             player.store.refresh(player, player.store.deadline)
-    with player._lock:
-        player._catch_up()
-        _prepare(player, work, most_open)
-    late = [one for one in work if isinstance(one.error, UnknownDecisionError)]
-    if late:  # another process may have made them a moment ago
+    batch.propose()
+    if batch.late:
         try:
             player.refresh()
         except UserError as error:
-            for one in late:
-                one.error = error
+            batch.refuse_late(error)
         else:
-            with player._lock:
-                _prepare(player, late, most_open)
+            batch.propose_late()
     try:
-        player.wait_for([entry for one in work for entry in one.entries])
+        player.wait_for(batch.entries())
     except UnavailableError as error:
-        for one in work:
+        batch.withdraw(error)
+    return batch.answers()
+
+
+class RequestBatch:
+    """Requests of a shared player on their way: proposed at once, answered when they are on disk.
+
+    No step waits for the store. `together` waits in the thread that calls; an event loop does without a thread of its own.
+    """
+
+    def __init__(
+        self, player: SharedPlayer, requests: Sequence[Request], most_open: int | None = None
+    ) -> None:
+        self._player, self._most_open = player, most_open
+        self._work = [_Work(request) for request in requests]
+        self.late: list[_Work] = []
+
+    def may_stand(self) -> bool:
+        """Whether a decision that waits may be an answer: another process may have learned its reward a moment ago."""
+        asked = [one.request for one in self._work if isinstance(one.request, Ask)]
+        return any(_stands(self._player, request) for request in asked)
+
+    def propose(self) -> None:
+        """Decide, and check what is reported; ``late`` speaks of decisions that another process may have made a moment ago."""
+        with self._player._lock:
+            self._player._catch_up()
+            _prepare(self._player, self._work, self._most_open)
+        self.late = [one for one in self._work if isinstance(one.error, UnknownDecisionError)]
+
+    def propose_late(self) -> None:
+        """Once more, now that the player has read what others wrote."""
+        with self._player._lock:
+            _prepare(self._player, self.late, self._most_open)
+
+    def refuse_late(self, error: UserError) -> None:
+        """What others wrote could not be read."""
+        for one in self.late:
+            one.error = error
+
+    def entries(self) -> list[Proposal]:
+        """What has to be written."""
+        return [entry for one in self._work for entry in one.entries]
+
+    def withdraw(self, error: UnavailableError) -> None:
+        """It could not be written: whoever hears so asks again."""
+        for one in self._work:
             if one.error is None and not all(entry.done for entry in one.entries):
                 one.error = UnavailableError(error.why)
-                player.withdraw(one.entries)
-    with player._lock:
-        return [_answer(player, one) for one in work]
+                self._player.withdraw(one.entries)
+
+    def answers(self) -> list[Any]:
+        """The answer to each request, or the error that says why there is none."""
+        with self._player._lock:
+            return [_answer(self._player, one) for one in self._work]
 
 
 def _stands(player: SharedPlayer, request: Ask) -> bool:

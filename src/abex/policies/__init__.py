@@ -16,8 +16,7 @@ from abex.policies.graph_exp3dom import Exp3DOM
 from abex.policies.graph_index import TSMaxN, UCBMaxN
 from abex.policies.greedy import EpsilonGreedy, FollowTheLeader
 from abex.policies.imed import IMED
-from abex.policies.klucb import KLUCB
-from abex.policies.klucb_plus import KLUCBPlusPlus
+from abex.policies.klucb import KLUCB, KLUCBPlusPlus
 from abex.policies.maillard import Maillard
 from abex.policies.moss import MOSS
 from abex.policies.multiboost import Exp3PMultiBoost

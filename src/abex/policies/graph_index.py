@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import observers
 from abex.kernels import kernel, single_dispatch
-from abex.kinds import Count, Mean
 from abex.policies.known_graph import known_graph
-from abex.policies.learner import Learned
 from abex.policies.policy import Policy, Setting
 from abex.policies.thompson import MOST_PRIOR, BetaState, coin, learn_posterior, prior
-from abex.policies.ucb import inv_sqrt_counts, learn_width
+from abex.policies.ucb import UcbState, inv_sqrt_counts, learn_width
 from abex.samplers.largest_beta import largest_beta
 from abex.support.parameters import HUGE, real, truth
 from abex.support.randomness import argmax
@@ -67,16 +65,11 @@ def share_among_observers(state: Any, t: int, aim: int, share: float, out: Any) 
             out[state.who[j]] += share / ties
 
 
-class AimedMeans(Learned):
+class AimedMeans(UcbState):
     """Means with their widths, the graph, and room for the arms that show another."""
 
-    observations: Count  # float64 (K,)
-    means: Mean  # float64 (K,)
-    inv_sqrt_count: NDArray[np.float64]  # (K,), 1/sqrt(observations), 0 without
-    initial: float  # the mean of an arm without observations
     score: NDArray[np.float64]  # (K,)
     who: NDArray[np.int32]  # (K,)
-    scale: float
     graph: Any
 
 

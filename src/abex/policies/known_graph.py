@@ -17,7 +17,7 @@ from abex.graphs.covers import (
     greedy_dominating_set,
     greedy_independent_set,
 )
-from abex.graphs.feedback import Feedback
+from abex.graphs.feedback import Edges
 from abex.graphs.graph import Graph
 from abex.graphs.programs import Cover
 from abex.policies.policy import Policy, Setting
@@ -27,9 +27,9 @@ KEPT = 64  # graphs whose solutions are remembered
 TRIED = 3  # graphs drawn to estimate a quantity of random graphs
 
 
-def known_graph(policy: Policy[Any], setting: Setting) -> Feedback:
+def known_graph(policy: Policy[Any], setting: Setting) -> Edges:
     """The feedback record of the graph of ``setting``, which graph policies hold."""
-    record: Feedback = policy.graph_of(setting).feedback(setting.graph_key)
+    record: Edges = policy.graph_of(setting).feedback(setting.graph_key)
     return record
 
 

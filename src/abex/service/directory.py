@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from abex.players import Player
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import Journal, PlayerRow, journal_at
 from abex.players.shared import SharedPlayer
-from abex.service.desk import Desk
+from abex.players.store import Store
+from abex.service.desk import Answered, Desk
 from abex.service.settings import Settings
 from abex.support.errors import LONGEST_NAME, UserError, shown
 
@@ -33,47 +32,34 @@ class FullError(UserError):
 
 
 class Directory:
-    """Desks by the names of their players, and a connection of its own for looking into the store."""
+    """Desks by the names of their players. All methods but `desk` and `close` may wait for the store."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
-        self._journal = journal_at(settings.store)
-        self._lock = threading.Lock()
+        self._answered: Answered | None = None
 
-    # -- the store ------------------------------------------------------------------------------------
+    def _do(self, work: Callable[[Journal], T]) -> T:
+        """Call a function with the journal of the store; its tables are made if they are missing."""
 
-    @contextlib.contextmanager
-    def _looking(self) -> Iterator[Journal]:
-        """The connection for looking, in whatever thread; the tables are made if they are missing."""
-        with self._lock:
-            self._journal.connect(create=True)
-            yield self._journal
+        def connected(journal: Journal) -> T:
+            journal.connect(create=True)
+            return work(journal)
 
-    def check(self) -> None:
-        """Whether the store can be reached; raises if not."""
-        with self._looking() as journal:
-            journal.names()
+        return self.store.do(connected, self.store.deadline)
 
     def names(self) -> list[str]:
-        """The players of the store."""
-        with self._looking() as journal:
-            return journal.names()
+        """The players of the store; an error if it cannot be reached."""
+        return self._do(lambda journal: journal.names())
 
     def record(self, name: str) -> PlayerRow:
         """The row of a player."""
-        if not is_name(name):
-            raise UnknownPlayerError(f"there is no player {shown(name)}")
-        with self._looking() as journal:
-            found = journal.player(name)
+        found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
             raise UnknownPlayerError(f"there is no player {shown(name)}")
         return found
-
-    def definition(self, name: str) -> Definition:
-        """What was agreed on when the player was made."""
-        return Definition(self.record(name).definition, f"the player {name!r}")
 
     def reading(self, work: Callable[[Journal], T]) -> T:
         """Call a function with a connection of its own, so that long reads hold up nobody."""
@@ -91,30 +77,35 @@ class Directory:
                 f"the name of a player must be 1 to {LONGEST_NAME} printable characters without a slash, not dots alone, "
                 f"got {shown(name)}"
             )
-        with self._looking() as journal:
+        text = definition_text(replica, terms)
+
+        def made(journal: Journal) -> tuple[bool, PlayerRow | None]:
             found = journal.player(name)
-            if found is None:
-                if len(journal.names()) >= self.settings.max_players:
-                    raise FullError(
-                        f"there are {self.settings.max_players:,} players, and no more may be made"
-                    )
-                text = definition_text(replica, terms)
-                journal.add_player(name, text)
-                found = journal.player(name)
-                if found is not None and found.definition == text:
-                    return True
+            if found is not None:
+                return False, found
+            if len(journal.names()) >= self.settings.max_players:
+                raise FullError(f"there are {self.settings.max_players:,} players, and no more may be made")
+            journal.add_player(name, text)
+            return True, journal.player(name)  # perhaps another process was quicker, with another definition
+
+        is_new, found = self._do(made)
         assert found is not None
         difference = Definition(found.definition, f"the player {name!r}").disagreement(replica, terms)
         if difference is not None:
             raise ConflictError(f"there is another player {shown(name)}: {difference}")
-        return False
+        return is_new
+
+    def delete(self, name: str, seq: int) -> bool:
+        """Delete a player with its journal; False if it has had events after that number."""
+        record = self.record(name)
+        return record.head == seq and self._do(lambda journal: journal.delete(record.id, seq))
 
     # -- desks ----------------------------------------------------------------------------------------
 
     async def desk(self, name: str) -> Desk:
-        """The desk of a player, opened now if it is the first time."""
+        """The desk of a player, opened now if it is the first time, or if the player was deleted meanwhile."""
         desk = self.desks.get(name)
-        if desk is not None:
+        if desk is not None and not desk.player.is_gone:
             return desk
         task = self._opening.get(name)
         if task is None:
@@ -126,20 +117,20 @@ class Directory:
     async def _open(self, name: str) -> Desk:
         def opened() -> SharedPlayer:
             self.record(name)
-            return Player.open(self.settings.store, name)
+            return self.store.follow(name, None, None, None, None)
 
+        self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
-        desk = self.desks[name] = Desk(player, self.settings.max_open)
+        self._answered = self._answered or Answered()
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered)
         return desk
 
     async def close(self) -> None:
         """Write what waits and leave the store."""
-        for desk in list(self.desks.values()):
-            with contextlib.suppress(UserError):  # the store is away: what was acknowledged is in it
-                await desk.close()
+        await asyncio.gather(*(desk.close() for desk in self.desks.values()))
         self.desks.clear()
-        with self._lock:
-            self._journal.close()
+        with contextlib.suppress(UserError):  # the store is away: what was acknowledged is in it
+            await asyncio.to_thread(self.store.close)
 
 
 def is_name(name: str) -> bool:

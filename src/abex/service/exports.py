@@ -10,7 +10,6 @@ from abex.evaluation.log_files import log_bytes
 from abex.players.definitions import Definition
 from abex.players.journal import Journal
 from abex.players.journal_log import decision_log
-from abex.service.overview import number
 from abex.support.errors import UserError, one_of
 from abex.support.files import table_bytes
 
@@ -49,7 +48,7 @@ def evaluate_policies(
     log = _log(frame, arms)
     return {
         "rows": len(log),
-        "logged": number(float(log.reward.mean())),
+        "logged": log.reward.mean(),
         "policies": [_evaluated(log, policy, learn, rewards) for policy in policies],
     }
 
@@ -72,11 +71,11 @@ def _evaluated(log: Log, policy: str, learn: float, rewards: tuple[float, float]
         "estimates": [
             {
                 "estimator": one.estimator,
-                "value": number(one.value),
-                "low": number(one.interval[0]),
-                "high": number(one.interval[1]),
-                "effective": number(one.effective),
-                "largest_weight": number(one.largest_weight),
+                "value": one.value,
+                "low": one.interval[0],
+                "high": one.interval[1],
+                "effective": one.effective,
+                "largest_weight": one.largest_weight,
                 "reason": one.reason or None,
             }
             for one in found.verdicts

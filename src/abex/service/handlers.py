@@ -15,6 +15,7 @@ from abex.players.declared_arms import declare
 from abex.players.journal import UnavailableError
 from abex.players.named_arms import NamedArms
 from abex.players.player import UnknownDecisionError, new_replica
+from abex.players.saving import player_text
 from abex.players.shared import RECENT, SharedPlayer
 from abex.players.terms import terms
 from abex.players.together import Ask, Observe, Tell, arm_named
@@ -30,7 +31,7 @@ from abex.service.bodies import (
 )
 from abex.service.desk import Desk
 from abex.service.directory import ConflictError, described
-from abex.service.endpoint import JSONAnswer, ServiceState
+from abex.service.endpoint import HTTPError, JSONAnswer, ServiceState
 from abex.service.overview import probabilities_of, summary_of
 from abex.support.errors import UserError, shown, whole_number
 
@@ -47,9 +48,9 @@ async def desk_of(state: ServiceState, request: Request) -> Desk:
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
     """The player in the path, as the store has it now."""
-    desk = await desk_of(state, request)
-    await desk.submit(SharedPlayer.refresh)
-    return desk.player
+    player = (await desk_of(state, request)).player
+    await asyncio.to_thread(player.refresh)
+    return player
 
 
 def limit_of(
@@ -81,7 +82,7 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     created, arms = await asyncio.to_thread(_create, state, body)
     desk = await state.directory.desk(body.name)
     if not created:
-        await desk.submit(lambda player: _declare(player, arms, body))
+        await asyncio.to_thread(_declare, desk.player, arms, body)
     found = await asyncio.to_thread(summary_of, desk.player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
 
@@ -109,6 +110,31 @@ def _create(state: ServiceState, wanted: NewPlayer) -> tuple[bool, NamedArms]:
     labels = None if numbered else wanted.arms
     replica = new_replica(wanted.policy, n_arms, labels, graph, wanted.horizon, False, pending)
     return state.directory.create(wanted.name, replica, agreed), replica.arms
+
+
+async def export_player(state: ServiceState, request: Request, body: None) -> Response:
+    """The player with all it knows, as a file for `Player.load`; its ETag is the number of the last event."""
+    player = await refreshed(state, request)
+
+    def exported() -> tuple[int, str]:
+        with player._lock:
+            return player.seq(), player_text(player)
+
+    seq, text = await asyncio.to_thread(exported)
+    headers = {"etag": f'"{seq}"', "content-disposition": 'attachment; filename="player.json"'}
+    return Response(text, media_type="application/json", headers=headers)
+
+
+async def delete_player(state: ServiceState, request: Request, body: None) -> JSON:
+    """Delete a player and its journal for ever, where If-Match says that its last state has been exported."""
+    name, tag = request.path_params["name"], request.headers.get("if-match", "").strip('"')
+    if not (tag.isascii() and tag.isdigit() and len(tag) < 19):
+        raise HTTPError(428, "export the player first, and send the ETag of the export in If-Match")
+    if not await asyncio.to_thread(state.directory.delete, name, int(tag)):
+        raise HTTPError(412, f"the player {shown(name)} has had events since that export: export it again")
+    state.directory.desks.pop(name, None)
+    state.timelines.pop(name, None)
+    return {"deleted": name}
 
 
 # -- deciding and learning --------------------------------------------------------------------------------
@@ -185,14 +211,14 @@ async def add_arm(state: ServiceState, request: Request, body: ArmBody) -> JSON:
     """An arm never seen."""
     desk = await desk_of(state, request)
     whole_number("the number of arms", desk.player.n_arms + 1, most=state.settings.max_arms)
-    return {"arm": await desk.submit(lambda player: player.add_arm(body.name))}
+    return {"arm": await asyncio.to_thread(desk.player.add_arm, body.name)}
 
 
 async def rename_arm(state: ServiceState, request: Request, body: RenameBody) -> JSON:
     """Another name for an arm; what is known of it stays."""
     desk = await desk_of(state, request)
     arm = arm_named(desk.player._replica.arms, request.path_params["arm"])
-    await desk.submit(lambda player: player.rename_arm(arm, body.name))
+    await asyncio.to_thread(desk.player.rename_arm, arm, body.name)
     return {"arm": body.name}
 
 
@@ -200,7 +226,7 @@ async def remove_arm(state: ServiceState, request: Request, body: None) -> JSON:
     """Remove an arm for ever; its decisions that wait are forgotten."""
     desk = await desk_of(state, request)
     arm = arm_named(desk.player._replica.arms, request.path_params["arm"])
-    await desk.submit(lambda player: player.remove_arm(arm))
+    await asyncio.to_thread(desk.player.remove_arm, arm)
     return {"removed": arm}
 
 

@@ -19,9 +19,11 @@ REFUSALS = {
     "404": "there is no such player, decision or address",
     "405": "this address has another method",
     "409": "it contradicts what is there",
+    "412": "it has changed since it was exported",
     "413": "the request is too long",
     "415": "the request is not JSON",
     "421": "the service does not answer for this host",
+    "428": "it must be exported first",
     "429": "too many players or open decisions; try again later",
     "503": "the store cannot be reached just now; try again",
 }

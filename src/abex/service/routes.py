@@ -20,6 +20,8 @@ ROUTES = (
     Route("POST", f"{PLAYER}/observations", "reward", handlers.observe, bodies.ObserveBody),
     Route("GET", "/v1/players", "read", handlers.list_players),
     Route("POST", "/v1/players", "admin", handlers.create_player, bodies.NewPlayer, status=201),
+    Route("DELETE", PLAYER, "admin", handlers.delete_player),
+    Route("GET", f"{PLAYER}/export", "admin", handlers.export_player),
     Route("GET", f"{PLAYER}/summary", "read", handlers.summary, query=LIMIT),
     Route("GET", f"{PLAYER}/probabilities", "read", handlers.probabilities, query=LIMIT),
     Route("GET", f"{PLAYER}/arms", "read", handlers.list_arms, query=LIMIT),

@@ -24,7 +24,6 @@ from abex.players.journal import Journal
 from abex.players.journal_log import LogReader
 from abex.players.named_arms import NamedArms
 from abex.players.terms import Terms
-from abex.service.overview import number
 
 MOST_BUCKETS = 100
 FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
@@ -202,7 +201,7 @@ class Timeline(LogReader):
                     "shares": [count / decisions for count in counts] if decisions else None,
                     "rewards": rewards,
                     "reward": paid,
-                    "uniform": uniform and [number(end) for end in uniform],
+                    "uniform": uniform,
                 }
             )
         return {
@@ -213,9 +212,9 @@ class Timeline(LogReader):
             "others": len(totals) - len(shown),
             "buckets": listed,
             "reward": paid,
-            "uniform": uniform and [number(end) for end in uniform],
+            "uniform": uniform,
             "uniform_unknown": why,
-            "effective": number(self.uniform.effective()),
+            "effective": self.uniform.effective(),
             "waiting": len(self.waiting),
             "expired": self.expired,
             "events_per_second": self.events_per_second(),

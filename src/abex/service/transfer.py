@@ -13,7 +13,6 @@ from typing import Any
 from starlette.requests import Request
 
 from abex.players.replica import MOST_TOLD
-from abex.players.shared import SharedPlayer
 from abex.players.together import Observe
 from abex.service.bodies import LearnBody
 from abex.service.directory import ConflictError
@@ -39,8 +38,8 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
             f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}"
         )
     most = min(body.last or MOST_LEARNED, MOST_LEARNED)
-    await former.submit(SharedPlayer.refresh)
-    await heir.submit(SharedPlayer.refresh)
+    await asyncio.to_thread(former.player.refresh)
+    await asyncio.to_thread(heir.player.refresh)
 
     def read() -> Any:
         return state.directory.reading(
