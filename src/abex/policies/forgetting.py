@@ -30,9 +30,7 @@ class Shrinking(Record):
     """What a policy has learned that grows with the observations: counts and sums, by their kinds (`abex.kinds`)."""
 
     parts: Any  # arrays of the policy's state, (K,)
-    limits: NDArray[
-        np.float64
-    ]  # (parts,), what each of their numbers is where nothing is known: 0, or that of a prior
+    limits: NDArray[np.float64]  # (parts,), their numbers where nothing is known: 0, or that of a prior
 
 
 def growing(state: Any) -> tuple[NDArray[np.float64], ...]:
