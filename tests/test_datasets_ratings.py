@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abex import RatingTable, simulate
@@ -239,6 +239,7 @@ def test_too_few_products_cannot_be_split():
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32 - 1))
+@example(n_users=9, n_products=600, seed=1)  # more than are unpacked at once
 @settings(max_examples=50)
 def test_packed_tables_count_as_the_plain_ones(n_users, n_products, seed):
     rng = np.random.default_rng(seed)

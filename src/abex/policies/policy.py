@@ -1,7 +1,7 @@
-"""What a policy promises.
+"""The interface of policies.
 
 A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays through two kernels over a
-*state record*, a NamedTuple of arrays and numbers that `start` makes:
+*state*, a `Record` of arrays and numbers that `start` makes:
 
 ``select(state, t, rng) -> arm``
     The arm to pull at step t = 1, 2, ... It only reads the state (scratch arrays excepted): asked twice
@@ -12,11 +12,10 @@ A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays thro
     feedback is the case in which nothing but the pulled arm is seen; UCB-N, TS-N, KL-UCB-N and BGE-N are
     UCB1, Thompson, KLUCB and BoltzmannGumbel with more calls.
 
-Both are kernels: Python runs them as they are, the simulator compiles the same source. Per-arm arrays of
-a state record are annotated `PerArm`, so that arms can be added and removed, and with what they may hold
-(`abex.schema`), so that a saved state can be checked. A policy that weighs rewards
-by the probability of what it did names the field ``probabilities`` holding it in `remembers`; a `Player` keeps
-what is named there with each decision whose reward is late.
+Both are kernels: Python runs them as they are, the simulator compiles the same source. A field of the state that is annotated
+with a kind (`abex.kinds`) is learned: saved, checked when a file is loaded, and moved with its arms; `prepare` makes what follows
+from it. The probabilities by which a reward is weighed are a field of the kind `Chance`, which a `Player` keeps with each
+decision whose reward is late.
 """
 
 from __future__ import annotations
