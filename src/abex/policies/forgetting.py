@@ -170,7 +170,6 @@ class Forgetting(Policy[Any]):
     """A policy around another one that decides what it remembers."""
 
     policy: Any
-    select_ages = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", as_policy(self.policy))
