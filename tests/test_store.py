@@ -322,6 +322,25 @@ def test_a_process_without_descriptors_says_so(tmp_path):
     store.close()
 
 
+def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_process(url):
+    with Store.open(url) as store:
+        player = store.player("x", "Uniform", n_arms=100)
+        first = player.decide(unit="ann")
+        assert player.decide(unit="ann") == first  # not written yet
+        assert player.decide(unit="bob") != first
+        player.flush()
+        other = Store(url)
+        same = other.player("x")
+        assert same.decide(unit="ann") == first
+        assert same.decide(unit="ann").probability == 0.01
+        assert same.update(first, 1.0)
+        player.refresh()
+        assert player.decide(unit="ann") != first
+        with pytest.raises(UserError, match="unit must be 1 to 200 printable characters"):
+            player.decide(unit="")
+        other.close()
+
+
 # -- clocks ---------------------------------------------------------------------------------------------
 
 
