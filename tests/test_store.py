@@ -425,3 +425,22 @@ def test_processes_that_deploy_at_once_add_an_arm_once(url, arms):
         assert process.returncode == 0, errors.decode()
     with Store.open(url) as store:
         assert store.player("x").n_arms == 4
+
+
+def test_a_player_that_is_deleted_is_gone_and_its_name_may_come_again(url):
+    with Store.open(url) as store:
+        old = store.player("banner", "UCB1", n_arms=2)
+        decision = old.decide()
+        old.update(decision, 1.0)
+        record = store.do(lambda journal: journal.player("banner"))
+        assert not store.do(lambda journal: journal.delete(record.id, record.head + 1))  # it has had others
+        assert store.do(lambda journal: journal.delete(record.id, record.head))
+        assert store.names() == []
+        with pytest.raises(UnavailableError, match="gone"):
+            old.update(old.decide(), 1.0)
+        assert old.is_gone
+        with Player.open(url, "banner", "Thompson", arms=["a", "b"]) as new:
+            new.update(new.decide(), 1.0)
+            assert store.do(lambda journal: journal.player("banner")).id != record.id
+            old.refresh()  # it follows the player of its name
+            assert (old.is_gone, old.arms, old.text()) == (False, ["a", "b"], new.text())
