@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from benchmarks import architecture, lines
 
 SOURCES = Path(__file__).parents[1] / "src" / "abex"
 ONE_ROOM = {
@@ -67,7 +68,7 @@ GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
     "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
-    "ucb: learn_width",
+    "ucb: learn_width", "ucbv: learn_squares",
 }  # fmt: skip
 
 
@@ -246,3 +247,22 @@ def test_the_glossary_is_short_and_in_order():
     words = re.findall(r"^(\S.*)\n: ", (SOURCES.parents[1] / "docs/glossary.md").read_text(), re.M)
     assert 10 < len(words) <= 25
     assert words == sorted(words)
+
+
+def test_the_page_of_the_architecture_lists_what_is_there():
+    """Where it does not, ``python -m benchmarks.architecture`` writes its lists, also after a conflict."""
+    page, found = architecture.PAGE.read_text(), lines.by_room(lines.here())
+    assert architecture.marked(page, "layers").strip() == architecture.layers()
+    rooms = re.findall(r"^\| `(.*?)` \| (.*?) \|", architecture.marked(page, "rooms"), re.M)
+    assert dict(rooms) == {room: architecture.holds(room) for room in found}
+    listed = re.findall(r"^- `(.*?)`: (.*)$", architecture.marked(page, "files"), re.M)
+    modules = {room: set(architecture.modules(files, room)) for room, files in found.items()}
+    assert {room: set(names.split(", ")) for room, names in listed} == {
+        room: names for room, names in modules.items() if names
+    }
+    ways = re.findall(r"^\| .* \| \d+ \| (.*) \|$", architecture.marked(page, "ways"), re.M)
+    crossed = {
+        name for way in ways for names in re.findall(r": ([\w, ]+)", way) for name in names.split(", ")
+    }
+    assert len(ways) == 8
+    assert crossed <= {name.rpartition("/")[2] for names in modules.values() for name in names} | {"__init__"}

@@ -157,14 +157,31 @@ def test_the_number_of_policies_is_that_of_the_library_and_of_the_tables():
 BEGINNINGS = (ROOT, ROOT / "src/abex")  # where a path on the page for developers begins
 
 
-def test_contributing_names_what_exists():
+def test_contributing_names_files_that_exist():
     text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S)
     paths = re.findall(r"`(\w[\w.]*/[\w./]*)`", text)
     assert len(paths) > 15
     missing = [path for path in paths if not any((start / path).exists() for start in BEGINNINGS)]
     assert missing == ["src/abex/policies/my_policy.py"]
-    for name in re.findall(r"`(abex(?:\.\w+)+)", text):
+
+
+def test_pages_and_docstrings_name_what_exists():
+    names = {
+        name: file
+        for file in (*PAGES, *(ROOT / "src/abex").rglob("*.py"))
+        for name in re.findall(r"`(abex(?:\.\w+)+)(?=[`(])", file.read_text())
+    }
+    assert len(names) > 50
+    assert {name: file.name for name, file in names.items() if not there(name)} == {}
+
+
+def there(name):
+    """Whether a dotted name is a module, or something in one."""
+    try:
         pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")

@@ -1,7 +1,7 @@
-"""What a policy has learned: fields of its state that are annotated with a kind.
+"""Kinds of learned fields: what of a state is saved, checked and moved with its arms.
 
-Such a field is saved, checked when a file is loaded, and moves with its arms. All else in a state is made by `Policy.start` and
-`Policy.prepare`: parameters, tables, samplers; no file ever holds it. A state is a `Record`::
+A field of a state that is annotated with a kind is saved, checked when a file is loaded, and moves with its arms. All else is
+made by `Policy.start` and `Policy.prepare`: parameters, tables, samplers; no file ever holds it. A state is a `Record`::
 
     class IndexState(Record):
         observations: Count
@@ -56,13 +56,13 @@ Number = Annotated[float, "score"]
 
 MOST_COUNT = 2.0**53  # beyond, adding 1 changes nothing
 LARGEST = 1e150
-HAIR = 1e-9  # by so much rounding may carry a number over its end
-SOUND = {  # by kind: whether a value may stand there, beside what `start` makes
+TOLERANCE = 1e-9  # by which rounding may carry a number over its bound
+SOUND = {  # kind -> whether a value is valid, beside what `start` makes
     "count": lambda value, fresh, n_arms: (value >= 0) & (value <= MOST_COUNT),
     "mean": lambda value, fresh, n_arms: is_mean(value) | (value == fresh),
     "total": lambda value, fresh, n_arms: (value >= fresh) & (value <= MOST_COUNT),
     "score": lambda value, fresh, n_arms: np.abs(value) <= LARGEST,
-    "chance": lambda value, fresh, n_arms: (value >= 0) & (value <= 1 + HAIR),
+    "chance": lambda value, fresh, n_arms: (value >= 0) & (value <= 1 + TOLERANCE),
     "decision": lambda value, fresh, n_arms: np.abs(value) <= LARGEST,
     "arms": lambda value, fresh, n_arms: (value >= -1) & (value < n_arms),
     "series": lambda value, fresh, n_arms: np.abs(value) <= LARGEST,
@@ -82,7 +82,7 @@ NOT_BY_ARM = ("arms", "series")
 
 def is_mean(value: Any) -> Any:
     """Whether it can be the mean of rewards in [0, 1]."""
-    return (value >= -HAIR) & (value <= 1 + HAIR)
+    return (value >= -TOLERANCE) & (value <= 1 + TOLERANCE)
 
 
 @cache
@@ -138,7 +138,7 @@ def records_in(record: Record) -> dict[str, Record]:
 def restore(record: Record, values: Any, n_arms: int, keep: NDArray[np.int64] | None = None) -> None:
     """Write what `saved` gave into a fresh record: all of it, or that of the arms ``keep``, which come first.
 
-    ValueError where it cannot stand there.
+    ValueError where a value is not valid.
     """
     kinds, parts = kinds_of(record), records_in(record)
     name_of = type(record).__name__
@@ -162,7 +162,7 @@ def restore(record: Record, values: Any, n_arms: int, keep: NDArray[np.int64] | 
 
 
 def taken_over(name: str, fresh: Any, value: Any, keep: NDArray[np.int64] | None) -> Any:
-    """What is to stand in a field: of its type and shape."""
+    """The value for a field, of its type and shape."""
     if not isinstance(fresh, np.ndarray):
         whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
         agree(
@@ -182,13 +182,13 @@ def taken_over(name: str, fresh: Any, value: Any, keep: NDArray[np.int64] | None
 
 
 def check_kind(name: str, kind: str, value: Any, fresh: Any, n_arms: int) -> None:
-    """See that a value may stand in a field of this kind."""
+    """Refuse a value that is not valid for a field of this kind."""
     sound = np.all(SOUND[kind](value, fresh, n_arms))  # not-a-number is in no range
     agree(bool(sound), f"{name} must be {WORDS[kind]}")
 
 
 def check_means(kinds: dict[str, str], values: dict[str, Any], fresh: dict[str, Any]) -> None:
-    """See that means are there of arms that were observed, and of no others."""
+    """Refuse means of arms that were not observed, and arms without one that were."""
     counts = next((values[name] for name, kind in kinds.items() if kind == "count"), None)
     if not isinstance(counts, np.ndarray):
         return
