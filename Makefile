@@ -19,7 +19,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
-KERNEL_TESTS = kernels kernels_cache kernels_interfaces kernels_records kernels_sources
+KERNEL_TESTS = kernels kernels_cache kernels_options kernels_records kernels_sources
 OLDEST_TESTS = $(KERNEL_TESTS) curves graph_quantities intervals player_terms datasets_own showing
 
 oldest: $(VENV)-oldest/.installed

@@ -68,7 +68,7 @@ GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
     "graph_index: share_among_observers", "learner: learn_mean",
     "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
-    "ucb: learn_width",
+    "ucb: learn_width", "ucbv: learn_squares",
 }  # fmt: skip
 
 

@@ -298,6 +298,17 @@ def test_equal_records_have_one_type():
     assert numba.typeof(one) is not numba.typeof(other)
 
 
+def test_the_type_of_a_record_like_another_is_found_by_its_key(monkeypatch):
+    """Numba is asked once for each type of array and number, not for those of every replication."""
+    import numba
+
+    from abex.kernels import record_type
+
+    known = numba.typeof(new_outer())
+    monkeypatch.setattr(record_type, "typeof_impl", None)
+    assert numba.typeof(new_outer(2)) is known
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

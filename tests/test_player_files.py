@@ -348,3 +348,38 @@ def test_what_is_no_file_is_written_to(tmp_path):
     assert found == [b"content"]
     with pytest.raises(UserError, match="cannot write"):
         write_atomically(tmp_path, b"content")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda body: body.update(names=encode_array(np.array([0, 1, -(2**63)]))),
+            "names must be increasing",
+        ),
+        (lambda body: body["tallies"].update(pulls=encode_array(np.full(3, 2**53))), None),
+        (lambda body: body["tallies"].update(observations=encode_array(np.full(3, 2**53))), None),
+        (lambda body: body["tallies"].update(rewarded=2**53), None),
+        (lambda body: body.update(steps=10**18), None),
+        (lambda body: body.update(next_name=2**62), "has had all the arms"),
+    ],
+)
+def test_the_largest_numbers_of_a_file_are_refused_or_played_and_saved_again(change, message):
+    player = Player(UCB1(), 3, seed=1)
+    for _ in range(10):
+        player.update(player.decide(), 1.0)
+    body = json.loads(player_text(player))["player"]
+    change(body)
+
+    def lived():
+        again = read_player(sealed(body), "the player", False)
+        for _ in range(5):
+            again.update(again.decide(), 1.0)
+        again.add_arm()
+        read_player(player_text(again), "the player", False)
+
+    if message is None:
+        lived()
+    else:
+        with pytest.raises(UserError, match=message):
+            lived()

@@ -322,6 +322,25 @@ def test_a_process_without_descriptors_says_so(tmp_path):
     store.close()
 
 
+def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_process(url):
+    with Store.open(url) as store:
+        player = store.player("x", "Uniform", n_arms=100)
+        first = player.decide(unit="ann")
+        assert player.decide(unit="ann") == first  # not written yet
+        assert player.decide(unit="bob") != first
+        player.flush()
+        other = Store(url)
+        same = other.player("x")
+        assert same.decide(unit="ann") == first
+        assert same.decide(unit="ann").probability == 0.01
+        assert same.update(first, 1.0)
+        player.refresh()
+        assert player.decide(unit="ann") != first
+        with pytest.raises(UserError, match="unit must be 1 to 200 printable characters"):
+            player.decide(unit="")
+        other.close()
+
+
 # -- clocks ---------------------------------------------------------------------------------------------
 
 
@@ -406,3 +425,22 @@ def test_processes_that_deploy_at_once_add_an_arm_once(url, arms):
         assert process.returncode == 0, errors.decode()
     with Store.open(url) as store:
         assert store.player("x").n_arms == 4
+
+
+def test_a_player_that_is_deleted_is_gone_and_its_name_may_come_again(url):
+    with Store.open(url) as store:
+        old = store.player("banner", "UCB1", n_arms=2)
+        decision = old.decide()
+        old.update(decision, 1.0)
+        record = store.do(lambda journal: journal.player("banner"))
+        assert not store.do(lambda journal: journal.delete(record.id, record.head + 1))  # it has had others
+        assert store.do(lambda journal: journal.delete(record.id, record.head))
+        assert store.names() == []
+        with pytest.raises(UnavailableError, match="gone"):
+            old.update(old.decide(), 1.0)
+        assert old.is_gone
+        with Player.open(url, "banner", "Thompson", arms=["a", "b"]) as new:
+            new.update(new.decide(), 1.0)
+            assert store.do(lambda journal: journal.player("banner")).id != record.id
+            old.refresh()  # it follows the player of its name
+            assert (old.is_gone, old.arms, old.text()) == (False, ["a", "b"], new.text())

@@ -118,8 +118,10 @@ class NamedArms:
 
     def check_new(self, label: Any) -> Label | None:
         """A name for a new arm, or None for the next number; refused where there is one of that name."""
+        if self.next_number >= MOST_NUMBER:
+            raise UserError("this player has had all the arms that it can have")
         if self.labels is None:
-            if label in range(self.next_number):
+            if type(label) is int and 0 <= label < self.next_number:
                 raise UserError(f"there is an arm {shown(label)} already, or there was one")
             if label is not None and label != self.next_number:
                 raise UserError(

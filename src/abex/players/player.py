@@ -33,12 +33,13 @@ from abex.players.inclusion import inclusion_probabilities
 from abex.players.named_arms import Label, NamedArms, label_of
 from abex.players.replica import Replica
 from abex.players.room import check_room
+from abex.players.saving import MOST_STEPS
 from abex.players.summary import Summary, summarise
 from abex.players.terms import terms
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
-from abex.support.errors import UserError, shown, true_or_false, whole_number
+from abex.support.errors import UserError, checked_name, shown, true_or_false, whole_number
 from abex.support.randomness import stream
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 MOST_PENDING = 100_000
 MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision
-MOST_STEPS = 10**18
 LATEST = 2**48 / 1000.0  # seconds since 1970 that an id can hold
 MOST_IN_TABLE = 1_000  # arms of a player that a notebook shows as a table
 
@@ -171,19 +171,43 @@ class Player:
             return self.decide().arm
         return [decision.arm for decision in self.decide_many(k)]
 
-    def decide(self) -> Decision:
+    def decide(self, unit: str | None = None) -> Decision:
         """The arm to try next, with an id under which its reward can be reported later.
+
+        Parameters
+        ----------
+        unit : str, optional
+            For whom, such as a visitor: the same decision is given again until it is rewarded, expires or is forgotten.
 
         Returns
         -------
         Decision
             With ``id``, ``arm``, and the ``probability`` of this choice.
+
+        Examples
+        --------
+        >>> player = Player("UCB1", arms=["red", "green"], seed=1)
+        >>> first = player.decide(unit="ann")
+        >>> player.decide(unit="ann") == first, player.update(first, True), player.decide(unit="ann") == first
+        (True, True, False)
         """
         with self._lock:
             self._catch_up()
+            if unit is not None:
+                standing = self._standing(checked_name("unit", unit))
+                if standing is not None:
+                    return standing
             t = self._steps + 1
             place, memory = self._replica.draw(t, self._rng)
-            return self._decided(place, memory, t, t)
+            return self._decided(place, memory, t, t, unit=unit)
+
+    def _standing(self, unit: str) -> Decision | None:
+        """The decision for a unit that waits for its reward."""
+        found = self._replica.standing(unit, None)
+        if found is None:
+            return None
+        name, pending = found
+        return Decision(name, self._replica.arms.label(pending.arm), pending.probability)
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.
@@ -205,10 +229,16 @@ class Player:
             ]
 
     def _decided(
-        self, place: int, memory: Any, step: int, drawn_at: int, batch: Batch | None = None
+        self,
+        place: int,
+        memory: Any,
+        step: int,
+        drawn_at: int,
+        batch: Batch | None = None,
+        unit: str | None = None,
     ) -> Decision:
         """Note a choice."""
-        event, decision = self._chosen(place, memory, step, drawn_at, batch)
+        event, decision = self._chosen(place, memory, step, drawn_at, batch, unit=unit)
         self._note(event, decision)
         return decision
 

@@ -349,6 +349,11 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             return own.event.arm
         return super()._arm_of(name)
 
+    def _standing(self, unit: str) -> Decision | None:
+        own = (one for one in self._follower.own.values() if getattr(one.event, "unit", None) == unit)
+        found = next(own, None)
+        return super()._standing(unit) if found is None else found.decision
+
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards as `Player.update_many` does; all are in the journal, on disk, when it returns.
 

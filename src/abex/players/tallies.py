@@ -54,16 +54,16 @@ class Tallies:
         return twin
 
     def written(self) -> dict[str, Any]:
-        """A JSON value; arms never met are left out."""
+        """A JSON value; arms never met are left out, and no count is above the largest that is read."""
         met = np.flatnonzero((self.pulls > 0) | (self.observations > 0))
         return {
             "places": encode_array(met),
-            "pulls": encode_array(self.pulls[met]),
-            "observations": encode_array(self.observations[met]),
-            "sums": encode_array(self.sums[met]),
+            "pulls": encode_array(np.minimum(self.pulls[met], int(MOST_COUNT))),
+            "observations": encode_array(np.minimum(self.observations[met], int(MOST_COUNT))),
+            "sums": encode_array(np.minimum(self.sums[met], MOST_COUNT)),
             "recent": encode_array(np.array(self.recent, np.int64)),
-            "rewarded": self.rewarded,
-            "expired": self.expired,
+            "rewarded": min(self.rewarded, int(MOST_COUNT)),
+            "expired": min(self.expired, int(MOST_COUNT)),
         }
 
     @classmethod
@@ -74,7 +74,7 @@ class Tallies:
         agree(places.dtype == np.int64 and places.ndim == 1, "tallies must be of arms")
         if places.size:
             agree(
-                places[0] >= 0 and places[-1] < n_arms and bool((np.diff(places) > 0).all()),
+                places[0] >= 0 and places[-1] < n_arms and bool((places[1:] > places[:-1]).all()),
                 "tallies must be of arms",
             )
         for name in ("pulls", "observations", "sums"):
@@ -92,6 +92,6 @@ class Tallies:
         agree(recent.size <= RECENT and bool((recent >= 0).all()), "recent must be numbers of arms")
         tallies.recent.extend(recent.tolist())
         for name in ("rewarded", "expired"):
-            agree(type(saved[name]) is int and 0 <= saved[name] < 2**62, f"{name} must be a count")
+            agree(type(saved[name]) is int and 0 <= saved[name] <= MOST_COUNT, f"{name} must be a count")
             setattr(tallies, name, saved[name])
         return tallies

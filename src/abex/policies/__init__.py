@@ -26,7 +26,8 @@ from abex.policies.restarting import Restarting
 from abex.policies.screening import Screening
 from abex.policies.thompson import Thompson
 from abex.policies.tsallis import INF, TsallisINF
-from abex.policies.ucb import UCB1, UCBV
+from abex.policies.ucb import UCB1
+from abex.policies.ucbv import UCBV
 from abex.policies.windowed import Windowed
 
 __all__ = [

@@ -22,7 +22,7 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
-from abex.policies.boltzmann import MOST_INITIAL, initial_mean, root_rate
+from abex.policies.boltzmann import MOST_INITIAL, initial_mean, learn_softmax, root_rate
 from abex.policies.exploration import (
     COVERS,
     ORDERS,
@@ -34,10 +34,10 @@ from abex.policies.exploration import (
     show,
     spread,
 )
-from abex.policies.learner import Learned, Learner, learn_mean
+from abex.policies.learner import Learned, Learner
 from abex.policies.policy import Setting
 from abex.policies.schedule import MAX_ALPHA, ROUNDINGS, arms_due, boltzmann_slots, exploration_rate, explores
-from abex.samplers import changed, draw, sampler_for
+from abex.samplers import draw, sampler_for
 from abex.samplers.scan import softmax
 from abex.support.errors import UserError
 from abex.support.parameters import HUGE, choice, real
@@ -62,73 +62,35 @@ class AbeState(Learned):
     rounding: int
 
 
-@kernel
-def learn(state: AbeState, arm: int, reward: float, weight: float) -> None:
-    """The mean of what was observed; the softmax is that of the means."""
-    learn_mean(state, arm, reward, weight)
-    changed(state.sampler, state.means, arm)
-
-
-@kernel
-def open_iteration(state: AbeState) -> None:
-    """On to i + 1: K floor(c i^alpha) arms to show, then K 2^i Boltzmann slots."""
-    n_arms = state.means.size
-    state.iteration += 1
-    rate = exploration_rate(state.c, state.alpha, state.iteration)
-    state.due = arms_due(state.rounding, rate, n_arms, state.due)
-    state.slots = boltzmann_slots(n_arms, state.iteration)
-
-
-@kernel
-def advance(state: AbeState, arm: int, seen: int) -> None:
-    """A pull of the sweep pays for what it shows; the last Boltzmann slot opens the next iteration."""
-    exploring = explores(state.due)
-    if exploring:
-        show(state.xi, seen)
-    if seen != arm:
-        return
-    if exploring:
-        state.explored += 1
-        state.due -= end_pull(state.xi, arm)
-        return
-    state.slots -= 1
-    if state.slots == 0:
-        open_iteration(state)
-
-
 @dataclass(frozen=True)
 class ABE(Learner[AbeState]):
     r"""Almost Boltzmann exploration, with bandit feedback (Algorithm 1) and on feedback graphs (Algorithm 2).
 
-    Outer iteration i = 1, 2, ... plays :math:`\lfloor c\,i^\alpha\rfloor` sweeps over an exploration sequence
-    :math:`\xi`, then :math:`K\,2^i` slots in which arm k has probability
-    :math:`p_k(t)\propto\exp(\eta\sqrt{t-1}\,r_k)`, :math:`r_k` the mean of what was observed of k. The sequence is
-    found in the first sweep, without knowing the graph: pull a uniform arm among those not yet observed in
-    this sweep until there is none. With bandit feedback :math:`\xi` is a random order of all arms (see ``order``).
+    Iteration i = 1, 2, ... plays :math:`\lfloor c\,i^\alpha\rfloor` sweeps over an exploration sequence :math:`\xi`, then
+    :math:`K\,2^i` slots in which arm k has probability :math:`p_k(t)\propto\exp(\eta\sqrt{t-1}\,r_k)`, :math:`r_k` the mean
+    of what was observed of k. The first sweep finds :math:`\xi`: pull a uniform arm among those not yet observed.
 
     Parameters
     ----------
     eta : float
-        Scale of the Boltzmann rate. The paper does not say which it used; 0.4 stands in its authors' code.
-        It decides everything: try 1 or 2 for rewards that differ by a quarter, more for smaller rewards.
+        Scale of the Boltzmann rate, which decides everything. The paper does not say which it used, its authors' code has 0.4:
+        try 1 or 2 for rewards that differ by a quarter, more for smaller rewards.
     c, alpha : float
         Amount of pure exploration. **With the paper's best (0.1, 0.7) the floor is 0 until i = 27**:
         no exploration before step :math:`K(2^{27}-2)`, plain Boltzmann exploration until then.
     rounding : {"floor", "carry", "ceil"}
         ``floor`` is the paper's. ``carry`` counts :math:`c\,i^\alpha K` arms to cover and keeps the fraction
         for the next iteration, so that a small c explores too. ``ceil`` explores in every iteration.
-    cover : {"alpha-sample", "dominating", "lp"}
-        Where the sweeps go. ``alpha-sample`` is the paper's :math:`\xi`, which needs no knowledge of the graph; on a graph
-        that changes it is found anew in every sweep. ``dominating`` sweeps over a greedy dominating set, about half as
-        long on social networks; ``lp`` draws from the best fractional one. Both must know the graph, which
-        must not change.
     initial : float or None
         :math:`r_k` before the first observation. The paper's 0 lets an unseen arm starve; 1 is optimistic;
         None plays every arm once before all else.
+    cover : {"alpha-sample", "dominating", "lp"}
+        Where the sweeps go. ``alpha-sample`` is the paper's :math:`\xi`, found anew where the graph changes. ``dominating``
+        sweeps over a greedy dominating set, about half as long on social networks; ``lp`` draws from the best fractional
+        one. Both must know the graph, which must not change.
     order : {"random", "index"}
-        In which order the first sweep meets the arms. ``random``, the default, is Algorithm 2's. Algorithm 1 of the paper
-        plays :math:`j \bmod K`, the arms by their numbers: that is ``index``, on graphs the next arm not yet observed.
-        What is proved holds for both; with ``index`` the numbers of the arms matter.
+        How the first sweep meets the arms. ``random`` is Algorithm 2's; ``index`` is :math:`j \bmod K` of Algorithm 1, on graphs
+        the next arm not yet observed. What is proved holds for both.
 
     Notes
     -----
@@ -158,8 +120,7 @@ class ABE(Learner[AbeState]):
     cover: str = choice("alpha-sample", COVERS)
     order: str = choice("random", ORDERS)
     relative = True
-    learn = staticmethod(learn)
-    advance = staticmethod(advance)
+    learn = staticmethod(learn_softmax)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,6 +162,23 @@ class ABE(Learner[AbeState]):
 
     @staticmethod
     @kernel
+    def advance(state: AbeState, arm: int, seen: int) -> None:
+        """A pull of the sweep pays for what it shows; the last Boltzmann slot opens the next iteration."""
+        exploring = explores(state.due)
+        if exploring:
+            show(state.xi, seen)
+        if seen != arm:
+            return
+        if exploring:
+            state.explored += 1
+            state.due -= end_pull(state.xi, arm)
+            return
+        state.slots -= 1
+        if state.slots == 0:
+            open_iteration(state)
+
+    @staticmethod
+    @kernel
     def probabilities(state: AbeState, t: int, out: Any) -> None:
         """The Boltzmann distribution, or the distribution of the next exploration pull."""
         if explores(state.due):
@@ -217,3 +195,13 @@ class ABE(Learner[AbeState]):
             "epoch": float(state.iteration),
             "cover": float(cover),
         }
+
+
+@kernel
+def open_iteration(state: AbeState) -> None:
+    """On to i + 1: K floor(c i^alpha) arms to show, then K 2^i Boltzmann slots."""
+    n_arms = state.means.size
+    state.iteration += 1
+    rate = exploration_rate(state.c, state.alpha, state.iteration)
+    state.due = arms_due(state.rounding, rate, n_arms, state.due)
+    state.slots = boltzmann_slots(n_arms, state.iteration)

@@ -24,6 +24,7 @@ FREELY = 32  # rewards up to which each one is a moment to look
 SELDOM = 8  # later every eighth is
 OFFSET, FACTOR = 4.0, 1.5  # of the threshold, in nats
 ROUNDING = 1e-9  # of a mean, on the scale of the rewards seen
+KEPT = 4.0  # observations that another arm keeps after a change
 COUNT, SUM, SQUARES = 0, 1, 2  # rows of the blocks
 
 
@@ -75,6 +76,32 @@ def append_reward(test: ChangeTest, reward: float) -> None:
         last -= 1
         size += size
     test.n_blocks = last + 1
+
+
+@kernel
+def has_changed(test: ChangeTest, state: Any, arm: int, reward: float) -> bool:
+    """An arm was observed: whether that shows a change of the most observed one; then what is older is forgotten."""
+    if test.arm < 0 or (arm != test.arm and state.observations[arm] > state.observations[test.arm]):
+        begin_test(test, state, arm, reward)
+    if arm != test.arm:
+        return False
+    append_reward(test, reward)
+    older = look_for_change(test, state)
+    if older > 0:
+        forget_before(test, state, older)
+    return older > 0
+
+
+def go_on(test: ChangeTest, state: Any, before: Any, keep: NDArray[np.int64]) -> None:
+    """The test of the arms that stay: of the same arm, or where that goes of the most observed one, its rewards one block."""
+    test.changes = before["changes"]
+    if before["arm"] in keep:
+        test.arm, test.n_blocks = int(np.flatnonzero(keep == before["arm"])[0]), before["n_blocks"]
+        test.blocks[:] = before["blocks"]
+    elif before["arm"] >= 0:
+        test.arm, test.n_blocks = int(state.observations.argmax()), 1
+        n, mean, squares = (part[test.arm] for part in (state.observations, state.means, state.squares))
+        test.blocks[:, 0] = n, n * mean, squares + n * mean * mean
 
 
 @kernel
@@ -136,14 +163,14 @@ def split_evidence(before: float, old: float, after: float, new: float, mean: fl
 
 
 @rare_kernel
-def forget_before(test: ChangeTest, state: Any, older: int, kept: float) -> None:
-    """Drop the older blocks of the tested arm, and leave every other arm ``kept`` observations at its mean and variance."""
+def forget_before(test: ChangeTest, state: Any, older: int) -> None:
+    """Drop the older blocks of the tested arm, and leave every other arm a few observations at its mean and variance."""
     blocks, observations, spread = test.blocks, state.observations, state.squares
     for k in range(observations.size):
         count = observations[k]
-        if count > kept:
-            spread[k] *= kept / count
-            observations[k] = kept
+        if count > KEPT:
+            spread[k] *= KEPT / count
+            observations[k] = KEPT
     n, total, squares = 0.0, 0.0, 0.0
     for j in range(test.n_blocks - older):
         for row in range(3):

@@ -12,23 +12,14 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Score, Total, agree
 from abex.policies.aiming import aim_on, observer_of, observer_probabilities
-from abex.policies.change_test import (
-    ChangeTest,
-    append_reward,
-    begin_test,
-    check_blocks,
-    forget_before,
-    look_for_change,
-    new_change_test,
-)
+from abex.policies.change_test import ChangeTest, check_blocks, go_on, has_changed, new_change_test
 from abex.policies.known_graph import known_graph
-from abex.policies.learner import Learned, Learner, learn_mean
+from abex.policies.learner import Learned, Learner
 from abex.policies.policy import Setting
-from abex.samplers import changed, draw, sampler_for
+from abex.policies.ucbv import learn_squares
+from abex.samplers import draw, sampler_for
 from abex.samplers.evidence import leading_arm, play_all
 from abex.support.parameters import HUGE, real, truth
-
-KEPT = 4.0  # observations that an arm keeps after a change
 
 
 class EvidenceState(Learned):
@@ -64,14 +55,7 @@ def learn_moments(state: EvidenceState, arm: int, reward: float, weight: float) 
         state.largest_reward = max(state.largest_reward, reward)
         state.lowest[arm] = min(state.lowest[arm], reward)
         state.highest[arm] = max(state.highest[arm], reward)
-    before = state.means[arm]
-    learn_mean(state, arm, reward, weight)
-    if state.observations[arm] > max(weight, 0.0):
-        apart = weight * (reward - before) * (reward - state.means[arm])
-        state.squares[arm] = max(state.squares[arm] + apart, 0.0)
-    else:  # the first one, or none
-        state.squares[arm] = 0.0
-    changed(state.sampler, state, arm)
+    learn_squares(state, arm, reward, weight)
 
 
 @dataclass(frozen=True)
@@ -171,19 +155,9 @@ class Evidence(Learner[EvidenceState]):
         seen = state.observations > 0.0
         if keep is None or not seen.any():
             return state
-        state.least_reward, state.largest_reward = (
-            float(state.lowest[seen].min()),
-            float(state.highest[seen].max()),
-        )
-        test, before = state.test, values["test"]
-        test.changes = before["changes"]
-        if before["arm"] in keep:
-            test.arm, test.n_blocks = int(np.flatnonzero(keep == before["arm"])[0]), before["n_blocks"]
-            test.blocks[:] = before["blocks"]
-        elif before["arm"] >= 0:
-            test.arm, test.n_blocks = int(state.observations.argmax()), 1
-            n, mean, squares = (part[test.arm] for part in (state.observations, state.means, state.squares))
-            test.blocks[:, 0] = n, n * mean, squares + n * mean * mean
+        state.least_reward = float(state.lowest[seen].min())
+        state.largest_reward = float(state.highest[seen].max())
+        go_on(state.test, state, values["test"], keep)
         return state
 
     @staticmethod
@@ -199,15 +173,8 @@ class Evidence(Learner[EvidenceState]):
     def update(state: EvidenceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn mean and variance; test the most observed arm for a change."""
         learn_moments(state, seen, reward, 1.0)
-        test = state.test
-        if test.arm < 0 or (seen != test.arm and state.observations[seen] > state.observations[test.arm]):
-            begin_test(test, state, seen, reward)
-        if state.forgets and seen == test.arm:
-            append_reward(test, reward)
-            older = look_for_change(test, state)
-            if older > 0:
-                forget_before(test, state, older, KEPT)
-                play_all(state.sampler, state)
+        if state.forgets and has_changed(state.test, state, seen, reward):
+            play_all(state.sampler, state)
 
     @staticmethod
     @kernel

@@ -1,21 +1,21 @@
 """The interface of policies.
 
-A policy is a *value*: a frozen dataclass of its hyper-parameters. It plays through two kernels over a
-*state*, a `Record` of arrays and numbers that `start` makes:
+A policy is a *value*: a frozen dataclass of its parameters. It plays by kernels over a *state*, a `Record` that `start` makes:
 
 ``select(state, t, rng) -> arm``
-    The arm to pull at step t = 1, 2, ... It only reads the state (scratch arrays excepted): asked twice
-    with equal streams it answers the same.
+    The arm to pull at step t = 1, 2, ... It does not change what was learned: asked twice with equal streams it answers the same.
 ``update(state, t, arm, seen, reward, rng)``
     Arm ``seen`` was observed to pay ``reward`` in [0, 1] because ``arm`` was pulled at step t. It is
     called once for every observed arm, **the pulled arm last**: ``seen == arm`` ends the step. Bandit
     feedback is the case in which nothing but the pulled arm is seen; UCB-N, TS-N, KL-UCB-N and BGE-N are
     UCB1, Thompson, KLUCB and BoltzmannGumbel with more calls.
+``probabilities(state, t, out)``
+    The distribution of `select`.
 
-Both are kernels: Python runs them as they are, the simulator compiles the same source. A field of the state that is annotated
-with a kind (`abex.kinds`) is learned: saved, checked when a file is loaded, and moved with its arms; `prepare` makes what follows
-from it. The probabilities by which a reward is weighed are a field of the kind `Chance`, which a `Player` keeps with each
-decision whose reward is late.
+Python runs kernels as they are, the simulator compiles the same source. Fields of the state that are annotated with a kind
+(`abex.kinds`) are what was learned: a file holds them and nothing else, arms that come and go take their entries along, and
+what has the kind `Chance` stays with a decision until its reward comes. `prepare` makes what follows from them, and `resume` is
+the one way into a state. A NamedTuple of arrays and numbers plays too, but is not saved.
 """
 
 from __future__ import annotations
@@ -92,9 +92,6 @@ class Policy(ABC, Generic[State]):
     horizon_sets: ClassVar[
         tuple[str, ...]
     ] = ()  # parameters that follow from the horizon where they are None
-    select_ages: ClassVar[bool] = (
-        False  # `select` forgets what is too old for its step, as `update` does for its own
-    )
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
     variants: ClassVar[dict[str, dict[str, Any]]] = {}  # names in the literature of it with these parameters
 
