@@ -143,7 +143,7 @@ def test_names_of_all_kinds_are_written_as_json_has_them(tmp_path):
     with Player.open(store, "ba nner", "UCB1", arms=arms):
         pass
     with served(store) as port, Connection(port) as connection:
-        found = {json.loads(connection.ask("/v1/players/ba%20nner/decisions")[2])["arm"] for _ in range(4)}
+        found = {json.loads(connection.ask("/v1/players/ba%20nner/decisions")[2])["arm"] for _ in range(20)}
         assert found <= set(arms)
         assert len(found) > 1
 

@@ -169,6 +169,40 @@ def test_a_stopped_database_is_503_and_then_it_goes_on():
         server.remove()
 
 
+def test_a_silent_database_is_503_within_its_deadline_and_holds_up_nothing_else():
+    if postgresql.binaries() is None:
+        pytest.skip(POSTGRESQL)
+    pytest.importorskip("psycopg")
+    server = postgresql.Server()
+    try:
+        with command(server.url()) as (_, address):
+            client = patient(address)
+            client.create("x", 3, "UCB1")
+            choice = client.decide("x")
+
+            def timed(method, path, **body):
+                began = time.monotonic()
+                answer = httpx.request(method, f"{address}{path}", timeout=PATIENCE, **body)
+                return answer.status_code, time.monotonic() - began
+
+            with server.stopped():
+                told = {"decision": choice.id, "reward": 1}
+                for request in (
+                    ("POST", "/v1/players/x/decisions"),
+                    ("GET", "/v1/players/x/summary"),
+                    ("GET", "/ready"),
+                ):
+                    status, seconds = timed(*request)
+                    assert (status, seconds < 10.0) == (503, True), request
+                assert timed("POST", "/v1/players/x/rewards", json=told)[0] == 503
+                status, seconds = timed("GET", "/health")
+                assert (status, seconds < 2.0) == (200, True)
+            assert client.reward("x", choice.id, 1.0)  # it is asked again until the store answers
+            assert client.decide("x").arm in range(3)
+    finally:
+        server.remove()
+
+
 def test_an_orderly_end_answers_what_is_under_way(tmp_path):
     store = f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
     answers = []

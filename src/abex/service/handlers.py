@@ -48,9 +48,9 @@ async def desk_of(state: ServiceState, request: Request) -> Desk:
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
     """The player in the path, as the store has it now."""
-    player = (await desk_of(state, request)).player
-    await asyncio.to_thread(player.refresh)
-    return player
+    desk = await desk_of(state, request)
+    await desk.refresh()
+    return desk.player
 
 
 def limit_of(

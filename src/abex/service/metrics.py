@@ -7,9 +7,10 @@ state when somebody looks, and every worker gives the same answer.
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from abex.players.shared import SharedPlayer
+from abex.players.summary import summarise
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -29,37 +31,22 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "abex_requests", "Requests answered", ["endpoint", "status"], registry=self.registry
-        )
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"abex_{name}", text, labels, registry=self.registry)
+
+        self._requests = counter("requests", "Requests answered", "endpoint", "status")
         self._seconds = Histogram(
             "abex_request_seconds", "Time to answer", ["endpoint"], buckets=BUCKETS, registry=self.registry
         )
         self.connections = Gauge(
             "abex_connections", "Open connections", registry=self.registry, multiprocess_mode="livesum"
         )
-        self.refused_connections = Counter(
-            "abex_refused_connections", "Connections beyond a limit", ["limit"], registry=self.registry
-        )
-        self.ended_connections = Counter(
-            "abex_ended_connections",
-            "Connections of clients that took too long",
-            ["waited_for"],
-            registry=self.registry,
-        )
+        self.refused_connections = counter("refused_connections", "Connections beyond a limit", "limit")
+        self.ended_connections = counter("ended_connections", "Connections of slow clients", "waited_for")
         self._answered = {
-            "decisions": Counter(
-                "abex_answered_decisions",
-                "Decisions that this instance answered",
-                ["player"],
-                registry=self.registry,
-            ),
-            "rewards": Counter(
-                "abex_learned_rewards",
-                "Rewards that this instance learned",
-                ["player"],
-                registry=self.registry,
-            ),
+            "decisions": counter("answered_decisions", "Decisions that this instance answered", "player"),
+            "rewards": counter("learned_rewards", "Rewards that this instance learned", "player"),
         }
         self._children: dict[Any, Any] = {}
 
@@ -94,6 +81,19 @@ class Metrics:
         return own + generate_latest(of_players)
 
 
+#: what is read from the state of players: kind, sentence, labels
+FAMILIES: dict[str, tuple[Any, str, list[str]]] = {
+    "abex_decisions": (CounterMetricFamily, "Decisions made", ["player"]),
+    "abex_rewards": (CounterMetricFamily, "Decisions that had their reward", ["player"]),
+    "abex_expired": (CounterMetricFamily, "Decisions without a reward in time", ["player"]),
+    "abex_open_decisions": (GaugeMetricFamily, "Decisions that wait", ["player"]),
+    "abex_oldest_open_decision_seconds": (GaugeMetricFamily, "Age of the oldest of them", ["player"]),
+    "abex_arm_rewards": (CounterMetricFamily, "Rewards, side observations included", ["player", "arm"]),
+    "abex_arm_reward_sum": (GaugeMetricFamily, "Their sum", ["player", "arm"]),
+    "abex_arm_share": (GaugeMetricFamily, "Share of the last 1,000 decisions", ["player", "arm"]),
+}
+
+
 class _Players:
     """Collects the state of players."""
 
@@ -101,61 +101,27 @@ class _Players:
         self.players = players
 
     def collect(self) -> Iterable[Metric]:
-        decisions = CounterMetricFamily("abex_decisions", "Decisions made", labels=["player"])
-        rewards = CounterMetricFamily("abex_rewards", "Decisions that had their reward", labels=["player"])
-        expired = CounterMetricFamily("abex_expired", "Decisions without a reward in time", labels=["player"])
-        waiting = GaugeMetricFamily("abex_open_decisions", "Decisions that wait", labels=["player"])
-        oldest = GaugeMetricFamily(
-            "abex_oldest_open_decision_seconds", "Age of the oldest decision that waits", labels=["player"]
-        )
-        share = GaugeMetricFamily(
-            "abex_arm_share",
-            "Share of the last 1,000 decisions, of the arms chosen most",
-            labels=["player", "arm"],
-        )
-        observations = CounterMetricFamily(
-            "abex_arm_rewards", "Rewards of an arm, side observations included", labels=["player", "arm"]
-        )
-        sums = GaugeMetricFamily(
-            "abex_arm_reward_sum", "Sum of the rewards of an arm", labels=["player", "arm"]
-        )
-        now = time.time() * 1000.0
+        families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in FAMILIES.items()}
         for player in self.players:
             with player._lock:
-                replica, tallies, name = player._replica, player._replica.tallies, [player.name]
-                decisions.add_metric(name, replica.decisions)
-                rewards.add_metric(name, tallies.rewarded)
-                expired.add_metric(name, tallies.expired)
-                waiting.add_metric(name, len(replica.pending))
-                first = next(iter(replica.pending.values()), None)
-                oldest.add_metric(name, 0.0 if first is None else max(0.0, (now - first.moment) / 1000.0))
-                for arm, part in _shares(replica):
-                    share.add_metric([player.name, arm], part)
-                for arm, count, total in _rewards(player):
-                    observations.add_metric([player.name, arm], count)
-                    sums.add_metric([player.name, arm], total)
-        return [decisions, rewards, expired, waiting, oldest, share, observations, sums]
+                for name, arm, value in _samples(player):
+                    families[name].add_metric([player.name, *arm], value)
+        return families.values()
 
 
-def _rewards(player: SharedPlayer) -> Iterable[tuple[str, int, float]]:
-    """Of the arms chosen most: name, number of rewards, and their sum."""
-    replica, tallies = player._replica, player._replica.tallies
-    for place in np.argsort(-tallies.pulls, kind="stable")[:MOST_ARMS_SHOWN].tolist():
-        count = int(tallies.observations[place])
-        mean = float(tallies.sums[place]) / count if count else 0.0
-        yield (
-            str(replica.arms.label(int(replica.arms.numbers[place]))),
-            count,
-            count * player._terms.shown(mean),
-        )
-
-
-def _shares(replica: Any) -> list[tuple[str, float]]:
-    counts: dict[int, int] = {}
-    for number in replica.tallies.recent:
-        counts[number] = counts.get(number, 0) + 1
-    most = sorted(counts.items(), key=lambda item: -item[1])[:MOST_ARMS_SHOWN]
-    total = max(1, len(replica.tallies.recent))
-    return [
-        (str(replica.arms.label(number)), count / total) for number, count in most if replica.arms.has(number)
-    ]
+def _samples(player: SharedPlayer) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """Metric, arm if it is of one, value; of the arms chosen most."""
+    replica = player._replica
+    first = next(iter(replica.pending.values()), None)
+    yield "abex_decisions", (), replica.decisions
+    yield "abex_rewards", (), replica.tallies.rewarded
+    yield "abex_expired", (), replica.tallies.expired
+    yield "abex_open_decisions", (), len(replica.pending)
+    age = 0.0 if first is None else time.time() - first.moment / 1000.0
+    yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
+    unknown = np.full(replica.n_arms, math.nan)  # probabilities, which may be dear
+    for one in summarise(replica, player._terms, "", MOST_ARMS_SHOWN, unknown):
+        arm = (str(one.arm),)
+        yield "abex_arm_rewards", arm, one.observations
+        yield "abex_arm_reward_sum", arm, one.observations * one.mean if one.observations else 0.0
+        yield "abex_arm_share", arm, 0.0 if math.isnan(one.recent_share) else one.recent_share

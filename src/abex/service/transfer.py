@@ -38,8 +38,8 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
             f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}"
         )
     most = min(body.last or MOST_LEARNED, MOST_LEARNED)
-    await asyncio.to_thread(former.player.refresh)
-    await asyncio.to_thread(heir.player.refresh)
+    await former.refresh()
+    await heir.refresh()
 
     def read() -> Any:
         return state.directory.reading(
