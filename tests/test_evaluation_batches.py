@@ -14,7 +14,9 @@ from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.uncertainty import guaranteed, likely
 from abex.players.decisions import Batch
 from abex.players.events import Decided, Rewarded
+from abex.players.terms import Terms
 from abex.players.together import Ask, together
+from abex.service.timeline import UniformChoice
 from abex.support.errors import UserError
 
 TARGET = np.array([0.2, 0.3, 0.5])
@@ -107,6 +109,21 @@ def test_a_batch_is_one_unit_and_not_two():
     alone = evaluate(Log(["a", "b"], arm[:60], np.full(60, 0.5), paid[::2]), "Uniform")["IPS"]
     assert together_made.effective == alone.effective == 60
     assert np.diff(together_made.guaranteed) == pytest.approx(np.diff(alone.guaranteed), rel=1e-3)
+
+
+def test_the_live_page_takes_decisions_made_at_once_for_one():
+    """Uniform choice on the page is what the evaluation says of the log with its batches."""
+    rng, distributions = np.random.default_rng(8), np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    chances, uniform, rows = [chances_of(one, 2) for one in distributions], UniformChoice(Terms()), []
+    for one in range(150):
+        arms = rng.choice(3, 2, replace=False, p=distributions[one % 2])
+        paid = float(rng.random() < 0.4)  # both alike
+        rows += [(int(arm), chances[one % 2][arm], paid, f"b{one}") for arm in arms]
+    for _, chance, paid, batch in rows:
+        uniform.add(paid, 2 / (3 * chance), batch)
+    arm, chance, paid, batch = zip(*rows, strict=True)
+    found = evaluate(Log(range(3), arm, chance, paid, batch=np.array(batch)), "Uniform")["SNIPS"]
+    assert uniform.earned(300) == pytest.approx((300 * found.value, *(300 * end for end in found.interval)))
 
 
 def test_rows_decided_by_themselves_are_units_of_their_own_beside_batches():

@@ -188,9 +188,9 @@ def test_behind_a_stopped_writer_nothing_waits_longer_than_its_deadline(tmp_path
 class Proxy:
     """Between a client and the server; it may fall silent for connections that there are, as a fail-over does."""
 
-    def __init__(self, port):
+    def __init__(self, port, host="127.0.0.1"):
         self._port, self._silent, self._pairs = port, set(), []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

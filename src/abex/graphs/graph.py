@@ -300,13 +300,11 @@ class Graph(FeedbackGraph):
 
     def _repr_html_(self) -> str:
         others = np.diff(self.links.out_start) - 1
+        shown = f"{others.min()} to {others.max()}, {others.mean():.1f} on average"
         rows = [
             ("arms", f"{self.n_arms:,}"),
             ("edges", f"{self.n_edges:,} {'directed' if self.is_directed else 'undirected'}"),
-            (
-                "arms that a pull shows besides",
-                f"{others.min()} to {others.max()}, {others.mean():.1f} on average",
-            ),
+            ("arms that a pull shows besides", shown),
             ("more", "print(graph.summary())"),
         ]
         return html_table(("graph", ""), rows)
@@ -314,21 +312,14 @@ class Graph(FeedbackGraph):
 
 def as_graph(graph: Any) -> FeedbackGraph:
     """``graph`` if it is a `FeedbackGraph`, else an error."""
-    if not isinstance(graph, FeedbackGraph):
-        raise not_a_graph("graph", graph)
-    return graph
+    return graph if isinstance(graph, FeedbackGraph) else as_fixed_graph(graph)
 
 
 def as_fixed_graph(graph: Any, name: str = "graph") -> Graph:
     """``graph`` if it is a `Graph`, else an error."""
     if not isinstance(graph, Graph):
-        raise not_a_graph(name, graph)
+        raise UserError(f"{name} must be a Graph, got {type(graph).__name__}: see {MAKERS}")
     return graph
-
-
-def not_a_graph(name: str, given: Any) -> UserError:
-    """The error for what is no graph."""
-    return UserError(f"{name} must be a Graph, got {type(given).__name__}: see {MAKERS}")
 
 
 def compress(sources: NDArray[np.int64], targets: NDArray[np.int64], n_arms: int) -> Rows:

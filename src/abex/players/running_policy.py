@@ -87,6 +87,11 @@ class Running:
         self.feedback: Any = None if graph is None else graph.feedback(setting.graph_key)
 
     @property
+    def drawing_ages(self) -> bool:
+        """Whether a draw forgets what is too old for its step: the policy has a memory (`abex.policies.forgetting`)."""
+        return getattr(self.state, "memory", None) is not None
+
+    @property
     def n_arms(self) -> int:
         """Number of arms."""
         return self.setting.n_arms
@@ -96,7 +101,7 @@ class Running:
     def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
         """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
         if (
-            not (kept_with_decisions(self.state) or self.policy.select_ages or self.careful)
+            not (kept_with_decisions(self.state) or self.drawing_ages or self.careful)
             and self.setting.graph is None
         ):
             return self._drawn(t, rng), ()  # nothing to put back or to look after
@@ -154,7 +159,7 @@ class Running:
 
     def _aside(self) -> AbstractContextManager[None]:
         """Around draws: on a copy of the state where the policy would age it."""
-        return self._on_a_copy() if self.keeps_state and self.policy.select_ages else _NOTHING
+        return self._on_a_copy() if self.keeps_state and self.drawing_ages else _NOTHING
 
     @contextmanager
     def _on_a_copy(self) -> Iterator[None]:

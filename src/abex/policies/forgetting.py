@@ -30,9 +30,7 @@ class Shrinking(Record):
     """What a policy has learned that grows with the observations: counts and sums, by their kinds (`abex.kinds`)."""
 
     parts: Any  # arrays of the policy's state, (K,)
-    limits: NDArray[
-        np.float64
-    ]  # (parts,), what each of their numbers is where nothing is known: 0, or that of a prior
+    limits: NDArray[np.float64]  # (parts,), their numbers where nothing is known: 0, or that of a prior
 
 
 def growing(state: Any) -> tuple[NDArray[np.float64], ...]:
@@ -172,7 +170,6 @@ class Forgetting(Policy[Any]):
     """A policy around another one that decides what it remembers."""
 
     policy: Any
-    select_ages = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", as_policy(self.policy))

@@ -92,9 +92,6 @@ class Policy(ABC, Generic[State]):
     horizon_sets: ClassVar[
         tuple[str, ...]
     ] = ()  # parameters that follow from the horizon where they are None
-    select_ages: ClassVar[bool] = (
-        False  # `select` forgets what is too old for its step, as `update` does for its own
-    )
     also_known_as: ClassVar[tuple[str, ...]] = ()  # names in the literature, for `abex list`
     variants: ClassVar[dict[str, dict[str, Any]]] = {}  # names in the literature of it with these parameters
 

@@ -53,27 +53,6 @@ class Window(Record):
         return law in ("Gumbel", "softmax")
 
 
-def new_window(width: int, n_entries: int, n_arms: int) -> Window:
-    """Nothing observed."""
-    size = 1
-    while size < width + 2:
-        size *= 2
-    check_size(4 * size + 24 * n_entries, f"a window of width {width:,} with {n_entries:,} observations")
-    counts, high, low = np.zeros((3, n_arms), np.int64)
-    return Window(
-        oldest=1,
-        arms=np.full(n_entries, -1, np.int32),
-        steps=np.zeros(n_entries, np.int64),
-        rewards=np.zeros(n_entries),
-        width=width,
-        head=np.full(size, -1, np.int32),
-        following=np.zeros(n_entries, np.int32),
-        counts=counts,
-        high=high,
-        low=low,
-    )
-
-
 def add_up(memory: Window) -> None:
     """Chain the entries to their steps, and add them up."""
     used = memory.arms >= 0
@@ -238,10 +217,22 @@ class Windowed(Forgetting):
 
     def memory(self, setting: Setting, state: Any) -> Window:
         """Room for what the window can hold."""
-        width = self.width
+        n_arms, width = setting.n_arms, self.width
         if setting.horizon is not None:
             width = min(width, setting.horizon)  # what is never forgotten needs no room beyond
-        return new_window(width, (width + 1) * most_observed(setting), setting.n_arms)
+        n_entries = (width + 1) * (1 if setting.graph is None else setting.graph.max_observed)
+        ring = 1 << (width + 1).bit_length()
+        check_size(4 * ring + 24 * n_entries, f"a window of width {width:,} with {n_entries:,} observations")
+        return Window(
+            oldest=1,
+            arms=np.full(n_entries, -1, np.int32),
+            steps=np.zeros(n_entries, np.int64),
+            rewards=np.zeros(n_entries),
+            width=width,
+            head=np.full(ring, -1, np.int32),
+            following=np.zeros(n_entries, np.int32),
+            **{name: np.zeros(n_arms, np.int64) for name in ("counts", "high", "low")},
+        )
 
     def prepare(self, state: Any) -> Any:
         """What the entries add up to follows from them."""
@@ -267,8 +258,3 @@ class Windowed(Forgetting):
         return self.prepare(state)
 
     also_known_as = ("SW-UCB",)
-
-
-def most_observed(setting: Setting) -> int:
-    """How many arms a pull can show."""
-    return 1 if setting.graph is None else int(setting.graph.max_observed)
