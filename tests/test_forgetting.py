@@ -331,7 +331,9 @@ def test_what_cannot_forget_is_refused_in_one_sentence(text, message):
 
 def test_a_window_without_room_loses_the_oldest_first():
     player = Player(Windowed(UCB1(), width=5), n_arms=4, seed=1)
-    for _ in range(4):  # four observations a step where there is room for six: the step before leaves as a whole
+    for _ in range(
+        4
+    ):  # four observations a step where there is room for six: the step before leaves as a whole
         decision = player.decide()
         others = {k: 0.5 for k in range(4) if k != decision.arm}
         player.update(decision, 1.0, also=others)
