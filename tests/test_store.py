@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -119,6 +120,75 @@ def test_slow_probabilities_are_compiled_once_beside_the_work(tmp_path, monkeypa
         wait_until(lambda: running_policy._spent[kernel] == math.inf)
         assert not any(player._replica.is_worth_warming() for player in players)
         assert players[1].update(players[1].decide(), 1.0)
+
+
+def test_one_player_that_is_damaged_or_gone_holds_up_no_other(tmp_path):
+    path = tmp_path / "shop.db"
+    ours, theirs = Store(f"sqlite:///{path}"), Store(f"sqlite:///{path}")
+    players = [ours.player(name, "UCB1", n_arms=2) for name in ("damaged", "gone", "well")]
+    others = [theirs.player(name) for name in ("damaged", "gone", "well")]
+    base = sqlite3.connect(path)
+    base.execute("INSERT INTO abex_events VALUES (?, 1, 'decision', 0, x'00')", (players[0].id,))
+    base.execute("UPDATE abex_players SET head = 1 WHERE id = ?", (players[0].id,))
+    base.execute("DELETE FROM abex_players WHERE id = ?", (players[1].id,))
+    base.commit()
+    base.close()
+    assert others[2].update(others[2].decide(), 1.0)
+    wait_until(lambda: players[2].seq() == 2)
+    with pytest.raises(UserError, match="the journal is damaged at event 1 of 'damaged'"):
+        players[0].update(0, 1.0)
+    with pytest.raises(UnavailableError, match="is gone from the journal"):
+        players[1].update(0, 1.0)
+    assert players[2].update(0, 1.0)
+    for store in (ours, theirs):
+        with suppress(UserError):
+            store.close()
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM abex_events WHERE seq = 3", "UPDATE abex_players SET pruned = 4"]
+)
+def test_a_journal_whose_events_are_missing_is_named(tmp_path, change):
+    path = tmp_path / "shop.db"
+    with Player.open(f"sqlite:///{path}", "x", "UCB1", n_arms=2) as player:
+        for _ in range(3):
+            player.update(player.decide(), 1.0)
+    base = sqlite3.connect(path)
+    base.execute(change)
+    base.commit()
+    base.close()
+    with pytest.raises(UserError, match=r"are missing|there is no snapshot"):
+        Player.open(f"sqlite:///{path}", "x")
+
+
+def test_stores_that_write_for_the_same_players_at_once_do_not_block_each_other(url):
+    """Each append locks the rows of all players that it writes for."""
+    stores = [Store(url, deadline=30.0) for _ in range(3)]
+    names = [f"player {number}" for number in range(8)]
+    for name in names:
+        stores[0].player(name, "UCB1", n_arms=2)
+    errors, reported = [], 25
+
+    def report(store, names):
+        try:
+            for _ in range(reported):
+                for name in names:
+                    store.player(name).decide()
+                store.player(names[0]).update(0, 1.0)
+        except UserError as error:
+            errors.append(error)
+
+    work = [
+        (store, order)
+        for store, order in zip(stores, (names, names[::-1], names[3:] + names[:3]), strict=True)
+    ]
+    threads = [threading.Thread(target=report, args=one) for one in work]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert errors == []
+    [store.close() for store in stores]
+    with Store.open(url) as store:
+        assert sum(store.player(name)._replica.decisions for name in names) == 3 * reported * len(names)
 
 
 # -- who is behind --------------------------------------------------------------------------------------

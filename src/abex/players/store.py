@@ -45,6 +45,7 @@ SILENT = PATIENCE + 2.0  # seconds without an answer after which a connection is
 LONGEST = 2.0  # seconds between attempts to reach a store that is away
 MOMENT = 0.002  # seconds that a commit may wait for more
 PAGE = 5_000  # events that are read at once
+MOST_RESTORED = 3  # snapshots in a row that do not lead to the end of the journal
 FAR = 20_000  # events behind, from which the latest snapshot is looked for
 
 
@@ -483,23 +484,26 @@ class Store(AbstractContextManager["Store"]):
         heads = self._journal.heads(list({player.id for player in players}))
         for player in players:
             if heads.get(player.id, (-1, 0))[0] != player.seq():
-                self.read(player)
+                self._caught_up(player, look=True)
 
-    def _caught_up(self, player: SharedPlayer) -> bool:
-        """Whether a player may append; it reads first where it must, and those who wait for it are told if it cannot."""
+    def _caught_up(self, player: SharedPlayer, look: bool = False) -> bool:
+        """Whether a player is fit to append; it reads first where it must, or is told to.
+
+        What the journal holds of one player may be damaged or gone. Who waits for that one is told; the others go on.
+        """
         try:
-            if player.is_behind(self._journal.connections):
+            if look or player.is_behind(self._journal.connections):
                 self.read(player)
             return True
         except UserError as error:
             if not self._journal.is_open:
                 raise
-            player.failed(error)  # the journal is there, but what it holds of this player is damaged, or gone
+            player.failed(error)
             return False
 
     def read(self, player: SharedPlayer) -> None:
         """In the thread of the store: read until the player is where the journal is."""
-        journal = self._journal
+        journal, tries = self._journal, MOST_RESTORED
         while True:
             journal.connect(create=False)
             record = journal.player(player.name)
@@ -516,6 +520,11 @@ class Store(AbstractContextManager["Store"]):
             if what == "read" and record.head - at > FAR and journal.latest_snapshot(record.id) - at > PAGE:
                 what = "restore"
             if what == "restore" or not player.read(journal.read(record.id, at, PAGE)):
+                if tries == 0:
+                    raise UserError(
+                        f"the journal is damaged: events after number {at} of {player.name!r} in {self.shown} are missing"
+                    )
+                tries -= 1
                 player.restore(record, journal.snapshot(record.id))
 
     def refresh(self, player: SharedPlayer, patience: float = 2.0 * PATIENCE) -> None:
