@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from abex.lab.experiments import Experiment, collect
-from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn
+from abex.lab.experiments.outcomes import MIN_RUNS, Drawn
 from abex.lab.results import Store
 from abex.support.intervals import Strata, difference_of, mean_of
 from abex.support.randomness import stream
@@ -42,7 +42,7 @@ def coverage(line: Drawn, first: Drawn, panels: int, rng: np.random.Generator) -
     inside = np.zeros(3)
     for _ in range(panels):
         picked = resampled(strata, rng)
-        low, high = mean_of(line.final[picked], strata, LEAST_RUNS).interval()
+        low, high = mean_of(line.final[picked], strata, MIN_RUNS).interval()
         inside[0] += low <= mean <= high
         # a run that both have is drawn for both: they stay paired
         theirs = resampled(others, rng)
@@ -57,7 +57,7 @@ def coverage(line: Drawn, first: Drawn, panels: int, rng: np.random.Generator) -
             first.replications,
             strata,
             others,
-            LEAST_RUNS,
+            MIN_RUNS,
         ).interval()
         inside[1] += low <= gap <= high
         few = rng.choice(line.final, 20, p=weights / weights.sum())

@@ -66,7 +66,7 @@ GENERIC_MODULES = {
 }
 GENERIC_STATES = {
     "boltzmann: learn_softmax", "graph_index: best_observer", "graph_index: promise",
-    "graph_index: share_among_observers", "learner: learn_mean",
+    "graph_index: share_among_observers", "means: learn_arm", "means: learn_mean",
     "exp3: mixed_probabilities", "thompson: coin", "thompson: learn_posterior", "thompson: posterior_after",
     "ucb: learn_width", "ucbv: learn_squares",
 }  # fmt: skip

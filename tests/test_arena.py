@@ -169,6 +169,19 @@ def test_the_numbers_of_a_policy_are_those_of_its_scores():
     assert found["good"].geometric_interval[1] == pytest.approx(4.0)
 
 
+def test_no_run_counts_as_linear_where_nobody_learns():
+    """What can be learned is where somebody loses at most 5 % of uniform choice's second half."""
+    instances = [dataclasses.replace(SMALL[0], name=name) for name in ("hard", "easy")]
+    seconds = {"Uniform": (50.0, 50.0), "best": (3.0, 2.0), "other": (40.0, 40.0)}
+    results = {
+        (policy, one.name): Played(np.full(4, 100.0), np.full(4, lost))
+        for policy, losses in seconds.items()
+        for one, lost in zip(instances, losses, strict=True)
+    }
+    found = {score.policy: (score.linear_runs, score.runs) for score in score_all(results, instances)}
+    assert found == {"Uniform": (4, 4), "best": (0, 4), "other": (4, 4)}
+
+
 def test_an_own_policy_plays_scores_and_resumes(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(OWN, encoding="utf-8")

@@ -241,7 +241,7 @@ class FirstArm(Policy[ArmCount]):
     """A person's own policy, defined outside the package."""
 
     def start(self, setting):
-        return ArmCount(setting.n_arms)
+        return ArmCount(n_arms=setting.n_arms)
 
     @staticmethod
     @kernel

@@ -181,7 +181,7 @@ class Beyond(Policy[ArmCount]):
     """Selects what is not there."""
 
     def start(self, setting):
-        return ArmCount(setting.n_arms)
+        return ArmCount(n_arms=setting.n_arms)
 
     @staticmethod
     def select(state, t, rng):

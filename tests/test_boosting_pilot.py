@@ -89,7 +89,7 @@ def test_a_practised_policy_finds_its_arms_again_among_more():
     state = practice.carried_to(arms, Setting(40))
     np.testing.assert_array_equal(np.delete(state.means, 7), practice.state.means)
     assert state.observations[7] == 0
-    assert state.clock.total == practice.state.clock.total
+    assert state.total == practice.state.total
     out = np.zeros(40)
     Screening.probabilities(state, 1, out)
     assert out.argmax() == 7  # never seen

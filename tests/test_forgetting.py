@@ -33,7 +33,8 @@ from abex.graphs import star
 from abex.kernels import kernel
 from abex.kinds import Count, Mean
 from abex.policies.index import IndexPolicy
-from abex.policies.learner import Learned, Learner, learn_mean
+from abex.policies.learner import Learned, Learner
+from abex.policies.means import learn_mean
 from abex.policies.policy import Setting
 from abex.samplers import FEW, FEW_FADING, sampler_for
 from abex.samplers.tournament import Tournament

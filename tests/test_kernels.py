@@ -26,8 +26,8 @@ from abex.kernels import (
     source_stamp,
 )
 from abex.kernels.compiling_progress import CompilationStopped, collection_paused
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import new_means
+from abex.policies.learner import Learner
+from abex.policies.means import learn_mean, new_means
 from abex.support.private_cache import prune
 from abex.support.progress import Progress
 from abex.support.randomness import argmax
@@ -90,7 +90,8 @@ def test_a_foreign_policy_that_allocates_is_compiled_all_the_same(tmp_path):
     module.write_text(
         "from dataclasses import dataclass\n"
         "import numpy as np\n"
-        "from abex.policies.learner import Learner, learn_mean\n"
+        "from abex.policies.learner import Learner\n"
+        "from abex.policies.means import learn_mean\n"
         "from abex.policies.means import new_means\n"
         "@dataclass(frozen=True)\n"
         "class Allocating(Learner):\n"

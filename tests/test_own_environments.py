@@ -10,8 +10,8 @@ from abex import MOSS, UCB1, Bernoulli, Player, Uniform, UserError, simulate
 from abex.cli import main
 from abex.environments import Environment
 from abex.graphs import complete
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import Means, new_means
+from abex.policies.learner import Learner
+from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, check_setting, play_replication
 
 World = namedtuple("World", "odd first loss")

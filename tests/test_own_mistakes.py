@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from abex import Bernoulli, Player, Policy, UserError, kernel, simulate
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import new_means
+from abex.policies.learner import Learner
+from abex.policies.means import learn_mean, new_means
 
 RATE = 0
 TABLE = np.array([0, 1])

@@ -12,13 +12,11 @@ from tests.waiting import PATIENCE
 ROOT = Path(__file__).parents[1]
 SOURCE = '''
 from dataclasses import dataclass
-from abex import Bernoulli, Policy, kernel
-from typing import NamedTuple
-import numpy as np
+from abex import Bernoulli, Policy, Record, kernel
 
 
-class State(NamedTuple):
-    chosen: np.ndarray
+class State(Record):
+    chosen: int
 
 
 @dataclass(frozen=True)
@@ -28,12 +26,12 @@ class Stubborn(Policy):
     arm: int = 0
 
     def start(self, setting):
-        return State(np.full(1, self.arm))
+        return State(chosen=self.arm)
 
     @staticmethod
     @kernel
     def select(state, t, rng):
-        return state.chosen[0]
+        return state.chosen
 
     @staticmethod
     @kernel

@@ -19,7 +19,7 @@ from abex.lab.datasets import read, read_ratings
 from abex.lab.experiments import read_experiment
 from abex.lab.sweeps.problems import bandit_problem, with_checksums
 from abex.support.errors import UserError, brief
-from abex.support.reading import array_of, most_bytes, reader_errors, short_path
+from abex.support.reading import array_of, max_bytes, reader_errors, short_path
 
 LITTLE = 10**6
 
@@ -55,13 +55,13 @@ def npy(array, **changes):
 
 def test_the_limit_is_a_share_of_memory_unless_it_is_given(monkeypatch):
     monkeypatch.delenv("ABEX_MAX_BYTES", raising=False)
-    assert most_bytes() > 10**7
+    assert max_bytes() > 10**7
     monkeypatch.setenv("ABEX_MAX_BYTES", "5e6")
-    assert most_bytes() == 5_000_000
+    assert max_bytes() == 5_000_000
     for wrong in ("lots", "-1", "0", "nan", "1.5"):
         monkeypatch.setenv("ABEX_MAX_BYTES", wrong)
         with pytest.raises(UserError, match="ABEX_MAX_BYTES"):
-            most_bytes()
+            max_bytes()
 
 
 def test_what_is_packed_may_not_grow_without_end(tmp_path, little):

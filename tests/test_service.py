@@ -106,6 +106,12 @@ def test_making_a_player_again_is_the_same_or_a_conflict(shop):
     banner(shop, "other", "UCB1", 4)
     listed = shop.get("/v1/players").json()["players"]
     assert [(one["name"], one["arms"]) for one in listed] == [("banner", 3), ("other", 4)]
+    first = shop.get("/v1/players?limit=1").json()
+    assert (first["n_players"], first["shown"], [one["name"] for one in first["players"]]) == (
+        2,
+        1,
+        ["banner"],
+    )
 
 
 def test_a_deploy_adds_the_arms_that_are_new_and_a_conflict_names_them(shop):
@@ -309,7 +315,7 @@ def test_a_player_is_deleted_after_its_last_state_was_exported(store, tmp_path):
         (tmp_path / "banner.json").write_bytes(again.content)
         tag = {"if-match": again.headers["etag"]}
         assert one.delete(path, headers=tag).json() == {"deleted": "banner"}
-        assert one.get("/v1/players").json() == {"players": []}
+        assert one.get("/v1/players").json()["players"] == []
         assert one.post(DECIDE).status_code == 404
         assert two.post(DECIDE).status_code in (404, 503)  # it learns of it now
         assert two.post(DECIDE).status_code == 404

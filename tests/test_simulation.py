@@ -13,8 +13,8 @@ import pytest
 
 from abex import ABE, UCB1, Bernoulli, Curves, EpsilonGreedy, Table, Thompson, Uniform, UserError, simulate
 from abex.graphs import complete
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import Means, new_means
+from abex.policies.learner import Learner
+from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
 from abex.support.randomness import counter_key
 from tests.waiting import PATIENCE

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from abex import UCB1, Bernoulli, UserError
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import new_means
+from abex.policies.learner import Learner
+from abex.policies.means import learn_mean, new_means
 from abex.support.extras import MissingExtraError
 from abex.testing import check_documentation, check_environment, check_policy, policy_checks
 

@@ -164,6 +164,16 @@ def drawn_of(label: str, finals: list[float], played: str = "", **more) -> Drawn
     return Drawn(Line(label, (label,)), label, runs, np.ones(1), values, ones, ones, played=played, **more)
 
 
+def test_the_loss_between_checkpoints_lies_on_the_line_between_them():
+    loss, steps = np.array([[1.0, 3.0, 9.0], [0.0, 8.0, 4.0]]), np.array([10.0, 20.0, 40.0])
+    line = Drawn(Line("A", ("A",)), "A", (0, 1), steps, loss, np.ones_like(loss), np.ones_like(loss))
+    assert line.loss_at(10.0).tolist() == line.loss_at(1.0).tolist() == [1.0, 0.0]
+    assert line.loss_at(12.5).tolist() == [1.5, 2.0]
+    assert line.loss_at(35.0).tolist() == [7.5, 5.0]
+    assert line.loss_at(40.0).tolist() == [9.0, 4.0]
+    assert np.isnan(line.loss_at(41.0)).all()
+
+
 @pytest.mark.parametrize(
     ("rule", "answer"), [("better", FAILS), ("best", HOLDS), ("flat", HOLDS), ("as good", HOLDS)]
 )

@@ -16,7 +16,7 @@ from abex.cli.signals import promptly
 from abex.environments import Bernoulli, Beta, ClippedGaussian, SpecialArm, known_environments
 from abex.graphs import Graph
 from abex.lab.sweeps.cells import load_code
-from abex.simulation.arguments import LONGEST_HORIZON
+from abex.simulation.arguments import MAX_HORIZON
 from abex.support.errors import UserError, real_number, whole_number
 from abex.support.files import read_text
 from abex.support.parameters import MOST_ARMS, parse_value
@@ -74,7 +74,7 @@ DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")
     help='How late rewards come: "Geometric(200)", "Fixed(50)", "Uniform(0, 400, never=0.1)", or 50.',
 )
 @number_option("--batch", 1, "Rewards are learned after every so many decisions.")
-@number_option("--horizon", 10_000, "Steps; 1e5 is understood.", most=LONGEST_HORIZON)
+@number_option("--horizon", 10_000, "Steps; 1e5 is understood.", most=MAX_HORIZON)
 @number_option("--replications", 100, "Independent repetitions.")
 @number_option("--seed", 0, "Names all random numbers.", least=0)
 @click.option(

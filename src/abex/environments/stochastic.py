@@ -17,7 +17,7 @@ from abex.support.errors import UserError, shown
 from abex.support.parameters import HUGE, TINY, real
 from abex.support.randomness import gamma_from, next_word, normal_from, uniform_at, word_at
 
-MOST_DEVIATION = 1e6  # beyond, the means after clipping, all near 1/2, are rounding
+MAX_DEVIATION = 1e6  # beyond, the means after clipping, all near 1/2, are rounding
 
 
 class MeansWorld(Record):
@@ -187,7 +187,7 @@ class ClippedGaussian(Stationary):
     """
 
     means: Sequence[float]
-    deviation: float = real(0.25, least=TINY, most=MOST_DEVIATION)
+    deviation: float = real(0.25, least=TINY, most=MAX_DEVIATION)
 
     @property
     def shape(self) -> float:

@@ -18,7 +18,7 @@ Edges = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 COMMENT = re.compile(rb"^[ \t\r,]*[#%].*$", re.MULTILINE)
 BLANK = re.compile(rb"\n[ \n]*\n")  # lines, of which `loadtxt` would warn
 SEPARATORS = bytes.maketrans(b"\t\r,", b"   ")
-MOST_DIGITS = 18  # of an id: more might not fit into 64 bits
+MAX_DIGITS = 18  # of an id: more might not fit into 64 bits
 
 
 def read_edges(path: Path, ids: str) -> Edges:
@@ -70,7 +70,7 @@ def _complaints(fields: list[str], dtype: Any) -> list[str]:
         return ["has a negative id"]
     if not all(re.fullmatch("[0-9]+", field) for field in fields):
         return ['has an id that is not a whole number (ids may be words with ids="words")']
-    return [f"has an id beyond {MOST_DIGITS} digits"] * any(len(field) > MOST_DIGITS for field in fields)
+    return [f"has an id beyond {MAX_DIGITS} digits"] * any(len(field) > MAX_DIGITS for field in fields)
 
 
 def _fields(line: bytes) -> list[str]:

@@ -16,7 +16,7 @@ from abex.support.randomness import below, stream
 from abex.support.reading import check_size
 
 Numbers = NDArray[np.int64]
-MOST_EDGES = 10**9
+MAX_EDGES = 10**9
 
 
 def _number_of_arms(name: str, n: Any, least: int = 1) -> int:
@@ -136,8 +136,8 @@ def successes(trials: int, q: float, rng: np.random.Generator) -> Numbers:
     if q <= 0.0 or trials <= 0:
         return np.empty(0, dtype=np.int64)
     expected = trials * q
-    if expected > MOST_EDGES:
-        raise UserError(f"a graph of about {expected:.1e} edges is too large, at most {MOST_EDGES:.0e}")
+    if expected > MAX_EDGES:
+        raise UserError(f"a graph of about {expected:.1e} edges is too large, at most {MAX_EDGES:.0e}")
     check_size(int(24 * expected), f"a graph of about {expected:.1e} edges")
     if q >= 1.0:
         return np.arange(trials, dtype=np.int64)

@@ -26,7 +26,7 @@ from abex.support.divergence import bernoulli_kl
 from abex.support.errors import UserError, real_number
 from abex.support.extras import needed
 
-LARGEST_SEARCH = 2_000_000  # edges of a graph of which cliques are listed
+MAX_SEARCHED_EDGES = 2_000_000  # edges of a graph of which cliques are listed
 TOLERANCE = 1e-6  # distance of a solver's number from the whole number that it stands for
 
 
@@ -59,7 +59,7 @@ def independence_number(graph: Graph, effort: float = EFFORT) -> Bounds:
     plain = as_fixed_graph(graph).undirected()
     witness = greedy_independent_set(plain)
     lower, upper = witness.size, int(greedy_clique_cover(plain).max()) + 1
-    if lower < upper and effort > 0.0 and plain.links.out_arms.size <= LARGEST_SEARCH:
+    if lower < upper and effort > 0.0 and plain.links.out_arms.size <= MAX_SEARCHED_EDGES:
         rows = _clique_rows(plain)
         if nodes := nodes_paid(rows, effort):
             found, bound = best_set(rows, -1.0, nodes)

@@ -231,21 +231,17 @@ def kinds_described(signature: Any) -> tuple[str, frozenset[str]] | None:
         if isinstance(kind, types.Dispatcher | types.Function):
             yield ""
             return
-        if isinstance(kind, types.BaseNamedTuple):  # type: ignore[attr-defined]
+        named, record = isinstance(kind, types.BaseNamedTuple), isinstance(kind, RecordType)  # type: ignore[attr-defined]
+        if named or record:
             module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
+            fields = sorted(kind.words.items()) if record else kind.fields
             modules.add(module)
-            yield f"{module}.{name}{kind.fields}" if module.split(".")[0] == NAME else ""
-        if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
-            for inner in kind.types:
+            yield f"{module}.{name}{fields}" if module.split(".")[0] == NAME else ""
+        if record or isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
+            for inner in kind.kinds.values() if record else kind.types:
                 yield from words(inner)
-        if isinstance(kind, RecordType):
-            module, name = kind.instance_class.__module__, kind.instance_class.__qualname__
-            modules.add(module)
-            yield f"{module}.{name}{sorted(kind.words.items())}" if module.split(".")[0] == NAME else ""
-            for inner in kind.objects:
-                yield from words(inner)
-            return
-        yield str(kind)
+        if not record:
+            yield str(kind)
 
     kinds = getattr(signature, "args", signature)
     found = [word for kind in kinds for word in words(kind)]

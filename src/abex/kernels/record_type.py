@@ -129,11 +129,6 @@ class RecordType(types.Type):
         return {**self.__dict__, "_hash": None}  # in another process it is another one
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """All names."""
-        return tuple(self.kinds)
-
-    @property
     def mangling_args(self) -> Any:
         """A short name, for it becomes part of the names of functions, which LLVM reads and writes at every call."""
         return f"{self.instance_class.__name__}{hashlib.sha256(self.name.encode()).hexdigest()[:12]}", ()

@@ -128,18 +128,17 @@ class Record:
             setattr(twin, name, values[name])
         return twin
 
-    def __reduce__(self) -> Any:
-        return _made, (type(self), dict(self._items()))
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self._items())
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        Record.__init__(self, **values)
 
     def _items(self) -> Iterator[tuple[str, Any]]:
         return ((name, getattr(self, name)) for name in fields_of(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._items())})"
-
-
-def _made(cls: type[Record], values: dict[str, Any]) -> Record:
-    return cls(**values)
 
 
 def fields_of(record: Any) -> tuple[str, ...]:

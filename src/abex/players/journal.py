@@ -167,6 +167,18 @@ class Journal(ABC):
         with self._explained("read"):
             return [name for (name,) in self._run("SELECT name FROM abex_players ORDER BY name").fetchall()]
 
+    def count(self) -> int:
+        """How many players this store has."""
+        with self._explained("read"):
+            (found,) = self._run("SELECT count(*) FROM abex_players").fetchone()
+            return int(found)
+
+    def players(self, most: int) -> list[tuple[str, PlayerRow]]:
+        """Players by name, the first ones."""
+        with self._explained("read"):
+            sql = "SELECT name, id, definition, head, pruned FROM abex_players ORDER BY name LIMIT ?"
+            return [(name, PlayerRow(*row)) for name, *row in self._run(sql, (most,)).fetchall()]
+
     def add_player(self, name: str, definition: str) -> None:
         """A new player; nothing if there is one of that name."""
         with self._writing():

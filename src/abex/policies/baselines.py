@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.kinds import Arm, Count, Mean, agree
-from abex.policies.learner import Learned, learn_mean
+from abex.policies.learner import Learned
+from abex.policies.means import learn_mean
 from abex.policies.policy import Policy, Setting
 from abex.support.parameters import MOST_STEPS, whole
 from abex.support.randomness import argmax, below, share_among_largest

@@ -10,7 +10,8 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean
-from abex.policies.learner import Learned, Learner, learn_arm, learn_mean
+from abex.policies.learner import Learned, Learner
+from abex.policies.means import learn_arm, learn_mean
 from abex.policies.policy import Setting
 from abex.samplers import changed, draw, sampler_for
 from abex.samplers.scan import softmax

@@ -10,7 +10,8 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean
-from abex.policies.learner import Learned, learn_mean
+from abex.policies.learner import Learned
+from abex.policies.means import learn_mean
 from abex.policies.policy import Policy, Setting
 from abex.support.parameters import HUGE, real
 from abex.support.randomness import argmax, below, share_among_largest

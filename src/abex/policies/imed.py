@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from abex.kernels import kernel
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import Means, new_means
+from abex.policies.learner import Learner
+from abex.policies.means import Means, learn_mean, new_means
 from abex.policies.policy import Setting
 from abex.support.divergence import bernoulli_kl
 from abex.support.randomness import argmax, share_among_largest

@@ -9,7 +9,8 @@ import numpy as np
 
 from abex.kernels import fields_of
 from abex.kinds import Count, Mean
-from abex.policies.learner import Learned, Learner, learn_arm
+from abex.policies.learner import Learned, Learner
+from abex.policies.means import learn_arm
 from abex.policies.policy import Setting
 from abex.samplers import sampler_for
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
-from abex.kernels import Record, kernel, single_dispatch
+from abex.kernels import Record, kernel
 from abex.policies.policy import Policy, State
-from abex.samplers import changed, distribution, draw
+from abex.samplers import distribution, draw
 from abex.samplers.scan import pick
 
 
@@ -17,35 +17,6 @@ class Learned(Record):
 
     sampler: Any = None  # what finds the arm, where something does
     memory: Any = None  # of a policy around it, such as `Discounted`, which decides what counts
-
-
-@single_dispatch
-def mean_after(memory: Any, arm: int, before: float, mean: float, reward: float, weight: float) -> float:
-    """The mean of an arm that had ``before`` observations of another: by that, unless the memory has sums (kernel)."""
-    return reward if before == 0.0 else mean + (reward - mean) * weight / (before + weight)
-
-
-@kernel
-def learn_mean(state: Any, arm: int, reward: float, weight: float) -> None:
-    r"""The weighted mean, :math:`N_k \mathrel{+}= w`, :math:`\hat\mu_k \mathrel{+}= (x-\hat\mu_k)\,w/N_k`.
-
-    The first observation takes the place of the initial mean, which returns when no observation is left.
-    """
-    before = state.observations[arm]
-    count = before + weight
-    if weight <= 0.0 and count <= 0.0:
-        state.observations[arm] = 0.0
-        state.means[arm] = state.initial
-        return
-    state.observations[arm] = count
-    state.means[arm] = mean_after(state.memory, arm, before, state.means[arm], reward, weight)
-
-
-@kernel
-def learn_arm(state: Any, arm: int, reward: float, weight: float) -> None:
-    """The mean, and tell the sampler."""
-    learn_mean(state, arm, reward, weight)
-    changed(state.sampler, state, arm)
 
 
 @kernel

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from abex.kernels import kernel
-from abex.policies.learner import Learner, learn_mean
-from abex.policies.means import Means, largest
+from abex.policies.learner import Learner
+from abex.policies.means import Means, largest, learn_mean
 from abex.policies.policy import Setting
 from abex.samplers.scan import normalise, pick
 from abex.support.divergence import bernoulli_kl

@@ -1,15 +1,17 @@
-"""The record most policies learn: how often each arm was observed and its mean reward."""
+"""Means of rewards: the record that most policies learn, and how an observation enters it with any weight."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import kernel
+from abex.kernels import kernel, single_dispatch
 from abex.kinds import Count, Mean
 from abex.policies.learner import Learned
+from abex.samplers import changed
 
 
 class Means(Learned):
@@ -29,6 +31,35 @@ def new_means(n_arms: int, initial: float = math.inf) -> Means:
         score=np.zeros(n_arms),
         initial=float(initial),
     )
+
+
+@single_dispatch
+def mean_after(memory: Any, arm: int, before: float, mean: float, reward: float, weight: float) -> float:
+    """The mean of an arm that had ``before`` observations of another: by that, unless the memory has sums (kernel)."""
+    return reward if before == 0.0 else mean + (reward - mean) * weight / (before + weight)
+
+
+@kernel
+def learn_mean(state: Any, arm: int, reward: float, weight: float) -> None:
+    r"""The weighted mean, :math:`N_k \mathrel{+}= w`, :math:`\hat\mu_k \mathrel{+}= (x-\hat\mu_k)\,w/N_k`.
+
+    The first observation takes the place of the initial mean, which returns when no observation is left.
+    """
+    before = state.observations[arm]
+    count = before + weight
+    if weight <= 0.0 and count <= 0.0:
+        state.observations[arm] = 0.0
+        state.means[arm] = state.initial
+        return
+    state.observations[arm] = count
+    state.means[arm] = mean_after(state.memory, arm, before, state.means[arm], reward, weight)
+
+
+@kernel
+def learn_arm(state: Any, arm: int, reward: float, weight: float) -> None:
+    """The mean, and tell the sampler."""
+    learn_mean(state, arm, reward, weight)
+    changed(state.sampler, state, arm)
 
 
 @kernel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abex.kernels import kernel
 from abex.policies.index import IndexPolicy, IndexState
-from abex.policies.learner import learn_mean
+from abex.policies.means import learn_mean
 from abex.policies.policy import Setting
 from abex.samplers import changed
 from abex.samplers.interface import (

@@ -9,7 +9,7 @@ from typing import Any
 from abex.kernels import kernel
 from abex.kinds import Total
 from abex.policies.index import IndexPolicy, IndexState
-from abex.policies.learner import learn_mean
+from abex.policies.means import learn_mean
 from abex.policies.policy import Setting
 from abex.samplers import changed
 from abex.samplers.interface import NEVER, SAFETY, index_of, level_at, reaching_level, same_forever

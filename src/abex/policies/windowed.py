@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.kernels import Record, compile_alone, kernel
 from abex.kinds import Arms, Series, Whole, agree
 from abex.policies.forgetting import Forgetting, enters, leaves, lived
-from abex.policies.learner import mean_after
+from abex.policies.means import mean_after
 from abex.policies.policy import Setting
 from abex.policies.thompson import posterior_after
 from abex.policies.ucb import UCB1

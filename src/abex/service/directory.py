@@ -50,9 +50,13 @@ class Directory:
 
         return self.store.do(connected, self.store.deadline)
 
-    def names(self) -> list[str]:
-        """The players of the store; an error if it cannot be reached."""
-        return self._do(lambda journal: journal.names())
+    def count(self) -> int:
+        """How many players the store has; an error if it cannot be reached."""
+        return self._do(lambda journal: journal.count())
+
+    def listed(self, most: int) -> list[dict[str, Any]]:
+        """The first players of the store by name, as JSON."""
+        return [described(*one) for one in self._do(lambda journal: journal.players(most))]
 
     def record(self, name: str) -> PlayerRow:
         """The row of a player."""
@@ -83,7 +87,7 @@ class Directory:
             found = journal.player(name)
             if found is not None:
                 return False, found
-            if len(journal.names()) >= self.settings.max_players:
+            if journal.count() >= self.settings.max_players:
                 raise FullError(f"there are {self.settings.max_players:,} players, and no more may be made")
             journal.add_player(name, text)
             return True, journal.player(name)  # perhaps another process was quicker, with another definition

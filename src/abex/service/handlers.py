@@ -30,7 +30,7 @@ from abex.service.bodies import (
     RewardManyBody,
 )
 from abex.service.desk import Desk
-from abex.service.directory import ConflictError, described
+from abex.service.directory import ConflictError
 from abex.service.endpoint import HTTPError, JSONAnswer, ServiceState
 from abex.service.overview import probabilities_of, summary_of
 from abex.support.errors import UserError, shown, whole_number
@@ -68,13 +68,11 @@ def limit_of(
 
 
 async def list_players(state: ServiceState, request: Request, body: None) -> JSON:
-    """The players of the store."""
-
-    def listed() -> list[JSON]:
-        directory = state.directory
-        return [described(name, directory.record(name)) for name in directory.names()]
-
-    return {"players": await asyncio.to_thread(listed)}
+    """The players of the store by name."""
+    limit, directory = limit_of(request, default=MOST_LISTED), state.directory
+    found = await asyncio.to_thread(directory.listed, limit)
+    many = len(found) if len(found) < limit else await asyncio.to_thread(directory.count)
+    return {"n_players": many, "shown": len(found), "players": found}
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:

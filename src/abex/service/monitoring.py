@@ -75,7 +75,7 @@ async def health(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def ready(state: ServiceState, request: Request, body: None) -> JSON:
     """Whether the store can be reached."""
-    await asyncio.to_thread(state.directory.names)
+    await asyncio.to_thread(state.directory.count)
     return {"status": "ready"}
 
 

@@ -18,7 +18,7 @@ ROUTES = (
     Route("POST", f"{PLAYER}/decisions/batch", "decide", handlers.decide_many, bodies.DecideManyBody),
     Route("POST", f"{PLAYER}/rewards/batch", "reward", handlers.reward_many, bodies.RewardManyBody),
     Route("POST", f"{PLAYER}/observations", "reward", handlers.observe, bodies.ObserveBody),
-    Route("GET", "/v1/players", "read", handlers.list_players),
+    Route("GET", "/v1/players", "read", handlers.list_players, query=LIMIT),
     Route("POST", "/v1/players", "admin", handlers.create_player, bodies.NewPlayer, status=201),
     Route("DELETE", PLAYER, "admin", handlers.delete_player),
     Route("GET", f"{PLAYER}/export", "admin", handlers.export_player),

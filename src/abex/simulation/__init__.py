@@ -9,7 +9,7 @@ replication changes no other number, nor does the number of workers.
 """
 
 from abex.simulation.arguments import (
-    LONGEST_HORIZON,
+    MAX_HORIZON,
     as_checkpoints,
     as_late_rewards,
     as_policies,
@@ -21,7 +21,7 @@ from abex.simulation.replication import Replication, play_replication
 from abex.simulation.running import run_in_threads, simulate
 
 __all__ = [
-    "LONGEST_HORIZON",
+    "MAX_HORIZON",
     "Replication",
     "as_checkpoints",
     "as_late_rewards",

@@ -18,8 +18,8 @@ from abex.simulation.delays import Delay, PerArm, as_delay, delay_table
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.parameters import MOST_ARMS
 
-MOST_WORKERS = 10_000
-LONGEST_HORIZON = 10**11  # at 10 ns a step that is a quarter of an hour
+MAX_WORKERS = 10_000
+MAX_HORIZON = 10**11  # at 10 ns a step that is a quarter of an hour
 
 
 def as_policies(policies: Any) -> list[Policy[Any]]:
@@ -59,7 +59,7 @@ def check_setting(
 ) -> None:
     """Refuse early what could not be played."""
     as_environment(environment)
-    whole_number("horizon", horizon, least=1, most=LONGEST_HORIZON)
+    whole_number("horizon", horizon, least=1, most=MAX_HORIZON)
     whole_number("the environment's number of arms", environment.n_arms, least=1, most=MOST_ARMS)
     longest = environment.longest_horizon
     if longest is not None and horizon > longest:
@@ -82,7 +82,7 @@ def check_setting(
 
 def as_late_rewards(delay: Any, batch: Any, environment: Environment) -> tuple[Delay | None, int]:
     """What a person passes as ``delay`` and ``batch``, checked for the arms of the environment."""
-    batch = whole_number("batch", batch, least=1, most=LONGEST_HORIZON)
+    batch = whole_number("batch", batch, least=1, most=MAX_HORIZON)
     if delay is None:
         return None, batch
     value = as_delay(delay)
@@ -94,5 +94,5 @@ def as_late_rewards(delay: Any, batch: Any, environment: Environment) -> tuple[D
 def workers_or_all(workers: int | None) -> int:
     """The number of threads to use; None means all cores this process may use."""
     if workers is not None:
-        return whole_number("workers", workers, least=1, most=MOST_WORKERS)
+        return whole_number("workers", workers, least=1, most=MAX_WORKERS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

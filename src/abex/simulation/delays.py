@@ -28,7 +28,7 @@ from abex.support.errors import UserError, shown
 from abex.support.parameters import check_parameters, parse_value, real, whole
 from abex.support.randomness import next_word, unit, word_at
 
-LONGEST_DELAY = 10**12  # beyond every horizon
+MAX_DELAY = 10**12  # beyond every horizon
 SMALLEST_UNIFORM = 2.0**-53  # of 1 - u for a uniform number u of 53 bits
 
 
@@ -58,7 +58,7 @@ class Fixed(Delay):
     50
     """
 
-    steps: int = whole(least=0, most=LONGEST_DELAY)
+    steps: int = whole(least=0, most=MAX_DELAY)
     never: float = real(0.0, least=0.0, most=1.0)
 
     @property
@@ -81,8 +81,8 @@ class Uniform(Delay):
     400
     """
 
-    least: int = whole(least=0, most=LONGEST_DELAY)
-    most: int = whole(least=0, most=LONGEST_DELAY)
+    least: int = whole(least=0, most=MAX_DELAY)
+    most: int = whole(least=0, most=MAX_DELAY)
     never: float = real(0.0, least=0.0, most=1.0)
 
     def __post_init__(self) -> None:

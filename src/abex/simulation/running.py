@@ -73,7 +73,7 @@ def simulate(
     True
     """
     chosen = arguments.as_policies(policies)
-    horizon = whole_number("horizon", horizon, least=1, most=arguments.LONGEST_HORIZON)
+    horizon = whole_number("horizon", horizon, least=1, most=arguments.MAX_HORIZON)
     replications = whole_number("replications", replications, least=1)
     seed = whole_number("seed", seed, least=0)
     late, batch = arguments.as_late_rewards(delay, batch, environment)

@@ -16,7 +16,7 @@ ENDLESS = re.compile(r"\S{120,}")  # no word, and no path that a message needs w
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUOTES = "\"'"
 LONGEST_NAME = 200  # characters
-MOST_LISTED = 110  # characters of a message up to the end of its list of choices
+MAX_LISTED = 110  # characters of a message up to the end of its list of choices
 
 
 class UserError(ValueError):
@@ -132,7 +132,7 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in known:
         word = shown(value)
         head = f"unknown {name} {word}{nearest(word.strip(QUOTES), known)}; known: "
-        raise UserError(head + _listed(known, MOST_LISTED - len(head)))
+        raise UserError(head + _listed(known, MAX_LISTED - len(head)))
     return str(value)
 
 

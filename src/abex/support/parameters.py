@@ -38,8 +38,8 @@ MOST_STEPS = 2**62  # beyond every horizon, within 64 bits
 MOST_ARMS = 2**31 - 1  # arms are stored in 32 bits
 EXACT = 2**53  # whole numbers below have an exact float
 KEY = "abex parameter"  # in the metadata of a dataclass field
-LONGEST_TEXT = 100_000  # characters of a value as text
-DEEPEST = 8  # values within values
+MAX_TEXT = 100_000  # characters of a value as text
+MAX_DEPTH = 8  # values within values
 
 Find = Callable[[str], Any]  # what makes the values of a name: a class, or a partial of one; or a UserError
 
@@ -164,7 +164,7 @@ def parse_value(text: str, what: str, kinds: Mapping[str, Any], *, example: str,
         return cls
 
     wrong = f"cannot read the {what} {shown(brief(text, 120))}: write Name(parameter=value, ...), for example {example}"
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT:
         raise UserError(wrong)
     head, _, rest = text.strip().partition("(")
     head = head.strip()  # names of the literature, such as UCB-N, are no names to Python
@@ -175,7 +175,7 @@ def parse_value(text: str, what: str, kinds: Mapping[str, Any], *, example: str,
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError
-        return _called(cls, call, find, DEEPEST)
+        return _called(cls, call, find, MAX_DEPTH)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
         if isinstance(error, UserError):
             raise

@@ -2,7 +2,7 @@
 
 A reader of another library may fail with any exception; `reader_errors` turns each into one sentence that names the file.
 A few bytes may stand for gigabytes (packed zeros, a header that promises an array, one huge index): whatever is unpacked or
-laid out is measured first and may take `most_bytes`, an eighth of the machine's memory unless ``ABEX_MAX_BYTES`` says more.
+laid out is measured first and may take `max_bytes`, an eighth of the machine's memory unless ``ABEX_MAX_BYTES`` says more.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LIMIT = "ABEX_MAX_BYTES"
 SHARE = 8  # of the memory: a table is held several times while it is laid out
 UNKNOWN_MEMORY = 2**33
 CHUNK = 2**20
-MOST_COLUMNS = 10**6  # of a table, or the largest index of a sparse one
+MAX_COLUMNS = 10**6  # of a table, or the largest index of a sparse one
 PLAIN_KINDS = "biufUS"  # what a NumPy file may hold: numbers and words, never objects
 
 
-def most_bytes() -> int:
+def max_bytes() -> int:
     """The memory that a file may take: ``$ABEX_MAX_BYTES``, else an eighth of the machine's."""
     given = os.environ.get(LIMIT)
     if given:
@@ -49,8 +49,8 @@ def most_bytes() -> int:
 
 
 def check_size(n_bytes: int, what: str) -> None:
-    """Refuse what would take more than `most_bytes`."""
-    limit = most_bytes()
+    """Refuse what would take more than `max_bytes`."""
+    limit = max_bytes()
     if n_bytes > limit:
         raise UserError(
             f"{what} would take {_size(n_bytes)}, more than {_size(limit)}: {LIMIT} may allow more"
@@ -111,16 +111,16 @@ def read_bytes(path: Path, packed: bool | None = None) -> bytes:
         about = os.fstat(file.fileno())
         if stat.S_ISREG(about.st_mode):
             check_size(about.st_size, short_path(path))
-        content = up_to(file, most_bytes(), short_path(path))
+        content = up_to(file, max_bytes(), short_path(path))
     if packed or (packed is None and content[:2] == b"\x1f\x8b"):
         return gunzip(content, short_path(path))
     return content
 
 
 def gunzip(content: bytes, where: str, most: int | None = None, advice: str = "") -> bytes:
-    """What gzip packed, up to `most_bytes` of it."""
+    """What gzip packed, up to `max_bytes` of it."""
     with reader_errors(f"unpack {where}", advice), gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-        return up_to(file, most_bytes() if most is None else most, where)
+        return up_to(file, max_bytes() if most is None else most, where)
 
 
 def up_to(file: IO[bytes] | gzip.GzipFile, most: int, where: str) -> bytes:
@@ -174,7 +174,7 @@ def _words(array: NDArray[Any], where: str) -> NDArray[Any]:
 
 def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name."""
-    where, room = short_path(path), most_bytes()
+    where, room = short_path(path), max_bytes()
     arrays = {}
     with reader_errors(f"read {where} as NumPy data"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():

@@ -17,8 +17,8 @@ from abex.theory.lower_bounds import lai_robbins
 from abex.theory.published import bge_bound, ucb1_bound
 from abex.theory.schedule import Schedule
 
-LEAST_GAP = 1e-12  # two means around 1/2 that are closer are equal in floating point
-LONGEST, MOST_ARMS_OF_BOUNDS = 10**100, 10**18  # horizon and arms, of logarithms and of floats
+MIN_GAP = 1e-12  # two means around 1/2 that are closer are equal in floating point
+MAX_STEPS, MAX_ARMS_OF_BOUNDS = 10**100, 10**18  # horizon and arms, of logarithms and of floats
 
 
 def explain(
@@ -29,9 +29,9 @@ def explain(
     >>> print(explain(333, 10**6, gap=0.25, c=0.1, alpha=0.7).split(". ")[0])
     Pure exploration first happens at step 44,694,502,759 (4.5e10), in outer iteration 27
     """
-    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
-    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MOST_ARMS_OF_BOUNDS), c, alpha, rounding)
-    real_number("gap", gap, least=LEAST_GAP, most=1.0)
+    horizon = whole_number("horizon", horizon, least=1, most=MAX_STEPS)
+    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MAX_ARMS_OF_BOUNDS), c, alpha, rounding)
+    real_number("gap", gap, least=MIN_GAP, most=1.0)
     paragraphs = [schedule_in_words(schedule, horizon)]
     if c > 0.0 and alpha > 0.0:
         paragraphs.append(theorem_in_words(n_arms, horizon, gap, c, alpha, eta, rounding))

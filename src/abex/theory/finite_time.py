@@ -14,7 +14,7 @@ from abex.theory.schedule import Schedule
 
 SHARES = np.linspace(0.05, 0.95, 19)  # how the gap may be split in `lemma_4_sharp`; each is valid
 
-LONGEST = 10**308  # steps that a float can count
+MAX_STEPS = 10**308  # steps that a float can count
 
 
 def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, eta: float) -> float:
@@ -35,7 +35,7 @@ def finite_time_bound(gaps: Iterable[float], horizon: int, schedule: Schedule, e
     gaps = check_gaps(gaps)
     if gaps.size + 1 != schedule.n_arms:
         raise UserError(f"gaps must be those of {schedule.n_arms - 1} sub-optimal arms, got {gaps.size}")
-    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
+    horizon = whole_number("horizon", horizon, least=1, most=MAX_STEPS)
     eta = real_number("eta", eta, above=0.0)
     values, counts = np.unique(gaps, return_counts=True)
     weights, largest = values * counts, float(values[-1])

@@ -28,7 +28,7 @@ from abex.policies.schedule import (
 from abex.support.errors import UserError, one_of, real_number, whole_number
 from abex.support.parameters import HUGE
 
-EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms only
+MAX_EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms only
 
 
 class Epoch(NamedTuple):
@@ -180,7 +180,7 @@ class Schedule:
         number = self._first_epoch()
         if number is None:
             return None
-        if number > EXACT_EPOCHS:
+        if number > MAX_EXACT_EPOCHS:
             return FirstExploration(number, None, math.log10(self.n_arms) + number * math.log10(2.0))
         step = self.n_arms * (2**number - 2) + 1  # nothing but Boltzmann slots came before
         return FirstExploration(number, step, math.log10(step))
@@ -189,7 +189,7 @@ class Schedule:
         if self.c == 0.0:
             return None
         if self.rounding == "carry":
-            due = accumulate(exploration_rate(self.c, self.alpha, i) for i in range(1, EXACT_EPOCHS))
+            due = accumulate(exploration_rate(self.c, self.alpha, i) for i in range(1, MAX_EXACT_EPOCHS))
             for number, sweeps in enumerate(due, start=1):
                 if explores(sweeps * self.n_arms):
                     return number

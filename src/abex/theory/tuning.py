@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from abex.support.errors import real_number, whole_number
 from abex.support.extras import needed
-from abex.theory.explanation import LEAST_GAP, LONGEST, MOST_ARMS_OF_BOUNDS, amount, number
+from abex.theory.explanation import MAX_ARMS_OF_BOUNDS, MAX_STEPS, MIN_GAP, amount, number
 from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
@@ -79,16 +79,16 @@ def recommend(
     >>> advice.policy
     "ABE(eta=0.797, c=1.9, alpha=0.1, rounding='carry')"
     """
-    n_arms = whole_number("n_arms", n_arms, least=2, most=MOST_ARMS_OF_BOUNDS)
-    horizon = whole_number("horizon", horizon, least=1, most=LONGEST)
-    sigma = real_number("sigma", sigma, least=LEAST_GAP, most=1.0 / LEAST_GAP)
+    n_arms = whole_number("n_arms", n_arms, least=2, most=MAX_ARMS_OF_BOUNDS)
+    horizon = whole_number("horizon", horizon, least=1, most=MAX_STEPS)
+    sigma = real_number("sigma", sigma, least=MIN_GAP, most=1.0 / MIN_GAP)
     pulls = whole_number("sweep", n_arms if sweep is None else sweep, least=1, most=n_arms)
     snr = horizon / (2.0 * sigma**2 * pulls)  # times gap^2: how well the horizon resolves a gap
     if gap is None:
         logarithm, alpha = math.log1p(snr), 1.0
         sweeps = sigma**2 * math.sqrt(snr)
     else:
-        gap, alpha = real_number("gap", gap, least=LEAST_GAP, most=1.0), 0.1
+        gap, alpha = real_number("gap", gap, least=MIN_GAP, most=1.0), 0.1
         logarithm = math.log1p(snr * gap**2)
         sweeps = FORCED * 2.0 * sigma**2 * logarithm / gap**2
     leak = leak_constant(n_arms) * n_arms / pulls

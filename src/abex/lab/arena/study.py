@@ -34,7 +34,7 @@ REPLICATIONS = 200
 BLOCK = 50  # replications of a cell
 SLOW, SLOW_REPLICATIONS = 0.5, BLOCK  # where a run takes more seconds of CPU, and how often it is played then
 SLOWEST, LEAST = 3.1, 5  # the same of the slowest
-LONGEST = 8.0  # seconds of a single run; where one would take longer the policy does not play
+MAX_SECONDS = 8.0  # seconds of a single run; where one would take longer the policy does not play
 BASE = 500.0  # nanoseconds of a step, about
 #: nanoseconds for each arm and step, about, of the policies that look at every arm, measured on the instances of most arms
 PER_ARM = {
@@ -138,7 +138,7 @@ def can_play(policy: Policy[Any], instance: Instance) -> bool:
     """Whether a policy plays an instance: some need a graph, refuse one that changes, or take too long."""
     if not policy.needs_graph:
         return True
-    if run_seconds(policy, instance) > LONGEST:
+    if run_seconds(policy, instance) > MAX_SECONDS:
         return False
     graph = instance.problem.get("graph") or {}
     name = "fixed" if "recommendation" in instance.problem else graph.get("name", "")

@@ -14,7 +14,7 @@ from abex.lab.datasets.table_files import content_of, kind_of, position_of
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.reading import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     array_of,
     arrays_of,
     check_size,
@@ -126,9 +126,9 @@ def _libsvm(path: Path) -> Block:
         content = b"".join(b"0 " + line + b"\n" for line in lines)
     with reader_errors(f"read {where} as LIBSVM"):
         X, y = load_svmlight_file(io.BytesIO(content))
-        if not 0 <= X.shape[1] <= MOST_COLUMNS:
+        if not 0 <= X.shape[1] <= MAX_COLUMNS:
             raise UserError(
-                f"{where} has a feature of number {X.shape[1]:,}, at most {MOST_COLUMNS:,} can be read"
+                f"{where} has a feature of number {X.shape[1]:,}, at most {MAX_COLUMNS:,} can be read"
             )
         check_size(8 * X.shape[0] * X.shape[1], f"{where} without gaps, {X.shape[0]:,} x {X.shape[1]:,}")
         return X.toarray(), None if bare else y

@@ -27,9 +27,9 @@ from abex.support.extras import needed
 from abex.support.randomness import stream
 from abex.support.reading import check_size
 
-MOST_CLASSES = 1000
-LARGEST_CLASS = 2**53  # as a number: floats tell smaller ones apart
-MOST_LEVELS = 1000  # distinct words in one column that become columns of their own
+MAX_CLASSES = 1000
+MAX_CLASS = 2**53  # as a number: floats tell smaller ones apart
+MAX_LEVELS = 1000  # distinct words in one column that become columns of their own
 
 
 class LabelledRows(NamedTuple):
@@ -146,7 +146,7 @@ def _levels(columns: Columns, label: str, where: str) -> dict[str, NDArray[Any]]
     for name, values in columns.items():
         if name != label and values.dtype.kind not in "biuf":
             levels[name] = np.unique(words_of(values, name, where))
-            if levels[name].size > MOST_LEVELS:
+            if levels[name].size > MAX_LEVELS:
                 raise UserError(
                     f"column {shown(name)} of {where} has {levels[name].size} different words: remove it"
                 )
@@ -200,8 +200,8 @@ def _check(rows: LabelledRows, where: str, missing: bool) -> None:
         raise UserError(f"the target of {where} has a missing value: drop such rows")
     if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
         raise UserError(f"the target of {where} must be classes: it has fractions")
-    if labels.dtype.kind in "uf" and labels.size and not np.abs(labels).max() < LARGEST_CLASS:
-        raise UserError(f"the target of {where} must be classes: it has a number beyond {LARGEST_CLASS:.0e}")
+    if labels.dtype.kind in "uf" and labels.size and not np.abs(labels).max() < MAX_CLASS:
+        raise UserError(f"the target of {where} must be classes: it has a number beyond {MAX_CLASS:.0e}")
 
 
 def _classes(train: NDArray[Any], test: NDArray[Any], where: str) -> tuple[tuple[str, ...], Any, Any]:
@@ -209,8 +209,8 @@ def _classes(train: NDArray[Any], test: NDArray[Any], where: str) -> tuple[tuple
     numbers = train.dtype.kind in "biuf" and test.dtype.kind in "biuf"
     plain = [array.astype(np.int64) if numbers else _texts(array) for array in (train, test)]
     names = np.unique(plain[0])
-    if not 2 <= names.size <= MOST_CLASSES:
-        raise UserError(f"the target of {where} must have 2 to {MOST_CLASSES} classes, it has {names.size}")
+    if not 2 <= names.size <= MAX_CLASSES:
+        raise UserError(f"the target of {where} must have 2 to {MAX_CLASSES} classes, it has {names.size}")
     places = [np.searchsorted(names, half).clip(max=names.size - 1) for half in plain]
     unknown = names[places[1]] != plain[1]
     if unknown.any():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
-from abex.support.reading import MOST_COLUMNS, check_size, read_bytes, reader_errors, short_path
+from abex.support.reading import MAX_COLUMNS, check_size, read_bytes, reader_errors, short_path
 
 Columns = dict[str, NDArray[Any]]
 Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame
@@ -159,8 +159,8 @@ def _text(path: Path, header: bool, words: Collection[str]) -> Any:
 
 def _check_cells(n_rows: int, n_columns: int, path: Path) -> None:
     """Refuse a table that is far larger than its file."""
-    if n_columns > MOST_COLUMNS:
-        raise UserError(f"{short_path(path)} has {n_columns:,} columns, at most {MOST_COLUMNS:,} can be read")
+    if n_columns > MAX_COLUMNS:
+        raise UserError(f"{short_path(path)} has {n_columns:,} columns, at most {MAX_COLUMNS:,} can be read")
     check_size(8 * n_rows * n_columns, f"{short_path(path)} with {n_rows:,} rows and {n_columns:,} columns")
 
 

@@ -15,7 +15,7 @@ from abex.lab.sweeps.bandit_cells import rows_of
 from abex.support.intervals import LEVEL, Estimate, Strata, difference_of, mean_of, quantile_of, two_way
 
 Floats = NDArray[np.float64]
-LEAST_RUNS = 5  # fewer get no interval: they cannot tell how far they spread
+MIN_RUNS = 5  # fewer get no interval: they cannot tell how far they spread
 LINEAR = 0.9  # of the regret of its first half: a run that loses so much in its second half is locked, or learns nothing
 NEAR = (1.5, 1.1)  # times the reference's final loss: how near counts as nearly and as quite there
 GAIN = 1.03  # between the target errors at which times are compared
@@ -58,14 +58,14 @@ class Drawn:
 
     def band(self, level: float = LEVEL) -> tuple[Floats, Floats]:
         """Confidence band of the mean; NaN where fewer than five runs are there."""
-        return mean_of(self.loss, self.strata, LEAST_RUNS).interval(level)
+        return mean_of(self.loss, self.strata, MIN_RUNS).interval(level)
 
     def estimate(self) -> Estimate:
         """The mean loss at the end: over runs, in boosting over test rows as well."""
         end = int(self.step[-1])
         if end in self.rows:
-            return two_way(self.rows[end], LEAST_RUNS)
-        return mean_of(self.final, self.strata, LEAST_RUNS)
+            return two_way(self.rows[end], MIN_RUNS)
+        return mean_of(self.final, self.strata, MIN_RUNS)
 
     def quantile(self, q: float) -> float:
         """The q-quantile of the loss at the end."""
@@ -211,7 +211,7 @@ def compared(first: Drawn, second: Drawn, at: int | None = None) -> Estimate | N
     if ends[0] in first.rows and ends[1] in second.rows:
         a = first.rows[ends[0]][[first.replications.index(r) for r in both]]
         b = second.rows[ends[1]][[second.replications.index(r) for r in both]]
-        return two_way(a - b, LEAST_RUNS)
+        return two_way(a - b, MIN_RUNS)
     losses = [one.final if at is None else one.loss_at(at) for one in (first, second)]
     if not all(np.isfinite(loss).all() for loss in losses):
         return None
@@ -220,7 +220,7 @@ def compared(first: Drawn, second: Drawn, at: int | None = None) -> Estimate | N
 
 def _difference(first: Drawn, loss: Floats, second: Drawn, other: Floats) -> Estimate:
     return difference_of(
-        loss, first.replications, other, second.replications, first.strata, second.strata, LEAST_RUNS
+        loss, first.replications, other, second.replications, first.strata, second.strata, MIN_RUNS
     )
 
 
@@ -260,6 +260,6 @@ def ratio_curve(first: Drawn, reference: Drawn) -> list[tuple[float, Estimate, f
         taken = first.seconds_to(float(target))
         got = np.isfinite(taken)
         logs = np.log(np.maximum(taken[got], 1e-9) / seconds)
-        found = mean_of(logs, None, LEAST_RUNS) if got.any() else Estimate(np.nan, np.nan, 1.0)
+        found = mean_of(logs, None, MIN_RUNS) if got.any() else Estimate(np.nan, np.nan, 1.0)
         rows.append((float(target), found, float(got.mean()), seconds))
     return rows

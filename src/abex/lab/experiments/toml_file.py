@@ -12,7 +12,7 @@ from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import load_code
 from abex.lab.sweeps.problems import with_checksums
 from abex.policies.naming import parse_policy
-from abex.simulation import LONGEST_HORIZON
+from abex.simulation import MAX_HORIZON
 from abex.support.errors import UserError, brief, nearest, shown
 from abex.support.extras import needed
 from abex.support.files import read_text
@@ -31,11 +31,11 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-MOST_TEXT = 10**6  # characters of an experiment's file
-MOST_CHECKPOINTS = 100_000
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LONGEST_HORIZON)]
+MAX_TEXT = 10**6  # characters of an experiment's file
+MAX_CHECKPOINTS = 100_000
+Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=MAX_HORIZON)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=STRATUM)]
-Checkpoints = Annotated[int, BeforeValidator(_whole), Field(ge=2, le=MOST_CHECKPOINTS)]
+Checkpoints = Annotated[int, BeforeValidator(_whole), Field(ge=2, le=MAX_CHECKPOINTS)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
 
 
@@ -83,9 +83,9 @@ _TABLES: dict[str, type[BaseModel]] = {"policies": _Line, "claims": _Claim}
 def read_experiment(path: str | Path) -> Experiment:
     """The experiment of a TOML file; an error names the file, the key and the nearest right one."""
     text = read_text(path, "experiment")
-    if len(text) > MOST_TEXT:
+    if len(text) > MAX_TEXT:
         raise UserError(
-            f"{short_path(path)} is too long for an experiment: {len(text):,} characters, at most {MOST_TEXT:,}"
+            f"{short_path(path)} is too long for an experiment: {len(text):,} characters, at most {MAX_TEXT:,}"
         )
     with reader_errors(f"read {short_path(path)} as TOML"):
         try:

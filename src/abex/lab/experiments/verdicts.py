@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from abex.lab.experiments.experiment import Claim
-from abex.lab.experiments.outcomes import LEAST_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
+from abex.lab.experiments.outcomes import MIN_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
 from abex.support.intervals import LEVEL, Estimate, holm
 from abex.support.tables import html_table
 
@@ -166,7 +166,7 @@ def _difference(
 ) -> tuple[str, Estimate]:
     found = None if other is None else compared(first, other, at)
     if found is None or not np.isfinite(found.error):
-        return f"fewer than {LEAST_RUNS} paired runs", NOTHING_KNOWN
+        return f"fewer than {MIN_RUNS} paired runs", NOTHING_KNOWN
     low, high = found.interval(level)
     return f"{_signed(found.mean)}{unit} [{_signed(low)}, {_signed(high)}]", found
 

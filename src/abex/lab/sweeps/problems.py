@@ -36,7 +36,7 @@ BANDIT: dict[str, type] = {
 }
 WANTED = {str: "a text", int: "a whole number", dict: "a table such as {name = '...'}"}
 BOOSTING: dict[str, type] = {"data": str, "part": str, "base": str, "leaves": int, "checksum": str}
-MOST_DEPTH = 8  # of lists within tables within lists
+MAX_DEPTH = 8  # of lists within tables within lists
 
 
 class MissingData(UserError):  # noqa: N818 - said to a person, in a sentence
@@ -81,7 +81,7 @@ def check_problem(problem: Spec, known: dict[str, type]) -> None:
             raise UserError(f"{word} must be {WANTED[known[word]]}, got {shown(value)}")
         if isinstance(value, dict) and not isinstance(value.get("name", ""), str):
             raise UserError(f"{word}.name must be a text, got {shown(value['name'])}")
-        _check_plain(word, value, MOST_DEPTH)
+        _check_plain(word, value, MAX_DEPTH)
 
 
 def _check_plain(name: str, value: Any, depth: int) -> None:
@@ -90,7 +90,7 @@ def _check_plain(name: str, value: Any, depth: int) -> None:
     if isinstance(value, dict):
         for word, inner in value.items():
             _check_plain(
-                f"{name}.{brief(str(word), 20)}" if depth > MOST_DEPTH - 3 else name, inner, depth - 1
+                f"{name}.{brief(str(word), 20)}" if depth > MAX_DEPTH - 3 else name, inner, depth - 1
             )
     elif isinstance(value, list | tuple):
         for inner in value:

@@ -18,7 +18,7 @@ from abex.lab.sweeps.forecast import Forecast
 from abex.support.errors import UserError, one_of
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
-LONGEST_BATCH = 32
+MAX_BATCH = 32
 EXECUTORS = ("threads", "processes")
 LOOK = 0.3  # seconds between two looks at what another run is computing
 
@@ -175,7 +175,7 @@ def batched(cells: Sequence[Cell], seconds_of: Callable[[Cell], float]) -> Itera
     for cell in cells:
         batch.append(cell)
         seconds += seconds_of(cell)
-        if seconds >= BATCH_SECONDS or len(batch) == LONGEST_BATCH:
+        if seconds >= BATCH_SECONDS or len(batch) == MAX_BATCH:
             yield batch
             batch, seconds = [], 0.0
     if batch:
