@@ -265,6 +265,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_order_of_events_keeps_the_promises(case):
     assert explored(Follower, **CASES[case]) > 500
