@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, kernel
+from abex.kernels import Record, kernel, rare_kernel
 from abex.samplers.interface import (
     contending_index,
     distribution,
@@ -141,20 +141,29 @@ def largest_index(sampler: IndexScan, state: Any, t: int, rng: Any) -> int:
 @kernel
 def write_indices(sampler: IndexScan, state: Any, t: int) -> None:
     """The indices of all arms that can have the largest one, the first contender's first."""
-    level, differ = level_of(state, float(t)), times_differ(state.memory)
+    if times_differ(state.memory):
+        write_indices_of_own_times(sampler, state, t)
+        return
+    level = level_of(state, float(t))
     first = first_contender(state)
     best = -math.inf
     if first >= 0:
-        if differ:
-            level = level_of(state, time_of_arm(state.memory, first, float(t)))
         best = contending_index(state, first, level, best)
         sampler.values[first] = best
     for k in range(state.means.size):
         if k != first:
-            if differ:
-                level = level_of(state, time_of_arm(state.memory, k, float(t)))
             sampler.values[k] = contending_index(state, k, level, best)
             best = max(best, sampler.values[k])
+
+
+@rare_kernel
+def write_indices_of_own_times(sampler: IndexScan, state: Any, t: int) -> None:
+    """The same where the time of each arm is another."""
+    best = -math.inf
+    for k in range(state.means.size):
+        level = level_of(state, time_of_arm(state.memory, k, float(t)))
+        sampler.values[k] = contending_index(state, k, level, best)
+        best = max(best, sampler.values[k])
 
 
 @distribution.register(IndexScan)
