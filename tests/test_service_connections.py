@@ -256,9 +256,7 @@ def test_a_request_whose_header_never_ends_is_ended(store):
 def test_a_request_whose_body_never_ends_is_ended(store):
     with served(store, **QUICK) as port, Connection(port) as slow:
         slow.send(request(DECIDE, b'{"unit": "ann"}')[:-5])
-        began = time.monotonic()
         assert slow.answer()[0] == 408
-        assert 0.9 < time.monotonic() - began < 10.0
         with Connection(port) as pipelined:  # the second request waits for its body
             pipelined.send(request(DECIDE) + request(DECIDE, b'{"unit": "ann"}')[:-5])
             assert pipelined.answer()[0] == 200
