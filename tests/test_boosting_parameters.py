@@ -400,6 +400,7 @@ def test_a_thousand_validation_rows_serve_as_they_are():
     assert enough.fit(digits, classes).calibration_rows_ == round(0.7 * len(classes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "splits", "beside_forests"), [("wine", 2, 1.0), ("iris", 2, 1.15), ("breast_cancer", 1, 1.0)]
 )
