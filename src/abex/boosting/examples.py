@@ -65,7 +65,8 @@ def check_sparse(name: str, X: Any) -> None:
     if not issparse(X) or len(X.shape) != 2:
         return
     try:
-        if X.format in ("csr", "csc", "bsr"):  # another one of the same arrays: the check may cut and cast its own
+        if X.format in ("csr", "csc", "bsr"):
+            # another one of the same arrays: the check may cut and cast its own
             type(X)((X.data, X.indices, X.indptr), shape=X.shape).check_format(full_check=True)
         else:
             entries = X.tocoo()
