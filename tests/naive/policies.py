@@ -303,7 +303,7 @@ LEARN = {
 }
 
 
-# -- Boltzmann exploration by evidence ------------------------------------------------------------------------
+# -- evidence-weighted Boltzmann exploration -------------------------------------------------------------------
 
 
 def two_moments(mean, variance, goal, highest):

@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str, str | None]] = {
     ),
     "run": ("run", "one experiment: a built-in one or your own TOML file", "report"),
     "report": ("report", "one HTML page of everything the store holds", "report"),
-    "results": ("results", "what the store holds: list, export, prune, salvage", "report"),
+    "results": ("results", "what the store holds: list, export, prune", "report"),
     "simulate": (
         "simulate",
         "compare policies from the command line: a table, a figure, the numbers",

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from abex.cli.experiment_options import STORE, open_store, store_option
+from abex.cli.experiment_options import open_store, store_option
 from abex.cli.help import examples
-from abex.lab.results import Store, salvage_in_place
+from abex.lab.results import Store
 from abex.support.errors import UserError
 from abex.support.extras import needed
 
@@ -22,7 +22,7 @@ from abex.support.extras import needed
 @store_option
 @click.pass_context
 def command(context: click.Context, folder: str) -> None:
-    """List, export, prune and salvage stored results."""
+    """List, export and prune stored results."""
     context.obj = folder
     if context.invoked_subcommand is None:
         context.invoke(show)
@@ -134,22 +134,6 @@ def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str
         if experiment is not None:
             store.forget(experiment)
         click.echo(f"removed {removed} cells, {len(store)} are left")
-
-
-@command.command("salvage", short_help="Copy what a damaged store still holds into a new one.")
-@click.pass_obj
-def rescue(folder: str) -> None:
-    """Copy what a damaged store still holds into a new one and take that into use; a sound one is left as it is.
-
-    The damaged file is kept beside it under a name of its own, nothing is overwritten.
-    """
-    done = salvage_in_place(Path(folder) / STORE)
-    if done.aside is None:
-        click.echo(
-            f"the store in {folder} is sound ({done.copied} cells): nothing to salvage, nothing changed"
-        )
-    else:
-        click.echo(f"{done.copied} cells saved, {done.lost} seen but damaged; the old file is {done.aside}")
 
 
 def _stale(store: Store) -> set[str]:

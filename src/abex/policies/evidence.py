@@ -1,4 +1,4 @@
-"""The policy to start with: Boltzmann exploration whose energy is the evidence against each arm."""
+"""The policy to start with: evidence-weighted Boltzmann exploration, whose energy is the evidence against each arm."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ def learn_moments(state: EvidenceState, arm: int, reward: float, weight: float) 
 
 @dataclass(frozen=True)
 class Evidence(Learner[EvidenceState]):
-    r"""Boltzmann exploration by evidence: an arm is drawn in proportion to how little speaks against it being the best.
+    r"""Evidence-weighted Boltzmann exploration (EBE), a relative of MED, Maillard and KL-MS sampling.
 
-    With :math:`N_k,\hat\mu_k,V_k` number, mean and variance of what was observed of arm k, :math:`\hat\mu^*` the
-    largest mean (its arm leads), and b the highest reward seen so far, the evidence against k is
+    An arm is drawn by how little speaks against its being the best. With :math:`N_k,\hat\mu_k,V_k` number, mean and
+    variance of what was observed of arm k, :math:`\hat\mu^*` the largest mean (its arm leads), and b the highest reward
+    seen so far, the evidence against k is
     :math:`x_k=N_k\,D(\hat\mu_k,V_k,\hat\mu^*,b)`, where D is the least divergence between a distribution with this
     mean and variance on :math:`(-\infty,b]` and one with mean :math:`\hat\mu^*`
     (`abex.support.divergence.two_moment_divergence`). Arm k is drawn with probability :math:`w_k/K`,
@@ -90,9 +91,9 @@ class Evidence(Learner[EvidenceState]):
 
     References
     ----------
-    The divergence: Honda and Takemura 2012, Theorem 3. Drawing by it: minimum empirical divergence, Honda and
-    Takemura 2010; Maillard sampling, Bian and Jun 2021; KL-Maillard, Qin, Jun and Zhang 2023, Algorithm 1, of which
-    this is the relative without a known scale.
+    The divergence: Honda and Takemura 2012, Theorem 3. Drawing by it: minimum empirical divergence (MED), Honda and
+    Takemura 2010; Maillard sampling, Bian and Jun 2021; KL-MS (KL-Maillard), Qin, Jun and Zhang 2023, Algorithm 1, of
+    which this is the relative without a known scale.
 
     Notes
     -----

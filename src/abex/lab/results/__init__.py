@@ -2,9 +2,6 @@
 
 from abex.lab.results.claims import Claims
 from abex.lab.results.entries import Cell, Payload, canonical, key_of
-from abex.lab.results.salvaging import Salvaged, salvage, salvage_in_place
 from abex.lab.results.store import Store
 
-__all__ = [
-    "Cell", "Claims", "Payload", "Salvaged", "Store", "canonical", "key_of", "salvage", "salvage_in_place",
-]  # fmt: skip
+__all__ = ["Cell", "Claims", "Payload", "Store", "canonical", "key_of"]

@@ -15,16 +15,18 @@ from abex.support.errors import UserError
 
 FORMAT = 1  # in the file's user_version
 PATIENCE = 120.0  # seconds to wait for another process that is writing
-DAMAGED = "the file is damaged or not a store: `abex results salvage` copies what can be read into a new one"
+DAMAGED = (
+    "the file is damaged or not a store: move it away, or take what `sqlite3 cells.sqlite .recover | sqlite3 new.sqlite` "
+    "brings back"
+)
 COLUMNS = {
-    "cells": ("key", "cell", "payload", "checksum", "measured", "measured_checksum"),
+    "cells": ("key", "cell", "payload", "checksum", "measured"),
     "experiments": ("name", "definition", "checksum"),
 }
 SELECT = {table: f"SELECT {', '.join(names)} FROM {table}" for table, names in COLUMNS.items()}
 SCHEMA = """
 CREATE TABLE cells (
-    key TEXT PRIMARY KEY, cell TEXT NOT NULL, payload BLOB NOT NULL, checksum TEXT NOT NULL, measured TEXT NOT NULL,
-    measured_checksum TEXT NOT NULL
+    key TEXT PRIMARY KEY, cell TEXT NOT NULL, payload BLOB NOT NULL, checksum TEXT NOT NULL, measured TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE experiments (
     name TEXT PRIMARY KEY, definition TEXT NOT NULL, checksum TEXT NOT NULL

@@ -55,26 +55,20 @@ def checksum_of(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def row_of(cell: Cell, payload: Payload) -> tuple[str, str, bytes, str, str, str]:
-    """Key, cell, payload, checksum of both, what was measured, and its checksum: a row of the table of cells.
-
-    The measured times have a checksum of their own: the first one is part of the logical content, times are not.
-    """
-    text, packed, measured = canonical(cell), _pack(payload), canonical(payload.measured)
-    key = checksum_of(text)
+def row_of(cell: Cell, payload: Payload) -> tuple[str, str, bytes, str, str]:
+    """Key, cell, payload, checksum of both, and what was measured: a row of the table of cells."""
+    text, packed = canonical(cell), _pack(payload)
     compressed = zlib.compress(packed.encode(), 6)
-    return key, text, compressed, checksum_of(text, packed), measured, checksum_of(key, measured)
+    return checksum_of(text), text, compressed, checksum_of(text, packed), canonical(payload.measured)
 
 
-def payload_of(
-    key: Any, cell: Any, packed: Any, checksum: Any, measured: Any, measured_checksum: Any
-) -> Payload | None:
+def payload_of(key: Any, cell: Any, packed: Any, checksum: Any, measured: Any) -> Payload | None:
     """The payload of a row if everything in it fits together, else None: damaged bytes may be of any type."""
     try:
         text = zlib.decompress(packed).decode()
         if checksum_of(cell) != key or checksum_of(cell, text) != checksum:
             return None
-        plain, times = json.loads(text), measured_of(key, measured, measured_checksum)
+        plain, times = json.loads(text), plain_object(measured)
         if times is None:
             return None
         return Payload(
@@ -86,17 +80,12 @@ def payload_of(
         return None
 
 
-def measured_of(key: Any, measured: Any, measured_checksum: Any) -> dict[str, Any] | None:
-    """What was measured if it fits its checksum, else None."""
+def definition_of(name: Any, definition: Any, checksum: Any) -> dict[str, Any] | None:
+    """The definition of an experiment if it fits its checksum, else None."""
     try:
-        return plain_object(measured) if checksum_of(key, measured) == measured_checksum else None
+        return plain_object(definition) if checksum_of(name, definition) == checksum else None
     except TypeError:
         return None
-
-
-def definition_of(name: Any, definition: Any, checksum: Any) -> dict[str, Any] | None:
-    """The definition of an experiment if it fits its checksum, else None; as `measured_of`."""
-    return measured_of(name, definition, checksum)
 
 
 def plain_object(text: Any) -> dict[str, Any] | None:

@@ -2,8 +2,8 @@
 
 A finished cell is there whole or not at all; a kill loses at most the
 cells in flight. What a cell computes is a function of the cell, so the *logical content* (`Store.dump`) does not depend
-on the order of work, on machines or on interruptions. What depends on them, the CPU time, is kept beside it. Every
-entry of every table has a checksum.
+on the order of work, on machines or on interruptions. What depends on them, the CPU time, is kept beside it. Results and
+definitions of experiments have a checksum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from abex.lab.results.entries import (
     checksum_of,
     definition_of,
     key_of,
-    measured_of,
     payload_of,
     plain_object,
     row_of,
@@ -82,7 +81,7 @@ class Store(AbstractContextManager["Store"]):
         if not rows:
             return
         with self._writing() as base:
-            base.executemany("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", rows)
 
     def get(self, cell: Cell) -> Payload | None:
         """What a cell computed; None if it is missing or damaged."""
@@ -125,10 +124,8 @@ class Store(AbstractContextManager["Store"]):
     def measured(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
         """Cells and what was measured about them (CPU seconds), without their results and without damaged ones."""
         with self._explained("read"):
-            for key, text, _, _, measured, checksum in self._base.execute(
-                SELECT["cells"].replace("payload", "NULL")
-            ):
-                times = measured_of(key, measured, checksum)
+            for key, text, measured in self._base.execute("SELECT key, cell, measured FROM cells"):
+                times = plain_object(measured)
                 cell = plain_object(text) if isinstance(text, str) and checksum_of(text) == key else None
                 if cell is not None and times is not None:
                     yield cell, times

@@ -5,12 +5,40 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import median_low
+from heapq import heappop, heappush, heappushpop
 
 from abex.lab.results import Cell, Store, canonical
 from abex.lab.sweeps.cells import KINDS
 
 UNKNOWN = 0.1  # seconds of a cell about which nothing is known
+
+
+class RunningMedian:
+    """The lower median of numbers that come one by one, each in logarithmic time.
+
+    A heap holds the lower half, its greatest on top, another one the upper half, its least on top.
+
+    >>> median = RunningMedian()
+    >>> for number in (9.0, 0.1, 0.2, 0.3):
+    ...     median.add(number)
+    >>> median.value
+    0.2
+    """
+
+    def __init__(self) -> None:
+        self._lower: list[float] = []  # negated: heaps of the standard library have the least on top
+        self._upper: list[float] = []
+
+    def add(self, number: float) -> None:
+        """Take one more number in."""
+        heappush(self._upper, -heappushpop(self._lower, -number))
+        if len(self._upper) > len(self._lower):
+            heappush(self._lower, -heappop(self._upper))
+
+    @property
+    def value(self) -> float:
+        """The median of those taken in, of which there must be one."""
+        return -self._lower[0]
 
 
 class Forecast:
@@ -21,10 +49,10 @@ class Forecast:
     """
 
     def __init__(self, cells: Iterable[Cell], store: Store | None = None) -> None:
-        self._measured: dict[str, list[float]] = defaultdict(list)
+        self._measured: dict[str, RunningMedian] = defaultdict(RunningMedian)
         if store is not None:
             for cell, measured in store.measured():
-                self._measured[replicates_of(cell)].append(float(measured.get("seconds", 0.0)))
+                self._measured[replicates_of(cell)].add(float(measured.get("seconds", 0.0)))
         self._left: dict[str, int] = defaultdict(int)
         self._guess: dict[str, float] = {}
         self.done = 0.0  # seconds of the cells learnt
@@ -41,17 +69,17 @@ class Forecast:
 
     def _seconds(self, group: str, guessed: float) -> float:
         if group in self._measured:
-            return median_low(self._measured[group])  # the first cell of a process has compiled: not the mean
+            return self._measured[group].value  # the first cell of a process has compiled: not the mean
         return guessed * (self._taken / self._guessed if self._guessed else 1.0)
 
     def learn(self, cell: Cell, seconds: float) -> None:
         """The cell has been computed in so many seconds."""
         group = replicates_of(cell)
-        self._measured[group].append(seconds)
+        self._measured[group].add(seconds)
         self._left[group] -= 1
         self.done += seconds
         self._guessed += self._guess.get(group, UNKNOWN)
-        self._taken += median_low(self._measured[group])
+        self._taken += self._measured[group].value
 
     def drop(self, cell: Cell) -> None:
         """The cell will not be computed here."""
