@@ -1,8 +1,8 @@
 """Exported models against ours on the five data sets of the paper: the largest difference, file sizes, time of a row.
 
 Every base learner is fitted to the training rows (300 classifiers unless told otherwise), exported, and run on the test rows by
-onnxruntime, by Treelite and as compiled C, one thread each; Shapley values of some rows are added up. Less than a minute of CPU
-time (needs ABEX_DATA or the cache, the extra ``export``, onnxruntime and a C compiler):
+onnxruntime, one thread; Shapley values of some rows are added up. Less than a minute of CPU
+time (needs ABEX_DATA or the cache, the extra ``export`` and onnxruntime):
 
     python benchmarks/boosting_export.py
 """
@@ -10,17 +10,12 @@ time (needs ABEX_DATA or the cache, the extra ``export``, onnxruntime and a C co
 from __future__ import annotations
 
 import argparse
-import ctypes
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
-import treelite
 
 from abex.boosting import AdaBoostMHClassifier
 from abex.lab.datasets import load
@@ -43,22 +38,6 @@ def onnx_session(content: bytes) -> Any:
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def c_probabilities(source: str, folder: str) -> Callable[[Any, int], Any]:
-    code, library = Path(folder) / "model.c", Path(folder) / "model.so"
-    code.write_text(source)
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", code, "-o", library, "-lm"], check=True)
-    function = ctypes.CDLL(str(library)).abex_probabilities
-
-    def run(rows: Any, labels: int) -> Any:
-        out = np.zeros((len(rows), labels))
-        pointer = ctypes.POINTER(ctypes.c_double)
-        for row, answer in zip(rows, out, strict=True):
-            function(row.ctypes.data_as(pointer), answer.ctypes.data_as(pointer))
-        return out
-
-    return run
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", default=list(SETS), choices=SETS)
@@ -66,17 +45,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="test rows, at most")
     options = parser.parse_args()
     columns = (
-        "scores onnx",
-        "treelite",
-        "prob. onnx",
-        "C",
+        "scores",
+        "prob.",
         "labels",
         "Shapley",
         "MB onnx",
         "us/row ours",
         "onnx",
-        "treelite",
-        "C",
     )
     print(f"{'':20}" + "".join(f"{name:>13}" for name in columns))
     for name in options.data:
@@ -95,22 +70,16 @@ def main() -> None:
             content = classifier.to_onnx().SerializeToString()
             session = onnx_session(content)
             answers, by_onnx = timed(lambda: session.run(["label", "probabilities", "scores"], {"X": test}))  # noqa: B023
-            model = classifier.to_treelite()
-            votes, by_treelite = timed(lambda: treelite.gtil.predict(model, test, nthread=1))  # noqa: B023
-            with tempfile.TemporaryDirectory() as folder:
-                run = c_probabilities(classifier.to_c(), folder)
-                compiled, by_c = timed(lambda: run(test, chances.shape[1]))  # noqa: B023
             values, base_value = classifier.shap_values(test[:EXPLAINED], train[:BACKGROUND])
             sums = values.sum(axis=1) + base_value
             differences = (
-                abs(answers[2] - scores).max(), abs(votes.reshape(scores.shape) - scores).max(),
-                abs(answers[1] - chances).max(), abs(compiled - chances).max(),
+                abs(answers[2] - scores).max(), abs(answers[1] - chances).max(),
                 np.sum(answers[0] != classifier.predict(test)), abs(sums - scores[:EXPLAINED]).max(),
             )  # fmt: skip
-            times = [1e6 * seconds / len(test) for seconds in (ours, by_onnx, by_treelite, by_c)]
-            cells = [f"{value:13.1e}" for value in differences[:4]] + [
-                f"{differences[4]:13d}",
-                f"{differences[5]:13.1e}",
+            times = [1e6 * seconds / len(test) for seconds in (ours, by_onnx)]
+            cells = [f"{value:13.1e}" for value in differences[:2]] + [
+                f"{differences[2]:13d}",
+                f"{differences[3]:13.1e}",
             ]
             cells += [f"{len(content) / 1e6:13.1f}", *(f"{value:13.1f}" for value in times)]
             print(f"{name:12}{base:8}" + "".join(cells), flush=True)

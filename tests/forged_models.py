@@ -147,7 +147,7 @@ def use(path):
         model.staged_score(rows, answers)
         model.feature_importances_  # noqa: B018
         model.export_text()
-        model.to_c()
+        model.forest_  # noqa: B018
         assert np.isfinite(model.shap_values(rows, rows).values).all()
     str(model.policy_report())
     repr(model)

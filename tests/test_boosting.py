@@ -350,7 +350,6 @@ def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
         ({"n_estimators": 0}, "n_estimators must be"),
         ({"n_leaves": 1}, "n_leaves must be"),
         ({"faithful": "multiboost"}, "stumps only"),
-        ({"precision": "half"}, "unknown precision"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(parameters, said):

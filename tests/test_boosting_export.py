@@ -1,7 +1,8 @@
-"""Exported models answer as ours do: run by onnxruntime, by Treelite and as compiled C."""
+"""Exported models answer as ours do: run by onnxruntime, and by the recipes of a page as compiled C and by Treelite."""
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import json
 import shutil
@@ -18,7 +19,7 @@ from abex.boosting import AdaBoostMHClassifier
 from abex.cli import main
 from abex.support.errors import UserError
 
-FILES = Path(__file__).parent / "files"
+PAGE = Path(__file__).parents[1] / "docs" / "export_model.md"
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(250, 5))
 X[:, 4] = X[:, 4].round(1)
@@ -46,51 +47,54 @@ def by_onnx(model, rows):
     return session.run(["label", "probabilities", "scores"], {"X": np.asarray(rows, np.float64)})
 
 
-def by_treelite(model, rows):
-    treelite = pytest.importorskip("treelite")
-    return treelite.gtil.predict(model, np.ascontiguousarray(rows, np.float64), nthread=1)
+def recipe(title, name):
+    """A function of docs/export_model.md, in the block below a title."""
+    block = PAGE.read_text().split(f"\n## {title}\n")[1].split("```python\n")[1].split("```")[0]
+    lines = ast.parse(block).body
+    end = [getattr(line, "name", None) for line in lines].index(name) + 1
+    found = {}
+    exec(compile(ast.Module(lines[:end], []), str(PAGE), "exec"), found)
+    return found[name]
 
 
-def by_c(source, rows, labels, folder):
+def by_c(source, rows, folder):
     code, library = folder / "model.c", folder / "model.so"
     code.write_text(source)
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run([COMPILER, *flags, str(code), "-o", str(library), "-lm"], check=True)
-    run = ctypes.CDLL(str(library))
+    predict = ctypes.CDLL(str(library)).predict
     pointer = ctypes.POINTER(ctypes.c_double)
-    scores, chances = np.zeros((len(rows), labels)), np.zeros((len(rows), labels))
-    best = np.zeros(len(rows), int)
-    for i, row in enumerate(np.ascontiguousarray(rows, np.float64)):
-        given = row.ctypes.data_as(pointer)
-        run.abex_scores(given, scores[i].ctypes.data_as(pointer))
-        run.abex_probabilities(given, chances[i].ctypes.data_as(pointer))
-        best[i] = run.abex_predict(given)
-    return best, chances, scores
+    return [predict(row.ctypes.data_as(pointer)) for row in np.ascontiguousarray(rows, np.float64)]
 
 
-def check(classifier, rows, numbers, folder):
-    """All exports of a classifier, given ``numbers``, against what it says of ``rows``."""
+def check(classifier, rows, numbers):
+    """The export of a classifier, given ``numbers``, against what it says of ``rows``."""
     scores, chances = classifier.model_.scores(classifier._checked(rows)), classifier.predict_proba(rows)
     label, probabilities, found = by_onnx(classifier.to_onnx(), numbers)
     np.testing.assert_allclose(found, scores, atol=1e-9)
     np.testing.assert_allclose(probabilities, chances, atol=1e-9)
     np.testing.assert_array_equal(label, classifier.predict(rows))
-    model = classifier.to_treelite()
-    np.testing.assert_allclose(by_treelite(model, numbers).reshape(scores.shape), scores, atol=1e-9)
-    if COMPILER:
-        best, probabilities, found = by_c(classifier.to_c(), numbers, scores.shape[1], folder)
-        np.testing.assert_allclose(found, scores, atol=1e-9)
-        np.testing.assert_allclose(probabilities, chances, atol=1e-9)
-        if not classifier.multilabel_:
-            np.testing.assert_array_equal(classifier.classes_[best], classifier.predict(rows))
 
 
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("base", ["stump", "product", "tree"])
-def test_exports_answer_as_the_model_does(base, kind, tmp_path):
+def test_exports_answer_as_the_model_does(base, kind):
     classifier = fitted(base, LABELS[kind], committee_size=25 if kind == "classes" else None)
     rows = np.concatenate([X, X + 1e-9, np.full((1, 5), np.nan), np.zeros((1, 5))])
-    check(classifier, rows, rows, tmp_path)
+    check(classifier, rows, rows)
+
+
+@pytest.mark.parametrize("kind", ["words", "two"])
+@pytest.mark.parametrize("base", ["stump", "product", "tree"])
+def test_recipes_answer_as_the_model_does(base, kind, tmp_path):
+    treelite = pytest.importorskip("treelite")
+    classifier = fitted(base, LABELS[kind])
+    rows = np.concatenate([X, X + 1e-9, np.full((1, 5), np.nan), np.zeros((1, 5))])
+    votes = treelite.gtil.predict(recipe("Treelite", "treelite_of")(classifier), rows, nthread=1)
+    np.testing.assert_allclose(votes[:, 0], classifier.model_.scores(rows), atol=1e-9)
+    if COMPILER:
+        best = by_c(recipe("C", "c_of")(classifier), rows, tmp_path)
+        np.testing.assert_array_equal(classifier.classes_[best], classifier.predict(rows))
 
 
 def test_thresholds_are_doubles_on_the_way():
@@ -101,27 +105,23 @@ def test_thresholds_are_doubles_on_the_way():
     )
     assert classifier.score(near, np.arange(40) > 17) == 1.0
     np.testing.assert_array_equal(by_onnx(classifier.to_onnx(), near)[0], classifier.predict(near))
-    np.testing.assert_allclose(
-        by_treelite(classifier.to_treelite(), near)[:, 0], classifier.model_.scores(near)
-    )
 
 
-def test_a_model_of_a_sparse_matrix_takes_dense_rows(tmp_path):
+def test_a_model_of_a_sparse_matrix_takes_dense_rows():
     rows = np.nan_to_num(X) * (np.abs(np.nan_to_num(X)) > 1)
     classifier = AdaBoostMHClassifier(n_estimators=30, random_state=0).fit(csr_matrix(rows), Y)
-    check(classifier, csr_matrix(rows), rows, tmp_path)
+    check(classifier, csr_matrix(rows), rows)
 
 
-def test_a_model_that_learnt_nothing_leaves_too(tmp_path):
+def test_a_model_that_learnt_nothing_leaves_too():
     check(
         AdaBoostMHClassifier(n_estimators=3).fit(np.zeros((20, 2)), np.arange(20) % 2),
         X[:3, :2] * 0,
         X[:3, :2],
-        tmp_path,
     )
 
 
-def test_categories_are_given_by_their_positions(tmp_path):
+def test_categories_are_given_by_their_positions():
     colour = RNG.choice(["red", "green", "blue", "violet"], 250).astype(object)
     colour[::11] = None
     table = pd.DataFrame(
@@ -136,37 +136,26 @@ def test_categories_are_given_by_their_positions(tmp_path):
     numbers = np.stack(
         [X[:, 0], [words.get(c, np.nan) for c in colour], [sizes[s] for s in table["size"]]], axis=1
     )
-    check(classifier, table, numbers, tmp_path)
+    check(classifier, table, numbers)
     unseen = table.assign(colour="black", size=8.0)
-    check(classifier, unseen, np.stack([X[:, 0], np.full(250, 99.0), np.full(250, -1.0)], axis=1), tmp_path)
+    check(classifier, unseen, np.stack([X[:, 0], np.full(250, 99.0), np.full(250, -1.0)], axis=1))
     assert json.loads(json.dumps(list(words))) == ["blue", "green", "red", "violet"]
     assert "colour in {" in classifier.export_text()
     with pytest.raises(UserError, match="shap cannot read categories"):
         classifier.to_shap(table)
 
 
-@pytest.mark.parametrize("kind", ["onnx", "treelite", "c"])
-def test_the_command_writes_every_format(kind, tmp_path, capsys):
+def test_the_command_writes_onnx(tmp_path, capsys):
     classifier = fitted("tree", n_estimators=10)
     classifier.save(tmp_path / "model.abex")
-    main(["boost", "export", str(tmp_path / "model.abex"), "--to", kind])
+    main(["boost", "export", str(tmp_path / "model.abex")])
     assert "wrote" in capsys.readouterr().out
-    content = (tmp_path / f"model.{kind}").read_bytes()
-    if kind == "onnx":
-        np.testing.assert_allclose(by_onnx(content, X)[1], classifier.predict_proba(X), atol=1e-9)
-    elif kind == "treelite":
-        model = pytest.importorskip("treelite").Model.deserialize_bytes(content)
-        np.testing.assert_allclose(by_treelite(model, X)[:, 0], classifier.decision_function(X), atol=1e-9)
-    else:
-        assert content.decode() == classifier.to_c()
+    content = (tmp_path / "model.onnx").read_bytes()
+    np.testing.assert_allclose(by_onnx(content, X)[1], classifier.predict_proba(X), atol=1e-9)
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):
     classifier = fitted("stump", n_estimators=2)
-    for name, export in (("onnx", classifier.to_onnx), ("treelite", classifier.to_treelite)):
-        monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.setitem(sys.modules, f"{name}.model_builder", None)
-        with pytest.raises(
-            UserError, match=rf"needs {name}, which is not installed: pip install .*\[export\]'"
-        ):
-            export()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UserError, match=r"needs onnx, which is not installed: pip install .*\[export\]'"):
+        classifier.to_onnx()

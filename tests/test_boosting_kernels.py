@@ -317,7 +317,7 @@ def test_trees_and_products_are_the_naive_ones(kind, grower, size):
 
 def test_products_on_listed_features_keep_their_totals():
     X, signs = problem("listed", seed=10)
-    fit = fitted(X, signs, 40, Uniform(), kind=PRODUCT, terms=3, cycles=2, per_search=2)
+    fit = fitted(X, signs, 40, Uniform(), kind=PRODUCT, terms=3, per_search=2)
     assert fit.binned.listed.any()
     weights = first_weights(signs, np.ones(len(X)))
     before = np.zeros(signs.shape)

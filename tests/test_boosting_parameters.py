@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_multilabel_classification
 
-from abex.boosting import AdaBoostMHClassifier, calibration, estimator, stopping, warm_start
+from abex.boosting import AdaBoostMHClassifier, booster, calibration, estimator, stopping, warm_start
 from abex.policies import UCB1
 from abex.support.errors import UserError
 
@@ -48,13 +48,6 @@ def check_n_terms(monkeypatch):
     assert pulls == [2 * 12, 4 * 12]
 
 
-def check_n_cycles(monkeypatch):
-    pulls = [
-        fitted(base="product", n_terms=2, n_cycles=n, arms_per_search=1).pulled_arms_.size for n in (1, 3)
-    ]
-    assert pulls == [2 * 12, 3 * 2 * 12]
-
-
 def check_arms(monkeypatch):
     assert fitted(arms=[[3, 4], [20]]).arm_features_ == [[3, 4], [20]]
     assert set(fitted(arms=[[3, 4], [20]]).model_.feature.ravel()) <= {3, 4, 20}
@@ -68,21 +61,6 @@ def check_committee_size(monkeypatch):
     plain, restarted = fitted(), fitted(committee_size=5)
     np.testing.assert_array_equal(plain.model_.edge[:5], restarted.model_.edge[:5])
     assert (plain.model_.edge[5:] != restarted.model_.edge[5:]).all()
-
-
-def check_precision(monkeypatch):
-    kinds = []
-    fits = warm_start.new_booster
-
-    def noted(*arguments, **options):
-        fit = fits(*arguments, **options)
-        kinds.append(fit.weights.values.dtype)
-        return fit
-
-    monkeypatch.setattr(warm_start, "new_booster", noted)
-    for precision in ("single", "double", "auto"):
-        fitted(precision=precision)
-    assert kinds == [np.float32, np.float64, np.float64]
 
 
 def check_faithful(monkeypatch):
@@ -240,7 +218,6 @@ def test_the_parameter_does_what_it_says(name, monkeypatch):
             {"arms_per_search": 10**5, "base": "tree", "n_leaves": 4096},
             "arms_per_search must be at most 1220",
         ),
-        ({"base": "product", "n_cycles": 10**9}, "n_cycles must be at most 1000"),
         ({"policy": "x" * 5000}, "policy"),
         ({"policy": ["x" * 5000]}, "policy must be"),
         ({"arms": "x" * 5000}, "arms must be"),
@@ -462,7 +439,7 @@ def test_gains_of_splits_add_up_to_edges():
     signs = np.where(classes[:, None] == np.arange(3), 1, -1)
     start = abs((signs * np.where(signs > 0, 0.5, 0.25) / len(classes)).sum(axis=0)).sum()
     for base in ("stump", "product", "tree"):
-        model = classifier(base=base, n_cycles=2, policy=UCB1()).fit(data, classes).model_
+        model = classifier(base=base, policy=UCB1()).fit(data, classes).model_
         gained = model.gain.sum(axis=1)
         assert (model.gain[model.feature < 0] == 0).all()
         if base == "tree":
@@ -475,3 +452,20 @@ def test_gains_of_splits_add_up_to_edges():
 def saved(estimator, folder):
     estimator.save(folder / "model.abex")
     return folder / "model.abex"
+
+
+def test_weights_are_doubles_where_they_cost_nothing(monkeypatch):
+    kinds = []
+    fits = warm_start.new_booster
+
+    def noted(*arguments, **options):
+        fit = fits(*arguments, **options)
+        kinds.append(fit.weights.values.dtype)
+        return fit
+
+    monkeypatch.setattr(warm_start, "new_booster", noted)
+    fitted()
+    monkeypatch.setattr(booster, "SMALL", 1000)
+    fitted()
+    fitted(faithful="multiboost")
+    assert kinds == [np.float64, np.float32, np.float64]

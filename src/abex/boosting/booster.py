@@ -224,7 +224,7 @@ def new_grower(
     if parameters.kind == STUMP:
         return new_stump_grower(padded, smoothing)
     if parameters.kind == PRODUCT:
-        return new_product_grower(padded, parameters.terms, parameters.cycles, smoothing)
+        return new_product_grower(padded, parameters.terms, smoothing)
     return new_tree_grower(weights, parameters.leaves, smoothing)
 
 

@@ -58,8 +58,8 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         choice, for trees of 20 features or more ``Screening()`` where short trials say that it pays (`abex.boosting.pilot`).
     base : {"tree", "product", "stump"}
         The base learner.
-    n_leaves, n_terms, n_cycles : int
-        Leaves of a tree; terms of a product and how often each is fitted.
+    n_leaves, n_terms : int
+        Leaves of a tree; terms of a product.
     reward : {"auto", "gain", "shadow"}
         What a feature is paid for: "gain", :math:`\min(1, -\frac12\ln(1-\gamma^2))` with :math:`\gamma` the edge of its best
         stump, in every search; "shadow", trees only: :math:`g/(g+g')`, what it adds to the edge over the sum of this and what
@@ -75,8 +75,6 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         Weak learners of a committee: after so many, boosting starts anew from other examples (MultiBoosting,
         `abex.boosting.committees`), which makes it robust to wrong labels. "auto" is one for 100 rows, at least 16 and at most
         128, for trees. None has one committee, AdaBoost.MH as published; so does "auto" for stumps and products.
-    precision : {"auto", "single", "double"}
-        Of the weights; auto takes doubles where they cost nothing.
     faithful : {None, "multiboost"}
         Follow the C++ package MultiBoost step by step: its smoothing, thresholds in float32, no tie rule,
         constant features as arms. Stumps only.
@@ -180,12 +178,10 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         base: str = "tree",
         n_leaves: int = 60,
         n_terms: int = 3,
-        n_cycles: int = 1,
         reward: str = "auto",
         arms: Any = "features",
         arms_per_search: int | str = "auto",
         committee_size: int | str | None = "auto",
-        precision: str = "auto",
         faithful: str | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -205,12 +201,10 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         self.base = base
         self.n_leaves = n_leaves
         self.n_terms = n_terms
-        self.n_cycles = n_cycles
         self.reward = reward
         self.arms = arms
         self.arms_per_search = arms_per_search
         self.committee_size = committee_size
-        self.precision = precision
         self.faithful = faithful
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

@@ -14,9 +14,7 @@ from abex.policies.policy import Policy
 from abex.policies.screening import Screening
 from abex.support.errors import UserError, one_of, shown, true_or_false, whole_number
 
-PRECISIONS = {"auto": None, "single": np.float32, "double": np.float64}
 MOST_ESTIMATORS = 10**8
-MOST_CYCLES = 1000
 TREES, OTHERS = 512, 1000  # weak learners, unless given
 MANY_ROWS = (
     500_000  # of more, trees are half as many: their time grows with the rows, what they miss no longer falls
@@ -35,7 +33,6 @@ class BoostingParameters(NamedTuple):
 
     kind: int = STUMP
     terms: int = 1
-    cycles: int = 1
     leaves: int = 1
     policy: Policy[Any] | None = None
     per_search: int = 1
@@ -43,7 +40,7 @@ class BoostingParameters(NamedTuple):
     shadows: bool = False  # features are paid by how they compare with their shadows
     screens: bool = False  # trials say whether to choose features by `Screening` rather than uniformly
     practice: Any = None  # what the policy has learnt beforehand (`abex.boosting.pilot.Practice`)
-    dtype: Any = None
+    dtype: Any = None  # of the weights; None: doubles where they cost nothing
     multiboost: bool = False
     committee: int | None = None  # weak learners of a committee; None: all are one
 
@@ -54,7 +51,7 @@ class BoostingParameters(NamedTuple):
     @property
     def searches(self) -> int:
         """Searches for a weak learner, at most."""
-        return {STUMP: 1, PRODUCT: self.terms * self.cycles, TREE: 2 * self.leaves}[self.kind]
+        return {STUMP: 1, PRODUCT: self.terms, TREE: 2 * self.leaves}[self.kind]
 
 
 def checked_parameters(estimator: Any) -> tuple[BoostingParameters, int]:
@@ -75,22 +72,17 @@ def checked_parameters(estimator: Any) -> tuple[BoostingParameters, int]:
         raise UserError(f"policy must be a policy, its text or None, got {shown(policy)[:80]}")
     if policy is not None and policy.needs_graph:
         raise UserError(f"{policy} needs a feedback graph, which boosting does not have")
-    precision = PRECISIONS[one_of("precision", estimator.precision, PRECISIONS)]
     if estimator.faithful is not None:
         one_of("faithful", estimator.faithful, ["multiboost"])
         if estimator.base != "stump":
             raise UserError(f"faithful='multiboost' follows stumps only, got base={estimator.base!r}")
-        precision = np.float64
     parameters = BoostingParameters(
         kind=kind,
         terms=whole_number("n_terms", estimator.n_terms, least=1, most=64) if kind == PRODUCT else 1,
-        cycles=whole_number("n_cycles", estimator.n_cycles, least=1, most=MOST_CYCLES)
-        if kind == PRODUCT
-        else 1,
         leaves=whole_number("n_leaves", estimator.n_leaves, least=2, most=4096) if kind == TREE else 1,
         policy=policy,
         shadows=pays_by_shadows(estimator, kind, policy),
-        dtype=precision,
+        dtype=None if estimator.faithful is None else np.float64,
         multiboost=estimator.faithful is not None,
         committee=committee_of(estimator),
     )

@@ -143,25 +143,24 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
 
 
 def check_version(version: Any, name: str) -> None:
-    """Refuse what another abex wrote in another way."""
+    """Refuse what a newer abex wrote in another way."""
     if version == VERSION and type(version) is int:
         return
     if isinstance(version, int) and version > VERSION:
         raise UserError(
             f"{name} was written by a newer abex (format {version}, this one reads {VERSION}): update abex"
         )
-    raise UserError(
-        f"{name} was written by an older abex (format {shown(version)[:20]}): fit the model again"
-    )
+    raise UserError(f"the model file {name} is damaged: there is no format {shown(version)[:20]}")
 
 
 def rebuild(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdaBoostMHClassifier:
     """The estimator of a header and its arrays, once they are checked."""
-    known = set(AdaBoostMHClassifier().get_params()) - set(NOT_SAVED)
     given = dict(header["parameters"])
+    if given.keys() != AdaBoostMHClassifier().get_params().keys() - set(NOT_SAVED):
+        raise ValueError("its parameters are not those of AdaBoostMHClassifier")
     if isinstance(given.get("class_weight"), dict):
         given["class_weight"] = {name: weight for name, weight in given["class_weight"]["classes"]}
-    estimator = AdaBoostMHClassifier(**{k: v for k, v in given.items() if k in known})
+    estimator = AdaBoostMHClassifier(**given)
     estimator._replace_fitted(**checked_fit(header, arrays))
     return estimator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from abex.boosting.forest import forest_of
+from abex.boosting.forest import Forest, forest_of
 from abex.boosting.scoring_rule import ScoringRule, scoring_rule_of
 from abex.boosting.shap_values import ShapValues, shap_values, trees_for_shap
 from abex.support.errors import UserError
@@ -78,20 +78,11 @@ class PortableClassifier:
 
         return onnx_model(self._rule())
 
-    def to_treelite(self) -> Any:
-        """The model as a `treelite.Model` of the scores; what makes probabilities of them stands in its attributes.
-
-        A category is given by its position in ``categories_``. Needs the extra ``export``.
-        """
-        from abex.boosting.treelite_export import treelite_model
-
-        return treelite_model(self._rule())
-
-    def to_c(self) -> str:
-        """The model as C: ``abex_scores``, ``abex_probabilities`` and ``abex_predict`` of a row of doubles."""
-        from abex.boosting.c_export import c_source
-
-        return c_source(self._rule())
+    @property
+    def forest_(self) -> Forest:
+        """The classifiers as binary trees in plain arrays, for programs that ONNX does not reach (docs/export_model.md)."""
+        check_is_fitted(self)
+        return forest_of(self.model_)
 
     def _rule(self) -> ScoringRule:
         check_is_fitted(self)

@@ -1,6 +1,6 @@
 """Products of stumps: h_l(x) = a v_l phi_1(x) ... phi_m(x) (Kégl and Busa-Fekete 2009).
 
-Terms are fitted in turn: with the other terms fixed, a term is the best stump for labels multiplied by
+Terms are fitted in turn: with those before it fixed, a term is the best stump for labels multiplied by
 their signs. A sign is one more bit of an example's slot, and the table of factors has a negative half.
 """
 
@@ -31,15 +31,13 @@ class ProductGrower(Record):
     gain: NDArray[np.float64]  # what a term added to the edge
     votes: NDArray[np.float64]  # (padded labels,)
     terms: int
-    cycles: int  # how often each term is fitted
     smoothing: float
     term: int  # the one searched
-    cycle: int
     edge: float  # of the product so far
     sign: float  # the product of all (-flagged)
 
 
-def new_product_grower(padded: int, terms: int, cycles: int, smoothing: float) -> ProductGrower:
+def new_product_grower(padded: int, terms: int, smoothing: float) -> ProductGrower:
     """A grower for rows of ``padded`` labels."""
     return ProductGrower(
         feature=np.zeros(terms, np.int64),
@@ -48,7 +46,6 @@ def new_product_grower(padded: int, terms: int, cycles: int, smoothing: float) -
         gain=np.zeros(terms),
         votes=np.zeros(padded),
         terms=terms,
-        cycles=cycles,
         smoothing=smoothing,
     )
 
@@ -58,7 +55,6 @@ def begin_product(grower: ProductGrower, search: SplitSearch, w: ExampleWeights)
     """Forget the last product; returns the sum of the weights to search in."""
     refresh(w)
     grower.term = 0
-    grower.cycle = 0
     grower.edge = 0.0
     grower.sign = 1.0
     for k in range(grower.terms):
@@ -83,34 +79,15 @@ def accept_term(
         grower.feature[k] = search.feature
         grower.rank[k] = search.rank
         grower.missing_right[k] = search.missing_right
-        flagged = toggle(binned, w, grower, k)
+        flagged = mark(binned, search.feature, search.rank, search.missing_right, w.slot, w.stride // 2)
+        grower.sign *= -flagged
         for m in range(w.total.size):  # the signed totals under the new signs are the edges just found
             w.total[m] = -flagged * search.best[0, m]
-    elif grower.feature[k] >= 0:
-        toggle(binned, w, grower, k)
-        if search.lists:
-            sum_up(w)
     grower.term = k + 1
     if grower.term == grower.terms:
-        grower.term = 0
-        grower.cycle += 1
-        if grower.cycle == grower.cycles:
-            finish_product(t, w, grower, learners)
-            return 0.0
-    k = grower.term
-    if grower.feature[k] >= 0:
-        toggle(binned, w, grower, k)
-        if search.lists:
-            sum_up(w)
+        finish_product(t, w, grower, learners)
+        return 0.0
     return w.sum
-
-
-@kernel
-def toggle(binned: BinnedFeatures, w: ExampleWeights, grower: ProductGrower, k: int) -> float:
-    """Multiply the signs of all examples by term k (twice is once undone); returns `mark`'s side."""
-    flagged = mark(binned, grower.feature[k], grower.rank[k], grower.missing_right[k], w.slot, w.stride // 2)
-    grower.sign *= -flagged
-    return flagged
 
 
 @kernel

@@ -22,7 +22,6 @@ WARM = 2  # classifiers of a fit before the clock
 POINTS = 100  # of a learning curve
 MOST_ARMS_PER_SEARCH = 10**6  # in one search
 MOST_SEED = 4 * 10**9  # below the 2**32 of NumPy's older generator, with room for further seeds
-ENDINGS = {"onnx": ".onnx", "treelite": ".treelite", "c": ".c"}
 COMPARED = ("ABE", "ABE(eta=0.1)", "Thompson", "UCB1", "Uniform")
 
 
@@ -36,7 +35,7 @@ def shared(command: Any) -> Any:
         click.option("--leaves", default=None, type=int, help="Leaves of a tree."),
         click.option("--terms", default=None, type=int, help="Terms of a product."),
         click.option("--arms-per-search", "arms_per_search", default=None, type=int,
-                     help="Features tried for each inner stump (the second name goes with 0.3)."),
+                     help="Features tried for each inner stump."),
         click.option("--seed", default=0, show_default=True, help="Names all random numbers."),
     )):  # fmt: skip
         command = option(command)
@@ -165,31 +164,19 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
 
 
 @command.command(
-    short_help="A model for other programs: ONNX, Treelite or C.",
-    epilog=examples("abex boost export letter.abex --to onnx --out letter.onnx"),
+    short_help="A model for other programs, as ONNX.",
+    epilog=examples("abex boost export letter.abex --out letter.onnx"),
 )
 @click.argument("model")
-@click.option(
-    "--to", "kind", type=click.Choice(sorted(ENDINGS)), default="onnx", show_default=True, help="Format."
-)
 @click.option("--out", default=None, help="Name of the file; default that of MODEL with another ending.")
-def export(model: str, kind: str, out: str | None) -> None:
-    """MODEL in a format that other programs run.
-
-    ONNX and C give scores and calibrated probabilities, Treelite scores. Rows are doubles.
-    """
+def export(model: str, out: str | None) -> None:
+    """MODEL as ONNX, which other programs run: labels, calibrated probabilities and scores of rows of doubles."""
     from abex.boosting import load
     from abex.support.files import write_atomically
 
-    out = out or str(Path(model).with_suffix(ENDINGS[kind]))
+    out = out or str(Path(model).with_suffix(".onnx"))
     can_be_written(out)
-    classifier = load(model)
-    if kind == "onnx":
-        content = classifier.to_onnx().SerializeToString()
-    elif kind == "treelite":
-        content = classifier.to_treelite().serialize_bytes()
-    else:
-        content = classifier.to_c().encode()
+    content = load(model).to_onnx().SerializeToString()
     write_atomically(out, content)
     click.echo(f"wrote {out}: {len(content):,} bytes")
 

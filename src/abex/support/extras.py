@@ -37,7 +37,7 @@ PACKAGES_OF = {
         *("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client"),
         *("pandas", "pyarrow", "scipy"),
     ),
-    "export": (*_BOOSTING, "onnx", "treelite"),
+    "export": (*_BOOSTING, "onnx"),
 }
 
 #: package -> the first extra that brings it, which is named where no other is said
