@@ -60,6 +60,7 @@ def test_other_rewards(tmp_path, capsys, rewards):
         (["simulat"], "did you mean 'simulate'"),
         (["simulate", "--policy", "Tompson"], "did you mean 'Thompson'"),
         (["simulate", "--arms", "special"], "pass --graph FILE"),
+        (["evaluate", "sqlite:///shop.db"], "--player says whose log it is"),
         (["simulate", "--policy", "ELP"], "needs to know the feedback graph"),
         (["simulate", "--policy", "ABE(etta=1)"], "did you mean 'eta'"),
         (["simulate", "--policy", "ABE(eta=__import__('os'))"], "cannot read the policy"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,20 @@ def test_a_worker_without_abex_is_named(tmp_path):
         with (
             Store(tmp_path / "cells.sqlite") as store,
             pytest.raises(UserError, match=r"the worker tcp://\S+ cannot run abex .*install"),
+        ):
+            sweep(cells(3), store, on_cluster(cluster.address))
+    finally:
+        cluster.close()
+
+
+def test_a_worker_with_another_numpy_is_named_with_its_host(tmp_path):
+    other = "from importlib import metadata\nmetadata.version = lambda name: '1.0'\n"
+    (tmp_path / "other.py").write_text(other)
+    cluster = Cluster(tmp_path, 1, "--preload", str(tmp_path / "other.py"))
+    try:
+        with (
+            Store(tmp_path / "cells.sqlite") as store,
+            pytest.raises(UserError, match=rf"the worker on {socket.gethostname()} has numpy 1.0, numba 1.0"),
         ):
             sweep(cells(3), store, on_cluster(cluster.address))
     finally:

@@ -148,6 +148,9 @@ def test_an_arm_never_tried_is_named():
         assert math.isnan(verdict.value)
     assert evaluate(log, {"red": 1.0})["IPS"].value == pytest.approx(1.0)
     assert "cannot tell" in str(found)
+    early = Log(["red", "green", "blue"], [2] * 10 + [0, 1] * 195, [0.5] * 400, [1.0, 0.0] * 200)
+    told = evaluate(early, "Thompson", learn=0.5)
+    assert "never tries arm 'blue' after the rows that were learned from" in told["IPS"].reason
 
 
 def test_too_few_effective_rows_are_said():

@@ -344,7 +344,7 @@ def test_the_command_line_runs_lists_exports_and_prunes(file, tmp_path, capsys):
     assert command("run", file, "--dry-run", *there) == 0
     assert "19 cells to compute" in capsys.readouterr().out
     assert command("run", file, *there) == 0
-    assert "HOLDS: UCB1 beats a coin" in capsys.readouterr().out
+    assert "holds           two-arms-v1: UCB1 beats a coin -- " in capsys.readouterr().out
     assert {path.suffix for path in (tmp_path / "r" / "figures").iterdir()} == {".png", ".svg", ".pdf"}
     assert command("results", *there) == 0
     assert "19 cells in" in capsys.readouterr().out
@@ -355,6 +355,21 @@ def test_the_command_line_runs_lists_exports_and_prunes(file, tmp_path, capsys):
     np.testing.assert_allclose(frames[0]["regret"], frames[1]["regret"])
     assert command("results", *there, "prune", "--experiment", "two-arms-v1", "--yes") == 0
     assert "removed 19 cells, 0 are left" in capsys.readouterr().out
+
+
+def test_reproduce_prints_a_line_a_claim_and_the_path_of_the_report(file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "abex.lab.experiments.known_experiments", lambda: {"two-quick": lambda: read_experiment(file)}
+    )
+    assert command("reproduce", "--quick", "--results", tmp_path / "r") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:-1] == [
+        "holds           two-arms-v1: UCB1 beats a coin",
+        "1 claims, corrected across all of them (Holm): 1 hold, 0 do not hold, 0 cannot be told",
+    ]
+    assert lines[-1].startswith(f"report: {tmp_path / 'r' / 'report.html'} (")
+    assert all(len(line) <= 160 for line in lines[:-1])
+    assert not any("95 % interval" in line for line in lines)
 
 
 def test_the_command_line_speaks_json_and_is_quiet_when_asked(file, tmp_path, capsys):

@@ -171,6 +171,12 @@ def test_what_is_no_matrix_is_one_sentence(wrong):
         Graph.from_matrix(wrong)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_a_matrix_of_what_is_not_a_number_is_one_sentence(kind):
+    with pytest.raises(UserError, match="matrix has entries that are not a number"):
+        Graph.from_matrix(kind(np.array([[0.0, math.nan], [1.0, 0.0]])))
+
+
 @pytest.mark.parametrize("given", [np.eye(3, dtype=bool), csr_array(np.eye(3)), networkx.path_graph(3)])
 def test_what_is_not_yet_a_graph_is_told_how_to_become_one(given):
     """Wherever a graph is asked for."""

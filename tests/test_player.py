@@ -582,6 +582,7 @@ def test_a_file_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, cha
         (lambda: Thompson(successes=1e14), "successes must be"),
         (lambda: BoltzmannGumbel(shared_noise="x"), "shared_noise must be True or False"),
         (lambda: Player("ABE(eta=1, eta=2)", 3), "cannot read the policy"),
+        (lambda: Player("UCB1(", 3), "cannot read the policy"),
         (lambda: simulate(None, Bernoulli([0.5]), horizon=5), "policies must be"),
         (lambda: simulate(5, Bernoulli([0.5]), horizon=5), "policies must be"),
         (lambda: simulate("UCB1", Bernoulli([0.5]), horizon=5, checkpoints=None), "checkpoints must be"),

@@ -131,6 +131,17 @@ def test_every_experiment_and_its_verdict_are_there(page):
     assert "Nothing of this experiment has been computed yet" in page.locator("#empty-v1 .plot").inner_text()
 
 
+def test_the_page_opens_with_three_counts_and_the_first_figure(path):
+    body = path.read_text(encoding="utf-8").partition("<body>")[2]
+    counts = re.search(r'<ul class="counts">(.*?)</ul>', body)[1]
+    assert re.findall(r"<b>(\d+)</b> ([^<]+)<", counts) == [
+        ("2", "hold"), ("0", "do not hold"), ("1", "cannot be told")
+    ]  # fmt: skip
+    order = ['class="counts"', 'class="figure"', "<table", "<nav", 'id="overview"']
+    places = [body.index(part) for part in order]
+    assert places == sorted(places)
+
+
 def test_figures_below_are_drawn_when_one_scrolls_to_them(page):
     page.locator("#two-v1").scroll_into_view_if_needed()
     page.wait_for_selector("#two-v1 .plot[data-drawn='1'] svg")

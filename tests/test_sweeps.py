@@ -4,18 +4,20 @@ import json
 import math
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import abex.lab.sweeps.executors
+import abex.lab.sweeps.cells
 from abex import UCB1, Thompson, Uniform
 from abex.lab.results import Claims, Payload, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
@@ -23,6 +25,7 @@ from abex.lab.sweeps.cells import bandit_cell, run_cell
 from abex.lab.sweeps.executors import in_processes, in_threads
 from abex.lab.sweeps.forecast import Forecast, RunningMedian, guess
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
+from abex.lab.sweeps.workers import this_worker
 from abex.support.errors import UserError
 from tests.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
@@ -329,9 +332,29 @@ def test_abandoning_a_sweep_stops_its_threads(store):
 
 
 def test_a_worker_with_other_sources_is_refused(store, monkeypatch):
-    monkeypatch.setattr(abex.lab.sweeps.executors, "source_stamp", lambda: "another")
-    with pytest.raises(UserError, match="another version of abex"):
+    there = replace(this_worker(), host="node7", sources="another")
+    monkeypatch.setattr(abex.lab.sweeps.cells, "this_worker", lambda: there)
+    with pytest.raises(
+        UserError, match=r"the worker on node7 runs another version of abex \(other sources\)"
+    ):
         sweep(cells(1), store)
+    assert len(store) == 0
+
+
+def test_a_worker_with_another_numpy_is_refused_unless_allowed_and_stands_in_the_record(store, monkeypatch):
+    here = this_worker()
+    there = replace(here, host="node7", versions={**here.versions, "numpy": "1.0"})
+    monkeypatch.setattr(abex.lab.sweeps.cells, "this_worker", lambda: there)
+    sentence = (
+        f"the worker on node7 has numpy 1.0, here is numpy {here.versions['numpy']}, its numbers may differ"
+    )
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        sweep(cells(1), store)
+    assert len(store) == 0
+    monkeypatch.setenv("ABEX_MIXED_VERSIONS", "1")
+    sweep(cells(1), store)
+    ((_, measured),) = store.measured()
+    assert measured["versions"] == there.versions
 
 
 def test_a_policy_of_ones_own_travels_with_the_cell(tmp_path, store):

@@ -85,6 +85,8 @@ def command(
     for policy in chosen:
         if isinstance(policy, str):
             check_graph_is_there(parse_policy(policy), graph)
+    if player is None and "://" in log:
+        raise UserError(f"{log!r} is the URL of a store: --player says whose log it is")
     read = Log.read(log, arms=names) if player is None else _journal(log, player)
     rows: list[list[Any]] = []
     for policy in chosen:

@@ -10,7 +10,7 @@ import click
 from abex.cli.experiment_options import can_write, draw_figures, open_store, work_options
 from abex.cli.help import examples
 from abex.cli.output import duration
-from abex.cli.run import run_one, say_together, say_verdicts, show_plan
+from abex.cli.run import run_one, say_claims, say_events, say_together, show_plan
 from abex.cli.signals import promptly
 from abex.support.errors import UserError
 from abex.support.extras import demand
@@ -56,7 +56,10 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 seconds += show_plan(experiment, store, work["as_json"])
                 continue
             outcome = run_one(experiment, store, **work)
-            say_verdicts(outcome, work["quiet"], work["as_json"])
+            if work["as_json"]:
+                say_events(outcome)
+            elif not work["quiet"]:
+                say_claims(outcome)
             draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
             outcomes.append(outcome)
         if dry_run and not work["as_json"] and len(skipped) < len(builders):

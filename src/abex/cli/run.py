@@ -33,7 +33,11 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
             show_plan(experiment, store, work["as_json"])
             return
         outcome = run_one(experiment, store, **work)
-        say_verdicts(outcome, work["quiet"], work["as_json"])
+        if work["as_json"]:
+            say_events(outcome)
+        elif not work["quiet"]:
+            say_losses(outcome)
+            say_claims(outcome, measured=True)
         paths = draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
         if paths and not (work["quiet"] or work["as_json"]):
             click.echo(
@@ -89,27 +93,27 @@ def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
     return seconds
 
 
-def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
-    """The final losses and the verdicts."""
-    from abex.cli.output import console, table
+def say_events(outcome: Any) -> None:
+    """The final losses and the verdicts, a JSON object a line."""
     from abex.lab.experiments.verdicts import judge
 
-    if quiet:
-        return
-    verdicts = judge(outcome)
+    for drawn in outcome.lines:
+        click.echo(json.dumps(line_event(outcome.experiment.id, drawn, outcome.experiment.task)))
+    for verdict in judge(outcome):
+        event = {
+            "experiment": outcome.experiment.id,
+            "claim": verdict.claim.text,
+            "answer": verdict.answer,
+            "p": verdict.p,
+        }
+        click.echo(json.dumps({**event, "measured": verdict.measured}))
+
+
+def say_losses(outcome: Any) -> None:
+    """The final losses as a table."""
+    from abex.cli.output import console, table
+
     task = outcome.experiment.task
-    if as_json:
-        for drawn in outcome.lines:
-            click.echo(json.dumps(line_event(outcome.experiment.id, drawn, task)))
-        for verdict in verdicts:
-            event = {
-                "experiment": outcome.experiment.id,
-                "claim": verdict.claim.text,
-                "answer": verdict.answer,
-                "p": verdict.p,
-            }
-            click.echo(json.dumps({**event, "measured": verdict.measured}))
-        return
     rows, spread = [], {}
     for drawn in outcome.lines:
         found, spread = drawn.estimate(), task.spread(drawn)
@@ -120,8 +124,15 @@ def say_verdicts(outcome: Any, quiet: bool, as_json: bool) -> None:
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
     columns = ("line", "policy drawn", loss, "95 % interval", *spread, "runs")
     console().print(table(outcome.experiment.title, columns, rows, tuple(range(2, len(columns)))))
-    for verdict in verdicts:
-        click.echo(f"{verdict.answer.upper()}: {verdict.claim.text} -- {verdict.measured}")
+
+
+def say_claims(outcome: Any, measured: bool = False) -> None:
+    """A line for each claim: its verdict, the experiment and the claim; with what was ``measured`` where that is asked for."""
+    from abex.lab.experiments.verdicts import OPEN, judge
+
+    for verdict in judge(outcome):
+        numbers = f" -- {verdict.measured}" if measured else ""
+        click.echo(f"{verdict.answer:<{len(OPEN)}}  {outcome.experiment.id}: {verdict.claim.text}{numbers}")
 
 
 def say_together(outcomes: list[Any], quiet: bool, as_json: bool) -> None:

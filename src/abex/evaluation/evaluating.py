@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from abex.evaluation.estimators import ESTIMATORS, Contributions, ips
 from abex.evaluation.log import Log, as_log
-from abex.evaluation.target import as_target
+from abex.evaluation.target import Target, as_target
 from abex.evaluation.uncertainty import guaranteed, likely, within
 from abex.support.errors import UserError, one_of, real_number
 from abex.support.tables import html_table
@@ -164,8 +164,7 @@ def evaluate(
         name for name in ESTIMATORS if name != "graph-IPS" or log.side is not None
     ]  # fmt: skip
     verdicts = tuple(
-        _verdict(one_of("estimators", name, ESTIMATORS), target.log, target.chances, span, level, seed)
-        for name in names
+        _verdict(one_of("estimators", name, ESTIMATORS), target, span, level, seed) for name in names
     )
     return Evaluation(target.name, len(target.log), target.learned, level, target.probabilities, verdicts)
 
@@ -188,15 +187,15 @@ def _range(log: Log, rewards: tuple[float, float] | None) -> tuple[float, float]
     return low, high
 
 
-def _verdict(
-    name: str, log: Log, target: NDArray[np.float64], span: tuple[float, float], level: float, seed: int
-) -> Verdict:
+def _verdict(name: str, valued: Target, span: tuple[float, float], level: float, seed: int) -> Verdict:
     estimator: Any = ESTIMATORS[name]
+    log, target = valued.log, valued.chances
     given: Contributions = estimator(log, target, seed) if name == "replay" else estimator(log, target)
     raw, largest = given.value(), float(given.shares.max(initial=0.0))
     if name == "direct":
         largest *= log.units.start.size  # in the units of the others, where 1 is a row of an even log
-    reason, sure = why_not(name, log, target, given, span), guaranteed(given, span, level)
+    reason = why_not(name, log, target, given, span, valued.learned)
+    sure = guaranteed(given, span, level)
     shown = sure if reason else interval_of(given, span, level, log.is_steady)
     return Verdict(name, math.nan if reason else raw, shown, sure, given.effective, largest, reason, raw)
 
@@ -216,9 +215,14 @@ def interval_of(
 
 
 def why_not(
-    name: str, log: Log, target: NDArray[np.float64], given: Contributions, span: tuple[float, float]
+    name: str,
+    log: Log,
+    target: NDArray[np.float64],
+    given: Contributions,
+    span: tuple[float, float],
+    learned: int,
 ) -> str:
-    """Why the log cannot answer, in a sentence; empty if it can."""
+    """Why the log, after the rows that were learned from, cannot answer, in a sentence; empty if it can."""
     seen, effective = log.counts(), given.effective
     shows = "tries"
     if name == "graph-IPS" and log.side is not None:
@@ -232,9 +236,8 @@ def why_not(
     if never.size:
         arm, spent = log.arms[int(never[share[never].argmax()])], float(share[never].sum())
         others = f" and {never.size - 1} more" if never.size > 1 else ""
-        return (
-            f"the log never {shows} arm {arm!r}{others}, where the policy spends {spent:.2%} of its decisions"
-        )
+        later = " after the rows that were learned from" if learned else ""
+        return f"the log never {shows} arm {arm!r}{others}{later}, where the policy spends {spent:.2%} of its decisions"
     many = f"{log.units.start.size:,} {'batches' if log.has_batches else 'rows'}"
     made_at_once = (
         "" if log.has_batches else "; if several decisions were made at once, a column batch must say which"

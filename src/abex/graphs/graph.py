@@ -151,12 +151,14 @@ class Graph(FeedbackGraph):
         if hasattr(matrix, "tocoo"):
             entries = matrix.tocoo()
             there = entries.data != 0
-            shape, edges = entries.shape, (entries.row[there], entries.col[there])
+            shape, values, edges = entries.shape, entries.data, (entries.row[there], entries.col[there])
         else:
-            table = _numbers_of(matrix)
-            shape, edges = table.shape, np.nonzero(np.atleast_1d(table))
+            table = np.atleast_1d(_numbers_of(matrix))
+            shape, values, edges = table.shape, table, np.nonzero(table)
         if len(shape) != 2 or shape[0] != shape[1]:
             raise UserError(f"matrix must be square, got shape {shape}")
+        if np.isnan(values).any():
+            raise UserError("matrix has entries that are not a number: write 0 where there is no edge")
         return cls.from_edges(edges, shape[0], directed=directed)
 
     @classmethod

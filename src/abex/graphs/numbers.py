@@ -148,7 +148,14 @@ def best_set(rows: Any, sign: float, nodes: int) -> tuple[NDArray[np.int64], int
     """
     with needed():
         from scipy.optimize import LinearConstraint, milp
+        from scipy.sparse import csc_array
 
+    columns = rows.tocsc()
+    indices = (
+        columns.indices.astype(np.int32),
+        columns.indptr.astype(np.int32),
+    )  # SciPy 1.13 takes no others
+    rows = csc_array((columns.data, *indices), shape=rows.shape)
     ends = (1.0, np.inf) if sign > 0.0 else (-np.inf, 1.0)
     answer = milp(
         np.full(rows.shape[1], sign),

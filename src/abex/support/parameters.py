@@ -166,10 +166,10 @@ def parse_value(text: str, what: str, kinds: Mapping[str, Any], *, example: str,
     wrong = f"cannot read the {what} {shown(brief(text, 120))}: write Name(parameter=value, ...), for example {example}"
     if len(text) > MAX_TEXT:
         raise UserError(wrong)
-    head, _, rest = text.strip().partition("(")
+    head, opened, rest = text.strip().partition("(")
     head = head.strip()  # names of the literature, such as UCB-N, are no names to Python
     cls = find(head)
-    if not rest:
+    if not opened:
         return build(cls, [], {})
     try:
         call = ast.parse(f"f({rest}", mode="eval").body

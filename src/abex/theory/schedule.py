@@ -18,7 +18,6 @@ from abex.policies.schedule import (
     LAST_DOUBLING,
     MAX_ALPHA,
     ROUNDINGS,
-    TOLERANCE,
     arms_due,
     boltzmann_slots,
     exploration_rate,
@@ -29,6 +28,7 @@ from abex.support.errors import UserError, one_of, real_number, whole_number
 from abex.support.parameters import HUGE
 
 MAX_EXACT_EPOCHS = 100_000  # beyond, steps have more than 30,000 digits: logarithms only
+MAX_FIRST_EPOCH = 2**1000  # numbers of steps that are logarithms end soon after
 
 
 class Epoch(NamedTuple):
@@ -195,22 +195,25 @@ class Schedule:
                     return number
             # far out the sum is its integral: c i^(alpha + 1) / (alpha + 1) = 1 / K
             return math.ceil(math.pow((self.alpha + 1.0) / (self.c * self.n_arms), 1.0 / (self.alpha + 1.0)))
-        code = ROUNDINGS.index(self.rounding)
-        least = (
-            TOLERANCE if self.rounding == "ceil" else 1.0 - TOLERANCE
-        )  # the rate from which a sweep is due
-        if self.c >= least:
-            return 1
-        if self.alpha == 0.0:
+        if self.alpha == 0.0 and not self._sweeps_in(1):
             return None
-        log2_epoch = math.log2(least / self.c) / self.alpha
-        if log2_epoch > 1000.0:
-            raise UserError(
-                f"c={self.c:g} and alpha={self.alpha:g} are too small: "
-                f"exploration begins at epoch 2^{log2_epoch:.0f}"
-            )
-        number = math.ceil(math.pow(2.0, log2_epoch))
-        # rounding of the power can miss by one
-        while number < 2**50 and arms_due(code, exploration_rate(self.c, self.alpha, number), 1, 0.0) < 1.0:
-            number += 1
-        return number
+        last = 1  # the rate grows with the epoch: double until a sweep is due, then halve the interval
+        while not self._sweeps_in(last):
+            last *= 2
+            if last > MAX_FIRST_EPOCH:
+                raise UserError(
+                    f"c={self.c:g} and alpha={self.alpha:g} are too small: exploration begins after epoch 2^1000"
+                )
+        before = last // 2
+        while last - before > 1:
+            middle = (before + last) // 2
+            before, last = (before, middle) if self._sweeps_in(middle) else (middle, last)
+        return last
+
+    def _sweeps_in(self, epoch: int) -> bool:
+        """Whether a sweep is due in an epoch, of what it brings itself."""
+        try:
+            rate = exploration_rate(self.c, self.alpha, epoch)
+        except OverflowError:
+            return True
+        return arms_due(ROUNDINGS.index(self.rounding), rate, 1, 0.0) >= 1.0

@@ -82,7 +82,8 @@ def make_page(
             for name, address in (arenas or {}).items()
         ),
         "overview": _overview(judged),
-        "sections": "".join(_section(outcome, verdicts) for outcome, verdicts in judged),
+        "first": "".join(_section(outcome, verdicts) for outcome, verdicts in judged[:1]),
+        "sections": "".join(_section(outcome, verdicts) for outcome, verdicts in judged[1:]),
         "rules": "".join(f"<dt>{_e(rule)}</dt><dd>{_e(text)}</dd>" for rule, text in RULES_IN_WORDS.items()),
         "environment": _environment(),
     }
@@ -152,15 +153,19 @@ def _short(value: Any) -> Any:
 def _summary(judged: list[tuple[Outcome, Verdicts]]) -> str:
     verdicts = [verdict for _, found in judged for verdict in found]
 
-    def counts(answers: list[str]) -> str:
-        return ", ".join(f"<b>{answers.count(answer)}</b> {words}" for answer, words in PLURAL.items())
+    def counts(answers: list[str], form: str) -> list[str]:
+        return [
+            form.format(mark=MARKS[answer], count=answers.count(answer), words=words)
+            for answer, words in PLURAL.items()
+        ]
 
-    alone, together = counts([v.answer for v in verdicts]), counts([v.overall for v in verdicts])
+    alone = counts([v.answer for v in verdicts], '<li class="{mark}"><b>{count}</b> {words}</li>')
+    together = ", ".join(counts([v.overall for v in verdicts], "{count} {words}"))
     missing = sum(outcome.missing for outcome, _ in judged)
     unfinished = f" {missing} cells are still missing: the verdicts are preliminary." if missing else ""
     return (
-        f"{len(judged)} experiments, {len(verdicts)} claims. Each by itself: {alone}. "
-        f"All together (Holm): {together}.{unfinished}"
+        f'<ul class="counts">{"".join(alone)}</ul><p>{len(judged)} experiments, {len(verdicts)} claims, each by itself. '
+        f"All together (Holm): {together}.{unfinished}</p>"
     )
 
 
@@ -240,8 +245,8 @@ def _section(outcome: Outcome, verdicts: Verdicts) -> str:
 <h2>{_e(experiment.title)}</h2>
 <p class="about">{_e(experiment.figure)}{" &middot; " if experiment.figure else ""}length {experiment.length:,} &middot;
  {seeds}.{chosen}{unfinished}</p>
-{verdict_table}
 <div class="figure" data-figure="{experiment.id}"><div class="controls"></div><div class="plot"></div></div>
+{verdict_table}
 <p class="command">Command: <code>{_e(experiment.command or f"abex run {experiment.name}")}</code></p>
 {_table(columns, lines)}
 {_sooner(outcome)}

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from abex.kernels import source_stamp
 from abex.lab.results import Cell, Payload, key_of
 from abex.lab.sweeps.bandit_cells import BANDIT_CELLS, replications_of
 from abex.lab.sweeps.boosting_cells import BOOSTING_CELLS
 from abex.lab.sweeps.cell_kind import CellKind, Interrupted, Stopped
+from abex.lab.sweeps.workers import CellWorker, this_worker
 from abex.support.errors import UserError, nearest
 from abex.support.plugins import packages_of
 
@@ -76,7 +76,12 @@ def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
     run = KINDS[name].run if name in KINDS else _function(name)
     began = time.thread_time()
     payload = run(cell, stopped)
-    about = {"seconds": time.thread_time() - began, "sources": source_stamp()}
+    worker = this_worker()
+    about = {
+        "seconds": time.thread_time() - began,
+        "sources": worker.sources,
+        "versions": worker.versions,
+    }
     return Payload(payload.arrays, payload.numbers, {**about, **payload.measured})
 
 
@@ -94,8 +99,10 @@ def length_of(cell: Cell) -> int:
     return next((int(cell[kind.length]) for kind in KINDS.values() if cell.get(kind.length)), 0)
 
 
-def run_batch(cells: list[Cell], stopped: Stopped = lambda: False) -> tuple[str, list[Payload | Failure]]:
-    """Compute cells one after the other; what fails is reported and the rest goes on. With it the sources' stamp."""
+def run_batch(
+    cells: list[Cell], stopped: Stopped = lambda: False
+) -> tuple[CellWorker, list[Payload | Failure]]:
+    """Compute cells one after the other; what fails is reported and the rest goes on. With it who computed them."""
     outcomes: list[Payload | Failure] = []
     for cell in cells:
         try:
@@ -106,7 +113,7 @@ def run_batch(cells: list[Cell], stopped: Stopped = lambda: False) -> tuple[str,
             outcomes.append(Failure("stopped"))
         except Exception as error:
             outcomes.append(Failure(f"{type(error).__name__}: {error}"))
-    return source_stamp(), outcomes
+    return this_worker(), outcomes
 
 
 def name_of(cell: Cell) -> str:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from abex.kernels import source_stamp
 from abex.lab.results import Cell
 from abex.lab.sweeps.cells import Failure, run_batch
 from abex.lab.sweeps.executors import CellOutcome, Executor, outcomes_of
+from abex.lab.sweeps.workers import CellWorker, check_worker
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 
@@ -28,7 +28,7 @@ LOOK = 2.0  # seconds between two looks at who has joined
 LOST_WORKERS = 3  # the scheduler gives up a cell after some deaths of its workers; so often we ask it again
 ADDRESS = r"(tcp|tls|ws|wss|ucx|ucxx)://(\[[0-9a-fA-F:.%]+\]|[^\s/:\[\]]+):\d{1,5}/?"
 #: runs on a worker as plain text: nothing of ours must be there to understand it
-STAMP = "__import__('importlib').import_module('abex.kernels').source_stamp()"
+WHO = "__import__('importlib').import_module('abex.lab.sweeps.workers').this_worker()"
 
 
 def on_cluster(address: str, say: Callable[[str], None] | None = None) -> Executor:
@@ -124,17 +124,14 @@ class _Crew:
         return sum(threads.values())
 
     def _ask(self, workers: set[str]) -> None:
-        answers = self.client.run(eval, STAMP, workers=sorted(workers), on_error="return")
+        answers = self.client.run(eval, WHO, workers=sorted(workers), on_error="return")
         for worker, answer in answers.items():
-            if isinstance(answer, ImportError):
+            if isinstance(answer, ImportError | AttributeError):
                 raise UserError(
                     f"the worker {worker} cannot run abex ({answer}): install the same version there"
                 )
-            if isinstance(answer, str) and answer != source_stamp():
-                raise UserError(
-                    f"the worker {worker} runs another version of abex: install the same one there"
-                )
-            if isinstance(answer, str):
+            if isinstance(answer, CellWorker):
+                check_worker(answer)
                 self.able.add(worker)
 
 

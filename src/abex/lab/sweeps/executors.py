@@ -17,9 +17,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from typing import Any
 
-from abex.kernels import source_stamp
 from abex.lab.results import Cell, Payload
 from abex.lab.sweeps.cells import Failure, run_batch
+from abex.lab.sweeps.workers import CellWorker, check_worker
 from abex.support.errors import UserError
 from abex.support.extras import needed
 from abex.support.threads import as_completed
@@ -139,11 +139,8 @@ def _go_with(parent: int) -> None:
     os._exit(1)
 
 
-def outcomes_of(batch: list[Cell], result: tuple[str, list[Payload | Failure]]) -> list[CellOutcome]:
-    """What became of each cell of a batch; a worker with other sources is refused."""
-    stamp, outcomes = result
-    if stamp != source_stamp():
-        raise UserError(
-            "a worker runs another version of abex, its numbers may differ: install the same one there"
-        )
+def outcomes_of(batch: list[Cell], result: tuple[CellWorker, list[Payload | Failure]]) -> list[CellOutcome]:
+    """What became of each cell of a batch; a worker with other sources or versions is refused."""
+    worker, outcomes = result
+    check_worker(worker)
     return list(zip(batch, outcomes, strict=True))
