@@ -29,7 +29,7 @@ UNTOLD = {
 
 # Arrays whose first places mean something by their nature: the root of a tree, the first of a list of lists.
 FIRST_PLACES = {
-    "boosting": {"tree_grower: begin", "tree_grower: end", "tree_grower: parent"},
+    "boosting": {"tree: begin", "tree: end", "tree: parent"},
     # what belongs to a decision is kept in arrays, of one number here, while its reward is under way (`abex.kinds.Chance`)
     "policies": {"exp3: probabilities", },
     "samplers": {

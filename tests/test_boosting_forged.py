@@ -15,7 +15,7 @@ from scipy import sparse
 
 from abex.boosting import AdaBoostMHClassifier, load
 from abex.boosting.model import Model
-from abex.boosting.model_checks import check_model
+from abex.boosting.model_file import check_model
 from abex.boosting.stored_arrays import array_fields
 from abex.support.errors import UserError
 from tests.waiting import PATIENCE
@@ -89,12 +89,12 @@ def test_two_children_may_not_change_places_with_a_circle(tree):
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    from abex.boosting import persistence
+    from abex.boosting import model_file
 
     file = tmp_path / "model.abex"
     classifier().fit(X, Y).save(file)
-    monkeypatch.setattr(persistence, "ROOM", 1000)
-    monkeypatch.setattr(persistence, "EXPANDS", 1)
+    monkeypatch.setattr(model_file, "ROOM", 1000)
+    monkeypatch.setattr(model_file, "EXPANDS", 1)
     with pytest.raises(UserError, match="too large"):
         load(file)
     classifier().fit(X, Y).save(file)  # what is saved can be loaded, if need be without compression

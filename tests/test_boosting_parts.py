@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from abex.boosting.arms import make_arms, reward_of
 from abex.boosting.binning import bin_feature, bin_features, even_bins, midpoints
+from abex.boosting.boosting_loop import make_arms, reward_of
 from abex.boosting.parameters import BoostingParameters
 from abex.boosting.predictor import goes_right
 from abex.boosting.stopping import StoppingRules, hold_out, run

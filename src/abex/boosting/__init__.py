@@ -17,14 +17,14 @@ from abex.support.plugins import lazy_names
 if TYPE_CHECKING:
     from abex.boosting.estimator import AdaBoostMHClassifier
     from abex.boosting.model import Model
-    from abex.boosting.persistence import load
+    from abex.boosting.model_file import load
     from abex.boosting.policy_report import PolicyReport
 
 _HOME = {
     "AdaBoostMHClassifier": "estimator",
     "Model": "model",
     "PolicyReport": "policy_report",
-    "load": "persistence",
+    "load": "model_file",
 }
 
 __all__ = ["AdaBoostMHClassifier", "Model", "PolicyReport", "load"]

@@ -10,17 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.arms import Arms, Pulls, make_arms, new_pulls
 from abex.boosting.binning import BinnedFeatures, bin_features, largest_bin
-from abex.boosting.boosting_loop import Chooser, GrowerFunctions, boosting_loop, functions_of
+from abex.boosting.boosting_loop import (
+    Arms,
+    Chooser,
+    GrowerFunctions,
+    Pulls,
+    boosting_loop,
+    functions_of,
+    make_arms,
+    new_pulls,
+)
 from abex.boosting.committees import Committees, committee_begins
 from abex.boosting.full_search import FULL_SEARCH, NoChoice, SearchPart, advance_in_parts, parts_of
 from abex.boosting.model import Model, model_from
 from abex.boosting.parameters import BoostingParameters
-from abex.boosting.product_grower import ProductGrower, new_product_grower
+from abex.boosting.product import ProductGrower, new_product_grower
 from abex.boosting.splitter import SplitSearch, new_split_search
-from abex.boosting.stump_grower import StumpGrower, new_stump_grower
-from abex.boosting.tree_grower import TreeGrower, grow_on, new_tree_grower
+from abex.boosting.stump import StumpGrower, new_stump_grower
+from abex.boosting.tree import TreeGrower, grow_on, new_tree_grower
 from abex.boosting.weak_learners import CERTAIN, PRODUCT, STUMP, TREE, WeakLearners, new_weak_learners
 from abex.boosting.weights import ExampleWeights, group_examples, new_weights, set_weights
 from abex.policies.policy import Setting, arms_exist

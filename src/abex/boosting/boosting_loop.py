@@ -1,29 +1,132 @@
-"""The boosting loop, where policy and growers meet: ask the policy, search its features, let the grower go on.
+r"""The boosting loop, where policy and growers meet: ask the policy, search its features, let the grower go on.
 
 As in `abex.simulation`, the policy's kernels are compiled into the loop: a pull costs nanoseconds. A grower is
 a sequence of searches: `begin` opens a weak learner, `accept` takes what a search found and says whether there is another.
 Growers are compiled once; the loop, which there is one of for every policy, calls them by their addresses.
+
+A feature is paid for its *gain*, :math:`-\frac12\ln(1-\gamma^2)` as published, or by comparison with its *shadow*: the same
+values, shuffled among the examples of the leaf. The gains :math:`g` and :math:`g'` of both make the reward :math:`g/(g+g')`. It
+knows neither the scale of the gains, nor the depth of the leaf, nor the number of values: a feature that says nothing is paid
+1/2 on average at the root of a tree, and less where trees have split it already. Shadows are compared in the first tree of
+every committee, before weights are boosted: boosting leaves no feature any gain that it can find, but has never met the shadow.
+
+References
+----------
+Busa-Fekete and Kégl 2010, Section 3 (gains); Kursa and Rudnicki 2010, Section 2 (shadows, there of whole forests).
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.arms import Arms, Pulls, record_pull, reward_of, shadow_reward
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.calls import address_of, call_at
-from abex.boosting.product_grower import accept_term, begin_product
+from abex.boosting.parameters import BoostingParameters
+from abex.boosting.product import accept_term, begin_product
 from abex.boosting.splitter import SplitSearch, forget, search_feature
-from abex.boosting.stump_grower import accept_stump, begin_stump
-from abex.boosting.tree_grower import accept_split, begin_tree, search_in_leaf
+from abex.boosting.stump import accept_stump, begin_stump
+from abex.boosting.tree import accept_split, begin_tree, search_in_leaf
 from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
 from abex.boosting.weights import ExampleWeights
 from abex.kernels import Record, compiled, is_user_defined, kernel
 from abex.policies.policy import NO_SUCH_ARM, Kernels
+from abex.support.errors import UserError, shown
+
+
+class Arms(Record):
+    """What a pull searches: arm k has the features ``features[start[k]:start[k + 1]]``."""
+
+    start: NDArray[np.int64]  # (K + 1,)
+    features: NDArray[np.int64]
+    per_search: int
+    shadows: bool  # features are paid by how they compare with their shadows
+    paid: bool  # at this time
+
+
+class Pulls(Record):
+    """What the policy did."""
+
+    arm: NDArray[np.int32]
+    reward: NDArray[np.float32]
+    made: int
+
+    def with_room(self, more: int) -> Pulls:
+        """The same, and room for more."""
+        arm = np.append(self.arm, np.zeros(more, np.int32))
+        return Pulls(arm=arm, reward=np.append(self.reward, np.zeros(more, np.float32)), made=self.made)
+
+
+def new_pulls(room: int, made: int = 0) -> Pulls:
+    """Room for pulls, the first ``made`` of which are there."""
+    return Pulls(arm=np.zeros(room, np.int32), reward=np.zeros(room, np.float32), made=made)
+
+
+@kernel
+def record_pull(pulls: Pulls, arm: int, reward: float) -> None:
+    """Note what the policy chose and what it got."""
+    pulls.arm[pulls.made] = arm
+    pulls.reward[pulls.made] = reward
+    pulls.made += 1
+
+
+@kernel
+def reward_of(edge: float) -> float:
+    """min(1, -ln sqrt(1 - edge^2)): what a stump with this edge takes off the logarithm of the error bound."""
+    if edge >= 0.95:  # the cap is reached at 0.9298
+        return 1.0
+    return min(1.0, -0.5 * math.log(1.0 - edge * edge))
+
+
+@kernel
+def shadow_reward(gain: float, shadow: float, least: float) -> float:
+    """The gain over the sum of both gains, of which less than ``least`` is none; 1/2 where neither has any."""
+    gain = gain if gain > least else 0.0
+    shadow = shadow if shadow > least else 0.0
+    return gain / (gain + shadow) if gain + shadow > 0.0 else 0.5
+
+
+def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:
+    """The parameter ``arms`` of the estimator as lists of features."""
+    if isinstance(arms, str):
+        if arms == "features":
+            return None
+        if arms == "groups":
+            count = max(1, round(n_features**0.5))
+            return [part.tolist() for part in np.array_split(np.arange(n_features), count)]
+        raise UserError(f"arms must be 'features', 'groups' or lists of features, got {shown(arms)[:80]}")
+    try:
+        groups = [[index(j) for j in group] for group in arms]
+    except (TypeError, ValueError):
+        raise UserError(
+            f"arms must be 'features', 'groups' or lists of features, got {shown(arms)[:80]}"
+        ) from None
+    if not groups or not all(groups) or not all(0 <= j < n_features for group in groups for j in group):
+        raise UserError(f"arms must be non-empty lists of features between 0 and {n_features - 1}")
+    return groups
+
+
+def make_arms(binned: BinnedFeatures, parameters: BoostingParameters, groups: list[list[int]] | None) -> Arms:
+    """The features of each arm; constant features are left out, except where MultiBoost is followed."""
+    useful = np.ones(binned.bins.size, bool) if parameters.multiboost else binned.bins > 1
+    if parameters.policy is None:
+        groups = [list(range(binned.bins.size))]
+    elif groups is None:
+        groups = [[j] for j in range(binned.bins.size) if useful[j]] or [[0]]
+    kept = [[j for j in group if useful[j]] for group in groups]
+    sizes = [len(group) for group in kept]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    features = np.array([j for group in kept for j in group], np.int64)
+    per_search = 1 if parameters.policy is None else parameters.per_search
+    return Arms(
+        start=start, features=features, per_search=per_search, shadows=parameters.shadows, paid=True,
+    )  # fmt: skip
+
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search
 GROWERS = {

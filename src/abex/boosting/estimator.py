@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.arms import feature_groups
+from abex.boosting.boosting_loop import feature_groups
 from abex.boosting.calibration import UNCALIBRATED, Calibration, Unseen, calibrate, probabilities
 from abex.boosting.categories import Category, categorical_columns, coded, positions_of, with_codes
 from abex.boosting.committees import committee_begins
@@ -24,12 +24,13 @@ from abex.boosting.examples import (
     read_weights,
     weighted_by_class,
 )
-from abex.boosting.export import text_of
+from abex.boosting.forest import Forest, forest_of
 from abex.boosting.model import Model
+from abex.boosting.model_text import text_of
 from abex.boosting.parameters import checked_parameters, committee_for, committee_of, size_for
 from abex.boosting.pilot import piloted
 from abex.boosting.policy_report import PolicyReport, policy_report
-from abex.boosting.portable import PortableClassifier
+from abex.boosting.shap_values import ShapValues, shap_values, trees_for_shap
 from abex.boosting.stopping import hold_out, judges_of, refits, run, stopping_rules
 from abex.boosting.warm_start import PolicyProgress, as_played, begin, check_unchanged, policy_continues
 from abex.policies.policy import Policy
@@ -42,7 +43,7 @@ with needed("boosting"):
     from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 
-class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Boosted stumps, trees or products of stumps over many labels, their features chosen by a policy.
 
     AdaBoost.MH minimises :math:`\sum_{i,l} w_{il}\,e^{-Y_{il} f_l(x_i)}` by a sum
@@ -382,6 +383,66 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
         ]
         return policy_report(self.pulled_arms_, self.pulled_rewards_, len(names), windows, names)
 
+    def shap_values(
+        self, X: Any, background: Any, feature_perturbation: str = "tree_path_dependent"
+    ) -> ShapValues:
+        """Shapley values of the features: how far each moved the scores of a row from their mean over a background.
+
+        Exact for stumps, products and trees, see `abex.boosting.shap_values`.
+
+        Parameters
+        ----------
+        X : (n, d) rows to explain
+        background : (m, d) rows
+            What is usual: the rows of the fit, or some of them. A model does not keep rows.
+        feature_perturbation : {"tree_path_dependent", "interventional"}
+            What becomes of features that are not known, as in the package shap.
+
+        Returns
+        -------
+        ShapValues
+            ``values`` (n, d, L) and ``base`` (L,), for two classes (n, d) and a number: ``values.sum(axis=1) + base``
+            is `decision_function`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> fitted = AdaBoostMHClassifier(n_estimators=20, random_state=0).fit(X, y)
+        >>> values, base = fitted.shap_values(X[:5], background=X)
+        >>> bool(abs(values.sum(axis=1) + base - fitted.decision_function(X[:5])).max() < 1e-9)
+        True
+        """
+        X, background = self._checked(X), self._checked(background)
+        with self._threads() as mapper:
+            values, base = shap_values(forest_of(self.model_), X, background, feature_perturbation, mapper)
+        if self.n_classes_ == 2 and not self.multilabel_:
+            return ShapValues(values[:, :, 1] - values[:, :, 0], float(base[1] - base[0]))
+        return ShapValues(values, base)
+
+    def to_shap(self, background: Any) -> dict[str, Any]:
+        """The trees as ``shap.TreeExplainer`` takes them, one output for each label; ``background`` rows weigh the branches."""
+        background = self._checked(background)
+        if self.categories_:
+            raise UserError("the package shap cannot read categories: use shap_values")
+        return trees_for_shap(forest_of(self.model_), background)
+
+    def to_onnx(self) -> Any:
+        """The model as an `onnx.ModelProto`: input ``X`` (n, d) of doubles; outputs ``label``, ``probabilities``, ``scores``.
+
+        Probabilities are calibrated. A category is given by its position in ``categories_``. Needs the extra ``export``.
+        """
+        from abex.boosting.onnx_export import onnx_model
+
+        check_is_fitted(self)
+        return onnx_model(self)
+
+    @property
+    def forest_(self) -> Forest:
+        """The classifiers as binary trees in plain arrays, for programs that ONNX does not reach (docs/export_model.md)."""
+        check_is_fitted(self)
+        return forest_of(self.model_)
+
     def export_text(self) -> str:
         """The model as readable text."""
         check_is_fitted(self)
@@ -391,7 +452,7 @@ class AdaBoostMHClassifier(PortableClassifier, ClassifierMixin, BaseEstimator): 
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file of plain arrays and JSON, see `abex.boosting.load`."""
-        from abex.boosting.persistence import save
+        from abex.boosting.model_file import save
 
         save(self, path)
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.arms import record_pull, reward_of
 from abex.boosting.binning import BinnedFeatures
-from abex.boosting.boosting_loop import accept_at, begin_at, look_through
+from abex.boosting.boosting_loop import accept_at, begin_at, look_through, record_pull, reward_of
 from abex.boosting.splitter import SplitSearch, forget
 from abex.boosting.weights import ExampleWeights
 from abex.kernels import compiled, kernel

@@ -7,18 +7,56 @@ added as doubles.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.scoring_rule import ScoringRule
+from abex.boosting.categories import Category
+from abex.boosting.forest import Forest
 from abex.support.extras import needed
 
 OPSET = 17
 TREES_OPSET = 3
 IR_VERSION = 8
 FLOAT_BITS = 23
+
+
+class ScoringRule(NamedTuple):
+    """Everything that turns a row into an answer.
+
+    A row of numbers passes the tables of its categories, the forest gives it scores, scores are rounded to a grid, and what the
+    calibration found makes probabilities of them.
+    """
+
+    forest: Forest
+    n_features: int
+    feature_names: list[str]
+    categories: tuple[Category, ...]  # columns given as the position of a category
+    classes: NDArray[Any]
+    multilabel: bool
+    total: float  # the largest score
+    grain: float  # scores are multiples of it
+    power: float  # of the shares of the votes
+    rows: int  # that the calibration rests on
+
+
+def scoring_rule_of(estimator: Any) -> ScoringRule:
+    """The rule of a fitted estimator."""
+    model = estimator.model_
+    total = float(model.coefficient.sum())
+    return ScoringRule(
+        estimator.forest_,
+        int(estimator.n_features_in_),
+        estimator._feature_names(),
+        getattr(estimator, "categories_", ()),
+        estimator.classes_,
+        bool(estimator.multilabel_),
+        total,
+        model.grain,
+        float(estimator.inverse_temperature_) * total,
+        int(estimator.calibration_rows_),
+    )
 
 
 class _Graph:
@@ -43,9 +81,9 @@ class _Graph:
         return output
 
 
-def onnx_model(rule: ScoringRule) -> Any:
+def onnx_model(estimator: Any) -> Any:
     """An `onnx.ModelProto`: input ``X`` (n, d) of doubles; outputs ``label``, ``probabilities`` and ``scores`` (n, L)."""
-    graph = _Graph()
+    rule, graph = scoring_rule_of(estimator), _Graph()
     helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
     rows, place = coded_columns(graph, rule)
     add_trees(graph, rule, rows, place)

@@ -10,7 +10,7 @@ if it corrects significantly more answers than it spoils: of :math:`b` right onl
 :math:`b - c > 2\sqrt{b + c}` (McNemar 1947).
 
 Before it is tried, the policy *practises*: on trees of eight leaves, each from other rows, it learns which features gain more
-than their shadows (`abex.boosting.arms`), about 40 rewards for an arm. What it has learnt then is where the fit begins.
+than their shadows (`abex.boosting.boosting_loop`), about 40 rewards for an arm. What it has learnt then is where the fit begins.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.arms import Arms
 from abex.boosting.booster import Booster, new_booster
+from abex.boosting.boosting_loop import Arms
 from abex.boosting.committees import Committees
 from abex.boosting.examples import Examples
 from abex.boosting.parameters import TREE_ARMS, BoostingParameters
