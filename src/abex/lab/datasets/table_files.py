@@ -88,7 +88,7 @@ def read_columns(
     if kind == "parquet":
         return _parquet(Path(source), row)
     if kind == "frame":
-        frame = source.to_pandas() if hasattr(source, "to_pandas") else source
+        frame: Any = source.to_pandas() if hasattr(source, "to_pandas") else source
         if not hasattr(frame, "iloc"):
             raise UserError(f"expected the name of a file or a data frame, got {shown(source)}")
     else:
@@ -206,7 +206,8 @@ class _Parts:
             if word not in known:
                 self._size += sys.getsizeof(word)
             table[code] = known.setdefault(word, word) if len(known) < MOST_KNOWN else known.get(word, word)
-        return table[codes]
+        values: NDArray[Any] = table[codes]
+        return values
 
     def loose(self) -> list[Any]:
         """The columns that are numbers in one piece and words in another."""
@@ -235,7 +236,7 @@ def _has_words(column: Any) -> bool:
 
 def _group(part: NDArray[Any]) -> str:
     """Parts of one group are joined as the whole column would have been read."""
-    return "number" if part.dtype.kind in "if" else part.dtype.kind
+    return "number" if part.dtype.kind in "iuf" else part.dtype.kind
 
 
 def _check_cells(n_rows: int, n_columns: int, path: Path) -> None:
@@ -245,7 +246,7 @@ def _check_cells(n_rows: int, n_columns: int, path: Path) -> None:
     check_size(8 * n_rows * n_columns, f"{short_path(path)} with {n_rows:,} rows and {n_columns:,} columns")
 
 
-def _parquet(path: Path, row: int) -> Columns:
+def _parquet(path: Path, row: int = 0) -> Columns:
     with needed():
         import pyarrow as pa
         from pyarrow import parquet
