@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from abex.players.journal import UnavailableError
-from abex.players.shared import SharedPlayer
-from abex.players.together import Request, RequestBatch
+from abex.players.requests import Request, RequestBatch
+from abex.players.shared_player import SharedPlayer
 from abex.support.errors import UserError
 
 SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
