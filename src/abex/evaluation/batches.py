@@ -93,7 +93,7 @@ def chances_of(distribution: Floats, size: int) -> Floats:
     >>> chances_of(np.array([0.5, 0.3, 0.2]), 2).round(4).tolist()
     [0.8393, 0.675, 0.4857]
     """
-    from abex.players.batches import by_quadrature
+    from abex.players.batch_probability import by_quadrature
 
     if size == 1:
         return distribution

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from abex.players.arms import Label
-from abex.players.batches import inclusion_probability
+from abex.players.batch_probability import inclusion_probability
 from abex.players.policy_runner import PolicyRunner
 from abex.support.errors import UserError
 

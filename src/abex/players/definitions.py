@@ -23,7 +23,7 @@ from abex.players.player_file import (
     written_replica,
     written_terms,
 )
-from abex.players.settings import PlayerSettings
+from abex.players.player_settings import PlayerSettings
 from abex.players.state import PlayerState
 from abex.policies.policy import MOST_ARMS
 from abex.support.errors import UserError, shown, whole_number

@@ -16,7 +16,7 @@ from abex.kinds import agree, check_kept
 from abex.players.arms import Label
 from abex.players.decisions import Batch
 from abex.players.player_file import MOST_MOMENT, check_memory
-from abex.players.settings import PlayerSettings
+from abex.players.player_settings import PlayerSettings
 from abex.players.state import Pending, PlayerState
 from abex.support.errors import LONGEST_NAME, UserError, checked_name
 from abex.support.files import decode_array, encode_array

@@ -18,7 +18,7 @@ from abex.graphs.graph import as_graph
 from abex.kernels import can_compile
 from abex.players import forking
 from abex.players.arms import Label, NamedArms, label_of
-from abex.players.batches import inclusion_probabilities
+from abex.players.batch_probability import inclusion_probabilities
 from abex.players.decisions import Batch, Decision, ProbabilitySource
 from abex.players.events import (
     ArmAdded,
@@ -33,7 +33,7 @@ from abex.players.events import (
 from abex.players.ids import Life, life_and_number
 from abex.players.memory_check import check_room
 from abex.players.player_file import MOST_STEPS
-from abex.players.settings import terms
+from abex.players.player_settings import terms
 from abex.players.state import PlayerState
 from abex.players.summary import Summary, summarise
 from abex.policies.evidence import Evidence

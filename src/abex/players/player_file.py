@@ -19,7 +19,7 @@ import numpy as np
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.kinds import agree, check_kept, kept_with_decisions, read, saved, weighed_by, written
 from abex.players.ids import is_life, life_and_number
-from abex.players.settings import PlayerSettings, terms
+from abex.players.player_settings import PlayerSettings, terms
 from abex.players.state import MOST_TOLD, Pending, PlayerState
 from abex.players.tallies import Tallies
 from abex.policies.naming import installed_policies, parse_policy

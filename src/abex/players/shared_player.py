@@ -461,7 +461,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             observations), ``observed`` (JSON: with which probability each arm that it reveals is observed), ``batch`` and
             ``batch_size`` (of decisions made at once: their common id, and how many they were).
         """
-        from abex.players.log import decision_log
+        from abex.players.journal_log import decision_log
 
         self.refresh()
         return decision_log(self._kept_events(), self._definition)

@@ -26,7 +26,7 @@ from abex.players.declared_arms import declare
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import PATIENCE, Journal, PlayerRow, Row, UnavailableError, journal_at
 from abex.players.player import MOST_PENDING, new_replica
-from abex.players.settings import PlayerSettings, terms
+from abex.players.player_settings import PlayerSettings, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abex.players.arms import Label
-from abex.players.settings import PlayerSettings
+from abex.players.player_settings import PlayerSettings
 from abex.players.state import PlayerState
 from abex.support.divergence import kl_upper_bound
 from abex.support.errors import UserError

@@ -9,7 +9,7 @@ from abex.evaluation import Log, evaluate
 from abex.evaluation.log_files import log_bytes
 from abex.players.definitions import Definition
 from abex.players.journal import Journal
-from abex.players.log import decision_log
+from abex.players.journal_log import decision_log
 from abex.support.errors import UserError, one_of
 from abex.support.files import table_bytes
 

@@ -16,8 +16,8 @@ from abex.players.ids import moment_of
 from abex.players.journal import UnavailableError
 from abex.players.player import UnknownDecisionError, new_replica
 from abex.players.player_file import player_text
+from abex.players.player_settings import terms
 from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
-from abex.players.settings import terms
 from abex.players.shared_player import RECENT, SharedPlayer
 from abex.service.bodies import (
     ArmBody,

@@ -22,8 +22,8 @@ from abex.players.arms import NamedArms
 from abex.players.definitions import Definition
 from abex.players.events import Decided, decode
 from abex.players.journal import Journal
-from abex.players.log import LogReader
-from abex.players.settings import PlayerSettings
+from abex.players.journal_log import LogReader
+from abex.players.player_settings import PlayerSettings
 
 MOST_BUCKETS = 100
 FIRST_WIDTH = 1_000  # milliseconds of a bucket at first

@@ -1,0 +1,174 @@
+"""The log of a shared player: each decision of the journal with its probability and what came of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from abex.players.arms import NamedArms
+from abex.players.definitions import Definition
+from abex.players.events import (
+    ArmAdded,
+    ArmRemoved,
+    ArmRenamed,
+    Decided,
+    Event,
+    Expired,
+    Rewarded,
+    decode,
+)
+from abex.players.ids import life_and_number
+from abex.players.player_settings import PlayerSettings
+from abex.support.errors import UserError
+from abex.support.extras import needed
+
+COLUMNS = (
+    *("decision", "arm", "probability", "reward", "time", "step", "status", "also", "observed"),
+    *("batch", "batch_size"),
+)
+
+
+def decision_log(
+    events: Iterable[tuple[int, bytes]], definition: Definition, arms: NamedArms | None = None
+) -> Any:
+    """A pandas DataFrame with a row for each decision, in the order of the journal.
+
+    Where the first events are left out, ``arms`` are those that were there then.
+    """
+    with needed():
+        import pandas
+
+    columns = list(zip(*LogReader(definition, arms).rows(events), strict=True)) or [()] * len(COLUMNS)
+    frame = pandas.DataFrame(
+        {name: pandas.Series(column, dtype=object) for name, column in zip(COLUMNS, columns, strict=True)}
+    )
+    frame["time"] = pandas.to_datetime(frame["time"].astype("int64"), unit="ms", utc=True)
+    for name in ("probability", "reward"):
+        frame[name] = frame[name].astype("float64")
+    return frame
+
+
+class LogReader:
+    """Follows names of arms and waiting decisions through the events."""
+
+    def __init__(self, definition: Definition, arms: NamedArms | None = None) -> None:
+        self.terms: PlayerSettings = definition.terms
+        self.most = int(definition.body["max_pending"])
+        self.arms = NamedArms(definition.n_arms, definition.body["labels"]) if arms is None else arms.copy()
+        self.waiting: OrderedDict[str, list[Any]] = OrderedDict()
+        self.numbers: dict[str, int] = {}  # of the arms of waiting decisions
+        self.asked: dict[tuple[str, str], str] = {}  # waiting decisions by their unit and key
+        self.marks: dict[str, list[tuple[str, str]]] = {}  # unit and key of waiting decisions
+        self.lives: dict[str, int] = {}  # the last decision of each life
+
+    def rows(self, events: Iterable[tuple[int, bytes]]) -> Iterator[list[Any]]:
+        """All decisions; what comes later is filled in, so the rows are complete at the end."""
+        found = [entry for _, body in events if (entry := self.follow(decode(body))) is not None]
+        yield from found
+
+    def follow(self, event: Event) -> list[Any] | None:
+        """Take notice of an event; returns the row of a decision."""
+        if isinstance(event, Decided):
+            return None if self._is_void(event) else self._decided(event)
+        if isinstance(event, Rewarded):
+            self._rewarded(event)
+        elif isinstance(event, Expired):
+            self._expired(event)
+        else:
+            self._changed(event)
+        return None
+
+    def closed(self, entry: list[Any], moment: int) -> None:
+        """A decision has its reward, or will have none: for those who want to know."""
+
+    def _close(self, name: str, status: str, moment: int, reward: float = math.nan) -> list[Any] | None:
+        """A decision waits no more."""
+        entry = self.waiting.pop(name, None)
+        if entry is not None:
+            entry[3], entry[6] = reward, status
+            for mark in self.marks.pop(name, ()):
+                del self.asked[mark]
+            self.closed(entry, moment)
+            del self.numbers[name]
+        return entry
+
+    def _label(self, number: int) -> Any:
+        return self.arms.label(number) if self.arms.has(number) else number
+
+    def _is_void(self, event: Decided) -> bool:
+        """Whether a decision came before, or another waits for its unit or under its key, and stands for it."""
+        life, number = life_and_number(event.id) or ("", 0)
+        if number <= self.lives.get(life, -1):
+            return True
+        self.lives[life] = number
+        asked = [
+            (name, word) for name, word in (("key", event.key), ("unit", event.unit)) if word is not None
+        ]
+        if any(one in self.asked for one in asked):
+            return True
+        if asked and self.arms.has(event.arm):  # else it does not wait
+            self.marks[event.id] = asked
+            self.asked.update((one, event.id) for one in asked)
+        return False
+
+    def _decided(self, event: Decided) -> list[Any]:
+        observed = {str(self._label(arm)): chance for arm, chance in (event.observed or {}).items()}
+        text = json.dumps(observed) if observed else None
+        made = (None, 1) if event.batch is None else event.batch
+        entry = [
+            event.id,
+            self._label(event.arm),
+            event.probability,
+            math.nan,
+            event.moment,
+            event.t,
+            "waiting",
+            None,
+            text,
+            *made,
+        ]
+        self.waiting[event.id] = entry
+        self.numbers[event.id] = event.arm
+        if len(self.waiting) > self.most:
+            self._close(next(iter(self.waiting)), "forgotten", event.moment)
+        return entry
+
+    def _rewarded(self, event: Rewarded) -> None:
+        name = event.decision
+        if event.key is not None:
+            return  # tried elsewhere
+        if name is None:  # of an arm: its latest decision that waits
+            name = next((one for one in reversed(self.waiting) if self.numbers[one] == event.arm), None)
+        if name is None:
+            return
+        entry = self._close(name, "rewarded", event.moment, self.terms.shown(event.reward))
+        if entry is not None:
+            also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
+            entry[7] = json.dumps(also) if also else None
+
+    def _expired(self, event: Expired) -> None:
+        while self.waiting:
+            name, entry = next(iter(self.waiting.items()))
+            if entry[4] > event.cutoff:
+                return
+            unrewarded = self.terms.unrewarded
+            self._close(name, "expired", event.moment, math.nan if unrewarded is None else unrewarded)
+
+    def _changed(self, event: Event) -> None:
+        """Arms that come, go, or change their names; what could not be done was not."""
+        known = self.arms
+        if isinstance(event, ArmAdded):
+            with suppress(UserError):  # it was there already
+                known.add(known.check_new(event.label))
+        elif isinstance(event, ArmRemoved | ArmRenamed) and known.has(event.arm):
+            if isinstance(event, ArmRenamed):
+                if not known.knows(event.label):
+                    known.rename(event.arm, event.label)
+            elif known.numbers.size > 1:
+                known.remove(event.arm)
+                for name in [one for one in self.waiting if self.numbers[one] == event.arm]:
+                    self._close(name, "forgotten", event.moment)
