@@ -706,8 +706,8 @@ def test_metrics_tell_of_requests_and_players(shop):
         'abex_request_seconds_count{endpoint="reward"} 3.0',
         'abex_oldest_open_decision_seconds{player="banner"}',
         'abex_arm_share{arm="',
-        'abex_answered_decisions_total{player="banner"} 4.0',
-        'abex_learned_rewards_total{player="banner"} 3.0',
+        'abex_instance_decisions_total{player="banner"} 4.0',
+        'abex_instance_rewards_total{player="banner"} 3.0',
     ):
         assert line in text
     for arm in shop.get("/v1/players/banner/summary").json()["arms"]:
