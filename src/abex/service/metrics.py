@@ -12,7 +12,6 @@ import math
 import os
 import time
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -34,7 +33,7 @@ class Counts(msgspec.Struct):
     """What a process has counted."""
 
     connections: int = 0  # open now
-    others: dict[str, Counter[str]] = {}  # by metric: by its label
+    others: dict[str, dict[str, int]] = {}  # by metric and label
     answers: dict[
         str, dict[int, list[float]]
     ] = {}  # by endpoint and status: in each bucket, beyond all, seconds in all
@@ -42,13 +41,19 @@ class Counts(msgspec.Struct):
     def add(self, other: Counts) -> None:
         """Add another process's."""
         self.connections += other.connections
-        for name, counter in other.others.items():
-            self.others.setdefault(name, Counter()).update(counter)
-        for endpoint, found in other.answers.items():
+        for metric, found in other.others.items():
+            for label, count in found.items():
+                self.count(metric, label, count)
+        for endpoint, answered in other.answers.items():
             ours = self.answers.setdefault(endpoint, {})
-            for status, numbers in found.items():
+            for status, numbers in answered.items():
                 before = ours.get(status, [0.0] * len(numbers))
                 ours[status] = [one + more for one, more in zip(before, numbers, strict=True)]
+
+    def count(self, metric: str, label: str, count: int) -> None:
+        """Something has happened so many times."""
+        found = self.others.setdefault(metric, {})
+        found[label] = found.get(label, 0) + count
 
 
 class Metrics:
@@ -58,7 +63,7 @@ class Metrics:
         self._file = None if file is None else Path(file)
         self.counts = Counts()
         if self._file is not None and self._file.exists():  # the worker that had this place before
-            self.counts.add(_read(self._file))
+            self.counts = _decode(self._file.read_bytes())
             self.counts.connections = 0
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
@@ -73,31 +78,29 @@ class Metrics:
 
     def add(self, metric: str, label: str, count: int = 1) -> None:
         """Something has happened so many times."""
-        self.counts.others.setdefault(metric, Counter())[label] += count
+        self.counts.count(metric, label, count)
 
     def keep(self) -> None:
         """Write the numbers into the file."""
         if self._file is not None:
             part = self._file.with_suffix(".part")
-            part.write_bytes(msgspec.json.encode(self.counts))
+            part.write_bytes(_encode(self.counts))
             os.replace(part, self._file)
 
     def text(self, players: Iterable[SharedPlayer]) -> bytes:
         """All metrics in Prometheus' text format."""
         self.keep()
         total = Counts()
-        if self._file is None:
-            total.add(self.counts)
-        else:
-            for file in self._file.parent.glob("*.json"):
-                total.add(_read(file))
+        files = [] if self._file is None else self._file.parent.glob("*.json")
+        for counts in [file.read_bytes() for file in files] or [_encode(self.counts)]:
+            total.add(_decode(counts))
         registry = CollectorRegistry()
         registry.register(_Collected([*_of_instance(total), *_of_players(players)]))
         return generate_latest(registry)
 
 
-def _read(file: Path) -> Counts:
-    return msgspec.json.decode(file.read_bytes(), type=Counts)
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Counts).decode
 
 
 class _Collected:
