@@ -139,7 +139,7 @@ async def delete_player(state: ServiceState, request: Request, body: None) -> JS
 
 
 def _shown(decision: Any) -> JSON:
-    return {"id": decision.id, "arm": decision.arm, "probability": decision.settle()}
+    return {"id": decision.id, "arm": decision.arm, "probability": decision.compute_probability()}
 
 
 async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSON:
