@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from abex.evaluation import Log, evaluate
 from abex.lab.datasets import read
-from abex.players.saving import read_player, sealed
+from abex.players.player_file import read_player, with_checksum
 from abex.service.bodies import DecideManyBody, NewPlayer, RewardBody, RewardManyBody, parsed
 from abex.support.files import read_text
 from abex.support.reading import max_bytes
@@ -115,7 +115,7 @@ def players(rng: Rng) -> Iterator[File]:
     while True:
         body = dict(saved("UCB1()", 3, "none"))
         field = one(rng, tuple(body))
-        text = sealed(body | {field: "here"}, "abex-player", 1)
+        text = with_checksum(body | {field: "here"}, "abex-player", 1)
         value = one(rng, VALUES)
         many = f"[{','.join([value] * int(float(one(rng, SIZES)) * max_bytes() / (len(value) + 1)))}]"
         yield File("player.json", text.replace('"here"', many, 1).encode())

@@ -5,6 +5,7 @@ import gc
 import io
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
 from abex.service.desk import Desk
 from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
+from abex.service.metrics import Metrics
 from abex.service.overview import summary_of
 from abex.service.routes import ROUTES
 from abex.service.timeline import Timeline
@@ -706,14 +708,53 @@ def test_metrics_tell_of_requests_and_players(shop):
         'abex_request_seconds_count{endpoint="reward"} 3.0',
         'abex_oldest_open_decision_seconds{player="banner"}',
         'abex_arm_share{arm="',
-        'abex_answered_decisions_total{player="banner"} 4.0',
-        'abex_learned_rewards_total{player="banner"} 3.0',
+        'abex_instance_decisions_total{player="banner"} 4.0',
+        'abex_instance_rewards_total{player="banner"} 3.0',
     ):
         assert line in text
     for arm in shop.get("/v1/players/banner/summary").json()["arms"]:
         labels = f'{{arm="{arm["arm"]}",player="banner"}}'
         assert f"abex_arm_rewards_total{labels} {float(arm['observations'])}" in text
         assert f"abex_arm_reward_sum{labels} {float(arm['observations'])}" in text  # each reward was 1
+
+
+def test_workers_add_up_and_a_successor_goes_on(tmp_path):
+    first, second = (Metrics(f"{tmp_path}/{place}.json") for place in range(2))
+    for metrics, many in ((first, 2), (second, 3)):
+        metrics.counts.connections = many
+        metrics.add("abex_instance_decisions", "x", many)
+        for _ in range(many):
+            metrics.count("decide", 200, 0.003)
+    second.keep()
+    successor = Metrics(f"{tmp_path}/1.json")  # the second worker was killed
+    successor.count("decide", 503, 9.0)
+    successor.keep()
+    text = first.text([]).decode()
+    for line in (
+        "abex_connections 2.0",
+        'abex_instance_decisions_total{player="x"} 5.0',
+        'abex_requests_total{endpoint="decide",status="200"} 5.0',
+        'abex_requests_total{endpoint="decide",status="503"} 1.0',
+        'abex_request_seconds_bucket{endpoint="decide",le="0.002"} 0.0',
+        'abex_request_seconds_bucket{endpoint="decide",le="0.005"} 5.0',
+        'abex_request_seconds_count{endpoint="decide"} 6.0',
+    ):
+        assert f"\n{line}\n" in text
+
+
+def test_an_event_counts_in_the_instance_that_wrote_it(store):
+    with service(store) as one, service(store) as two:
+        banner(one)
+        first = ask(one, key="k")
+        assert [ask(client, key="k") for client in (one, two)] == [first] * 2  # no new decision
+        assert [tell(client, first["id"]).json()["learned"] for client in (two, one)] == [True, False]
+        texts = [client.get("/metrics").text for client in (one, two)]
+    for metric, counts in (("decisions", (1.0, 0.0)), ("rewards", (0.0, 1.0))):
+        found = [
+            float(re.search(f'^abex_instance_{metric}_total{{player="banner"}} (.*)$', text, re.M)[1])
+            for text in texts
+        ]
+        assert found == list(counts)
 
 
 def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
