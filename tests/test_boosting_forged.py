@@ -18,6 +18,7 @@ from abex.boosting.model import Model
 from abex.boosting.model_file import check_model
 from abex.boosting.stored_arrays import array_fields
 from abex.support.errors import UserError
+from tests.each import each
 from tests.waiting import PATIENCE
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -141,7 +142,7 @@ def damaged():
     yield pytest.param(matrix, id="lil")
 
 
-@pytest.mark.parametrize("matrix", list(damaged()))
+@each("matrix", list(damaged()))
 def test_damaged_sparse_matrices_are_refused_everywhere(matrix, fitted):
     for method in (
         "predict",
@@ -167,7 +168,7 @@ def fitted():
     return classifier(base="stump").fit(X, Y)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+@each("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
 def test_sound_sparse_matrices_of_every_format_are_read(form, fitted):
     matrix = sparse.csr_matrix(X).asformat(form)
     np.testing.assert_array_equal(fitted.decision_function(matrix), fitted.decision_function(X))

@@ -16,6 +16,7 @@ from abex.lab.sweeps.cluster import on_cluster
 from abex.lab.sweeps.executors import in_threads
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.errors import UserError
+from tests.each import each
 from tests.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -197,9 +198,7 @@ def test_where_nobody_answers_is_one_sentence(tmp_path, address, monkeypatch):
         sweep(cells(1), store, on_cluster(address))
 
 
-@pytest.mark.parametrize(
-    "address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"]
-)
+@each("address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"])
 def test_what_is_no_address_is_one_sentence(address):
     with pytest.raises(UserError, match=r"is no address of a Dask scheduler: write tcp://HOST"):
         on_cluster(address)

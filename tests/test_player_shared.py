@@ -20,7 +20,8 @@ from abex.players import journal as journals
 from abex.players.journal import journal_at
 from abex.players.together import Ask, CrowdedError, Tell, together
 from tests import postgresql
-from tests.examples import all_examples
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class
 from tests.needs import POSTGRESQL
 from tests.shared_storm import Storm, replayed, verify
 from tests.test_player_terms import Clock
@@ -98,7 +99,7 @@ def test_two_processes_share_what_they_learn(store):
 EXAMPLES = all_examples()
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+@each_group("policy", by_class(EXAMPLES))
 def test_drawing_changes_nothing_that_is_learned(policy):
     """So the state of a replica is a function of the events it was given, whatever it decided itself."""
     for n_arms in (3, 70):
@@ -277,7 +278,7 @@ def test_players_of_one_store_are_told_apart(store):
         assert two.seq() == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (
@@ -545,7 +546,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
     player.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "message"),
     [
         ("sqlite://", "sqlite:///shop.db"),

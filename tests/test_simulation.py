@@ -17,6 +17,7 @@ from abex.policies.learner import Learner
 from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, play_replication, run_in_threads
 from abex.support.randomness import counter_key
+from tests.each import each
 from tests.waiting import PATIENCE
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
@@ -93,7 +94,7 @@ def test_a_policy_from_outside_the_package_plays_like_ours():
     assert curves.regret[0, 0, -1] == pytest.approx(100 * 0.3 + 100 * 0.1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"horizon": 0}, "horizon must be a whole number >= 1"),
@@ -120,7 +121,7 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(change, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
+@each("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
 def test_wrong_means_are_refused(means):
     with pytest.raises(UserError, match="means"):
         Bernoulli(means)
