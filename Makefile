@@ -19,11 +19,11 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # what depends most on other packages, on the oldest versions that may be installed; `make test` runs it on the newest
-KERNEL_TESTS = kernels kernels_cache kernels_options kernels_records kernels_sources
-OLDEST_TESTS = $(KERNEL_TESTS) curves graph_quantities intervals player_terms datasets_own showing
+OLDEST_TESTS = kernels simulation/test_curves.py graphs/test_quantities.py support/test_intervals.py players/test_terms.py \
+	lab/test_datasets_own.py support/test_showing.py
 
 oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS:%=tests/test_%.py)
+	$(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider $(OLDEST_TESTS:%=tests/%)
 
 $(VENV)-oldest/.installed: pyproject.toml .ci/oldest.py
 	$(PYTHON) -m venv $(VENV)-oldest
@@ -33,7 +33,7 @@ $(VENV)-oldest/.installed: pyproject.toml .ci/oldest.py
 
 # the compiler that is to come; nothing here has to work with it yet
 prerelease: $(VENV)/.installed-test
-	.ci/prerelease $(BIN)/python $(VENV)-prerelease $(KERNEL_TESTS:%=tests/test_%.py)
+	.ci/prerelease $(BIN)/python $(VENV)-prerelease tests/kernels
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md

@@ -4,7 +4,7 @@
 
 It writes between the marks of the page. Layers are those of `.importlinter`, what a room holds is the first sentence of its
 package, lines are counted by `benchmarks.lines`. With ``--ways`` the ways are traced anew (`benchmarks.ways`, about a minute).
-`tests/test_architecture.py` holds layers, rooms and files against the page.
+`tests/project/test_architecture.py` holds layers, rooms and files against the page.
 """
 
 from __future__ import annotations

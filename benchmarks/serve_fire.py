@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.serving import command, workers
-from tests.test_service_fuzz import exchange, hostile
-from tests.test_service_processes import Load, check_log
+from tests.service.serving import command, workers
+from tests.service.test_fuzz import exchange, hostile
+from tests.service.test_processes import Load, check_log
 from tests.waiting import wait_until
 
 from abex.client import Client

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from tests import postgresql
-from tests.shared_storm import Storm, verify
+from tests.players.storm import Storm, verify
 
 from abex import Player
 

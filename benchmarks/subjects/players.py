@@ -115,7 +115,7 @@ def live(player: Any, events: int, time: Clock) -> None:
 
 def openapi() -> Iterator[Part]:
     """The description that the service gives of itself."""
-    from tests.serving import service
+    from tests.service.serving import service
 
     with tempfile.TemporaryDirectory() as folder, service(f"sqlite:///{folder}/shop.db") as client:
         answer = client.get("/openapi.json")

@@ -1,4 +1,4 @@
-"""Model files with one thing changed and all checksums right (`tests.forged_models`), loaded and asked everything."""
+"""Model files with one thing changed and all checksums right (`tests.boosting.forged_models`), loaded and asked everything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 
-from tests.forged_models import forge, originals, use
+from tests.boosting.forged_models import forge, originals, use
 from tests.fuzz.damage import Rng, maybe_damaged, one
 from tests.fuzz.outcomes import REFUSED, File, read_file
 

@@ -3,7 +3,7 @@
 Machine code depends on the functions that it was compiled from and on what they name: other kernels, and constants. These
 stand in the module of the function, or come there by an import at the top of it, and so on. The stamp of a function
 is therefore a hash of the whole text of every module that can be reached so. It relies on rules to which
-`tests/test_kernels_sources.py` holds the package: what a kernel names is imported by statements that begin a line, none of them
+`tests/kernels/test_sources.py` holds the package: what a kernel names is imported by statements that begin a line, none of them
 relative, and no module assigns to a name of another. An import inside a function binds no name that a kernel could see; so
 constants that kernels name are not computed by functions that import something themselves.
 """

@@ -1,7 +1,7 @@
 """A state that follows a journal, without input and output: which events it has applied, and which of its own are on their way.
 
 Somebody else asks the journal and tells the follower what it said (`Store`). So every order in which answers can come, be lost or
-come late can be tried out: `tests/test_follower.py` tries all of them.
+come late can be tried out: `tests/players/test_follower.py` tries all of them.
 
 **Own events are written once.** An append may fail although it was carried out (the answer was lost), and its events may stand
 behind those of others. In both cases the follower is *unsure*: it appends nothing before it has read as far as the journal

@@ -41,7 +41,9 @@ def write_weights(state: MaillardState) -> float:
             if state.scale > 0.0:
                 weight = math.exp(-min(state.scale * square, MAX_EXPONENT))
             elif 2.0 * square < MAX_EXPONENT:  # Pinsker's inequality: else the weight is 0
-                weight = math.exp(-min(state.observations[k] * bernoulli_kl(state.means[k], top), MAX_EXPONENT))
+                weight = math.exp(
+                    -min(state.observations[k] * bernoulli_kl(state.means[k], top), MAX_EXPONENT)
+                )
         state.score[k] = weight
         total += weight
     return total

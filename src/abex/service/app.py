@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable
+from functools import lru_cache
 from typing import Any
 
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from abex.service.endpoint import Endpoint, Handler, HTTPError, Route, ServiceState
+from abex.service.metrics import Metrics
 from abex.service.openapi import description
 from abex.service.page import page, page_file
 from abex.service.routes import PLAYER, ROUTES
@@ -33,8 +35,8 @@ def create_app(settings: Settings) -> Service:
 class Service:
     """The ASGI application: finds the endpoint of a request, and nothing else. It changes nothing of its process."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.state = ServiceState(settings)
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
+        self.state = ServiceState(settings, metrics or Metrics())
         self._endpoints: dict[str, dict[str, Endpoint]] = {}
         for route in (*ROUTES, *PAGE):
             self._endpoints.setdefault(route.path, {})[route.method] = Endpoint(self.state, route)
@@ -74,6 +76,7 @@ class Service:
         await self.close()
 
 
+@lru_cache(maxsize=4096)
 def pattern_of(path: str) -> tuple[str, dict[str, str]]:
     """An address as the table of routes has it, and the names in it; an arm may have slashes in its name.
 

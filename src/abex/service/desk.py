@@ -8,9 +8,11 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
+from abex.players.events import Decided, Rewarded
 from abex.players.journal import UnavailableError
 from abex.players.shared import SharedPlayer
 from abex.players.together import Request, RequestBatch
+from abex.service.metrics import Metrics
 from abex.support.errors import UserError
 
 SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
@@ -55,9 +57,9 @@ class Written:
 class Desk:
     """A player as the event loop has it."""
 
-    def __init__(self, player: SharedPlayer, most_open: int, answered: Answered) -> None:
+    def __init__(self, player: SharedPlayer, most_open: int, answered: Answered, metrics: Metrics) -> None:
         self.player = player
-        self._most_open, self._answered = most_open, answered
+        self._most_open, self._answered, self._metrics = most_open, answered, metrics
         self._loop = asyncio.get_running_loop()
         self._queue: list[tuple[Request, asyncio.Future[Any]]] = []
         self._working: asyncio.Task[None] | None = None
@@ -108,7 +110,19 @@ class Desk:
             await self._written(batch)
         except UnavailableError as error:
             batch.withdraw(error)
+        self._count(batch)
         return batch.answers()
+
+    def _count(self, batch: RequestBatch) -> None:
+        """Each event counts where it was written, and no void one."""
+        decisions = rewards = 0
+        for one in batch.entries():
+            if isinstance(one.event, Decided):
+                decisions += one.done and one.outcome[0] == one.event.id
+            elif isinstance(one.event, Rewarded) and one.event.decision is not None:
+                rewards += one.outcome is True
+        self._metrics.add("abex_instance_decisions", self.player.name, decisions)
+        self._metrics.add("abex_instance_rewards", self.player.name, rewards)
 
     def _propose(self, batch: RequestBatch) -> None:
         began = time.thread_time()

@@ -13,6 +13,7 @@ from abex.players.journal import Journal, PlayerRow, journal_at
 from abex.players.shared import SharedPlayer
 from abex.players.store import Store
 from abex.service.desk import Answered, Desk
+from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 from abex.support.errors import LONGEST_NAME, UserError, shown
 
@@ -34,8 +35,8 @@ class FullError(UserError):
 class Directory:
     """Desks by the names of their players. All methods but `desk` and `close` may wait for the store."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.settings, self._metrics = settings, metrics
         self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
@@ -126,7 +127,7 @@ class Directory:
         self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
         self._answered = self._answered or Answered()
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered)
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered, self._metrics)
         return desk
 
     async def close(self) -> None:

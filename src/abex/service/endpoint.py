@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,6 +38,7 @@ STATUS: tuple[tuple[type[UserError], int], ...] = (
 AWAY = "the store cannot be reached just now: send the request again, nothing counts twice"
 MOST_NAMES = 100
 RETRY_AFTER = {429: "1", 503: "1"}
+IS_JSON = b"content-type", b"application/json"
 
 
 class HTTPError(UserError):
@@ -51,10 +52,10 @@ class HTTPError(UserError):
 class ServiceState:
     """What all handlers of a process share."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.directory = Directory(settings)
-        self.metrics = Metrics()
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.asks_for_keys = bool(settings.keys)
+        self.directory = Directory(settings, metrics)
         self.own_names: set[bytes] = set()  # Host headers that were found to name this service
         self.timelines: dict[str, Timeline] = {}  # by player: how far the journals were read
         self.reading_on = asyncio.Lock()  # one timeline at a time
@@ -84,22 +85,13 @@ class Route(NamedTuple):
 
 
 class JSONAnswer(Response):
-    """A short JSON answer: what Starlette's `Response` would send, with less around it."""
+    """A JSON answer with a status or headers of its own."""
 
-    def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        self.status_code, self.body = status, _encode(content)
-        self.raw_headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(self.body)),
-        ]
-        self.raw_headers += [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()
-        ]
+    media_type = "application/json"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body})
+    def render(self, content: Any) -> bytes:
+        """As bytes."""
+        return _encode(content)
 
 
 _encode = msgspec.json.Encoder(enc_hook=lambda number: number.item()).encode  # NumPy's numbers
@@ -123,25 +115,30 @@ class Endpoint:
 
     def __init__(self, state: ServiceState, route: Route) -> None:
         self._state, self._route, self._name = state, route, route.name
+        self._changes = route.method != "GET"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        began = time.perf_counter()
-        failed = None
-        response: Response
+        began, route, failed = perf_counter(), self._route, None
+        answer: Any
         try:
             headers = dict(scope["headers"])
             self._authorize(headers)
-            kind = self._route.body
-            body = None if kind is None else parsed(kind, await self._content(headers, receive))
-            found = await self._route.handler(self._state, Request(scope, receive), body)
-            response = found if isinstance(found, Response) else JSONAnswer(found, self._route.status)
+            body = None if route.body is None else parsed(route.body, await self._content(headers, receive))
+            answer = await route.handler(self._state, Request(scope), body)
         except ClientDisconnect:
             return
         except Exception as error:
-            response, failed = self._refused(error), error
-        self._record(scope, response.status_code, began, failed)
-        await response(scope, receive, send)
+            answer, failed = self._refused(error), error
+        if isinstance(answer, Response):
+            self._record(scope, answer.status_code, began, failed)
+            await answer(scope, receive, send)
+            return
+        content = _encode(answer)
+        self._record(scope, route.status, began, None)
+        length = b"content-length", b"%d" % len(content)
+        await send({"type": "http.response.start", "status": route.status, "headers": [IS_JSON, length]})
+        await send({"type": "http.response.body", "body": content})
 
     def _authorize(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse who may not ask."""
@@ -153,9 +150,10 @@ class Endpoint:
                 raise HTTPError(421, f"this service does not answer for the host {shown(name)}")
             if len(state.own_names) < MOST_NAMES:
                 state.own_names.add(host)
-        if self._route.method != "GET" and state.settings.is_foreign(headers):
+        from_page = b"origin" in headers or b"sec-fetch-site" in headers
+        if from_page and self._changes and state.settings.is_foreign(headers):
             raise HTTPError(403, "a web page of another site may change nothing here")
-        if self._route.role is not None and state.settings.keys:
+        if state.asks_for_keys and self._route.role is not None:
             self._check_key(headers.get(b"authorization", b"").decode("latin-1"), self._route.role)
 
     def _check_key(self, header: str, role: str) -> None:
@@ -170,20 +168,22 @@ class Endpoint:
 
     async def _content(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """The content of a request, if it is JSON and not too long."""
-        most = self._state.settings.max_body
-        content, more = b"", True
+        most, more = self._state.settings.max_body, True
+        parts: list[bytes] = []
+        length = 0
         while more:
             message = await receive()
             if message["type"] != "http.request":
                 raise ClientDisconnect
-            part = message.get("body", b"")
-            content = content + part if content else part
             more = message.get("more_body", False)
-            if len(content) > most:
-                raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
-        if content or b"content-type" in headers:
+            if part := message.get("body", b""):
+                parts.append(part)
+                length += len(part)
+                if length > most:
+                    raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
+        if parts or b"content-type" in headers:
             _check_json(headers)
-        return content
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _refused(self, error: Exception) -> JSONAnswer:
         """What went wrong as an answer; what should not have is written down with its trace."""
@@ -195,7 +195,7 @@ class Endpoint:
 
     def _record(self, scope: Scope, status: int, began: float, error: Exception | None) -> None:
         """Count a request; log it where it failed, or all are logged."""
-        seconds = time.perf_counter() - began
+        seconds = perf_counter() - began
         self._state.metrics.count(self._name, status, seconds)
         if error is None and not self._state.settings.access_log:
             return

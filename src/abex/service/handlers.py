@@ -146,7 +146,6 @@ async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSO
     """What to try next; on disk when it is answered."""
     desk = await desk_of(state, request)
     (decision,) = await desk.submit(Ask((body.unit,), body.key))
-    state.metrics.add("decisions", desk.player.name, 1)
     return _shown(decision)
 
 
@@ -159,7 +158,6 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     units = (None,) * many if body.units is None else tuple(body.units)
     desk = await desk_of(state, request)
     decisions = await desk.submit(Ask(units, body.key, distinct=body.units is None))
-    state.metrics.add("decisions", desk.player.name, many)
     return {"decisions": [_shown(one) for one in decisions]}
 
 
@@ -185,7 +183,6 @@ async def _learned(state: ServiceState, request: Request, rewards: list[RewardBo
             raise
         await asyncio.sleep(LATE)  # a process outside the service may be about to write it
         found = await desk.submit(work)
-    state.metrics.add("rewards", desk.player.name, sum(found))
     return found
 
 

@@ -6,7 +6,6 @@ import gc
 import logging
 import logging.config
 import multiprocessing
-import os
 import signal
 import socket
 import sys
@@ -21,7 +20,6 @@ import uvicorn
 from abex.players.journal import journal_at
 from abex.service.connections import Guard
 from abex.service.json_logs import LOGGING
-from abex.service.metrics import FOLDER
 from abex.service.settings import Settings
 from abex.support.errors import UserError
 
@@ -84,9 +82,14 @@ def warn_of_store(store: str) -> None:
         journal.close()
 
 
-def work(settings: Settings, listening: socket.socket, supervisor: Pipe | None = None) -> None:
+def work(
+    settings: Settings,
+    listening: socket.socket,
+    supervisor: Pipe | None = None,
+    counts_file: str | None = None,
+) -> None:
     """Answer requests until a signal ends it: all that a process does."""
-    config = configuration(Guard(settings, supervisor))
+    config = configuration(Guard(settings, supervisor, counts_file))
     config.load()
     sys.setswitchinterval(SWITCH)
     gc.collect()
@@ -103,18 +106,18 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         work(settings, listening)
         return
     with tempfile.TemporaryDirectory(prefix="abex-metrics-") as folder:
-        os.environ[FOLDER] = folder
-        supervise(settings, listening)
+        supervise(settings, listening, [f"{folder}/{place}.json" for place in range(settings.workers)])
 
 
 class Worker:
     """A process that answers requests, watched by its exit and by what it says every second."""
 
-    def __init__(self, settings: Settings, listening: socket.socket) -> None:
+    def __init__(self, settings: Settings, listening: socket.socket, counts_file: str) -> None:
+        self.counts_file = counts_file
         self.began = self.heard = time.monotonic()
         self.pipe, theirs = multiprocessing.Pipe(duplex=False)
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=work, args=(settings, listening, theirs))
+        self.process = context.Process(target=work, args=(settings, listening, theirs, counts_file))
         self.process.start()
         theirs.close()
 
@@ -144,12 +147,12 @@ class Worker:
         self.pipe.close()
 
 
-def supervise(settings: Settings, listening: socket.socket) -> None:
+def supervise(settings: Settings, listening: socket.socket, counts_files: list[str]) -> None:
     """Keep all workers alive until a signal ends this process."""
     stopping = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *signalled: stopping.append(signalled))
-    workers = [Worker(settings, listening) for _ in range(settings.workers)]
+    workers = [Worker(settings, listening, file) for file in counts_files]
     while not stopping:
         wait([one.process.sentinel for one in workers if one.process.exitcode is None], timeout=0.5)
         for place, worker in enumerate(workers):
@@ -160,7 +163,7 @@ def supervise(settings: Settings, listening: socket.socket) -> None:
                     worker.process.exitcode,
                 )
                 worker.stop()
-                workers[place] = Worker(settings, listening)
+                workers[place] = Worker(settings, listening, worker.counts_file)
     for worker in workers:
         worker.process.terminate()
     for worker in workers:

@@ -1,7 +1,7 @@
 """Optional dependencies: which extra brings a package, and the sentence that says so.
 
 The core needs NumPy; a `Player` needs no more. All else comes with extras (``pip install '.[simulate]'`` in a clone), is
-imported where it is used, and is named here once. `tests/test_extras.py` holds the table against ``pyproject.toml``.
+imported where it is used, and is named here once. `tests/support/test_extras.py` holds the table against ``pyproject.toml``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""Cells for the tests of sweeps: importable in worker processes, quick, and without the compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from abex.lab.results import Payload, Store
+from abex.lab.sweeps.cluster import on_cluster
+from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.sweep import raise_on_failure, sweep
+from abex.support.randomness import stream
+from tests.waiting import wait_until
+
+
+def numbers(cell, stopped):
+    """Random numbers named by the cell, after a short pause; not before there is the file that is its gate."""
+    if "begun" in cell:
+        Path(cell["begun"]).touch()
+    time.sleep(cell.get("pause", 0.0))
+    if "gate" in cell:
+        wait_until(Path(cell["gate"]).exists)
+    if "diary" in cell:
+        with open(cell["diary"], "a") as diary:
+            diary.write(f"{cell['replication']}\n")
+    rng = stream(cell["seed"], cell["replication"])
+    return Payload({"values": rng.random(50), "counts": np.arange(3)}, {"mean": float(rng.random())})
+
+
+def killer(cell, stopped):
+    """Kills its process; only so many times (once unless told) where it can leave a mark."""
+    time.sleep(cell.get("pause", 0.0))
+    mark = cell.get("mark")
+    if mark is None:
+        os.kill(os.getpid(), 9)
+    with open(mark, "a+") as file:
+        file.write("x")
+        if file.tell() <= cell.get("times", 1):
+            file.flush()
+            os.kill(os.getpid(), 9)
+    return numbers(cell, stopped)
+
+
+def dies_later(cell, stopped):
+    """Its process dies after the work is done."""
+    threading.Timer(0.3, os.kill, (os.getpid(), 9)).start()
+    return numbers(cell, stopped)
+
+
+def deaf(cell, stopped):
+    """Works for hours in compiled code, whatever the interpreter would like to tell it."""
+    Path(cell["begun"]).touch()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9, dklen=3200)
+
+
+def fails(cell, stopped):
+    raise ZeroDivisionError("by intent")
+
+
+def cells(count: int, **more):
+    return [
+        {"kind": "tests.lab.sweep_cells:numbers", "seed": 3, "replication": r, **more} for r in range(count)
+    ]
+
+
+if __name__ == "__main__":  # store, number of cells, pause, executor, more about the cells
+    path, count, pause, where = sys.argv[1:5]
+    more = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
+    run = {"threads": in_threads, "processes": in_processes}.get(where)
+    executor = run(2) if run else on_cluster(where)
+    with Store(path) as store:
+        raise_on_failure(sweep(cells(int(count), pause=float(pause), **more), store, executor))

@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import abex.lab.sweeps.cells
+from abex import UCB1, Thompson, Uniform
+from abex.lab.results import Claims, Payload, Store, key_of
+from abex.lab.sweeps.bandit_cells import rows_of
+from abex.lab.sweeps.cells import bandit_cell, run_cell
+from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.forecast import Forecast, RunningMedian, guess
+from abex.lab.sweeps.sweep import raise_on_failure, sweep
+from abex.lab.sweeps.workers import this_worker
+from abex.support.errors import UserError
+from tests.lab.sweep_cells import cells
+from tests.waiting import PATIENCE, wait_until
+
+ROOT = Path(__file__).parents[2]
+PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.7, 0.4, 0.2]}}
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "cells.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    """Worker processes find the cells of the tests."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+
+
+def bandits(count: int = 4) -> list[dict]:
+    return [
+        bandit_cell(policy, PROBLEM, horizon=200, checkpoints=10, seed=1, replication=r)
+        for policy in (UCB1(), Thompson())
+        for r in range(count)
+    ]
+
+
+def undisturbed(tmp_path, wanted) -> bytes:
+    with Store(tmp_path / "undisturbed.sqlite") as store:
+        raise_on_failure(sweep(wanted, store, in_threads(1)))
+        return store.dump()
+
+
+def test_a_cell_is_the_replication_that_simulate_plays():
+    from abex import Bernoulli, simulate
+
+    curves = simulate(
+        [UCB1()], Bernoulli([0.7, 0.4, 0.2]), horizon=200, replications=4, seed=1, checkpoints=10
+    )
+    for r, cell in enumerate(bandits()[:4]):
+        assert run_cell(cell).arrays["regret"].tolist() == curves.regret[0, r].tolist()
+
+
+def test_threads_and_processes_store_the_same_bytes(tmp_path, store):
+    raise_on_failure(sweep(bandits(), store, in_processes(2)))
+    assert store.dump() == undisturbed(tmp_path, bandits())
+
+
+def test_a_second_run_computes_only_what_is_missing(tmp_path, store):
+    diary = tmp_path / "diary"
+    wanted = cells(12, diary=str(diary))
+    assert sweep(wanted[:8], store).computed == 8
+    state = sweep(wanted, store)
+    assert (state.stored, state.computed, state.left) == (8, 4, 0)
+    assert sorted(map(int, diary.read_text().split())) == list(range(12))
+
+
+def test_a_damaged_entry_is_named_and_computed_again(tmp_path, store):
+    wanted = cells(6)
+    sweep(wanted, store)
+    store._base.execute("UPDATE cells SET payload = x'01' WHERE key = ?", (key_of(wanted[3]),))
+    state = sweep(wanted, store)
+    assert (state.stored, state.computed) == (5, 1)
+    assert key_of(wanted[3])[:12] in state.damaged[0]
+    assert store.dump() == undisturbed(tmp_path, wanted)
+
+
+def test_a_cell_that_fails_does_not_stop_the_others_and_is_named(store):
+    bad = {"kind": "tests.lab.sweep_cells:fails", "seed": 1, "replication": 7}
+    state = sweep([bad, *cells(5)], store)
+    assert (state.computed, len(state.failed)) == (5, 1)
+    with pytest.raises(UserError, match=r"1 of 6 cells failed.*replication 7.*ZeroDivisionError: by intent"):
+        raise_on_failure(state)
+
+
+def test_a_persons_mistake_stops_the_sweep_with_its_sentence(store):
+    bad = {**bandits(1)[0], "problem": {"environment": {"name": "Bernouli", "means": [0.1]}}}
+    with pytest.raises(UserError, match="did you mean 'Bernoulli'"):
+        sweep([bad], store)
+    with pytest.raises(UserError, match="did you mean 'bandit'"):
+        sweep([{"kind": "bandits"}], store)
+
+
+def test_a_worker_that_is_killed_breaks_the_pool_and_the_sweep_goes_on(tmp_path, store):
+    once = {
+        "kind": "tests.lab.sweep_cells:killer",
+        "seed": 1,
+        "replication": 0,
+        "mark": str(tmp_path / "mark"),
+    }
+    state = sweep([*cells(6, pause=0.01), once, *cells(6, round=2)], store, in_processes(2))
+    assert (state.computed, state.failed) == (13, [])
+
+
+def test_a_cell_whose_worker_is_killed_four_times_is_not_given_up(tmp_path, store):
+    """As somebody who kills workers at random might do to an innocent one."""
+    unlucky = {
+        "kind": "tests.lab.sweep_cells:killer",
+        "seed": 1,
+        "replication": 0,
+        "mark": str(tmp_path / "mark"),
+    }
+    state = sweep([{**unlucky, "times": 4}, *cells(5)], store, in_processes(2))
+    assert (state.computed, state.failed) == (6, [])
+    assert (tmp_path / "mark").read_text() == "xxxxx"
+
+
+def test_a_worker_that_is_killed_while_it_has_nothing_to_do_is_replaced(tmp_path):
+    first = {"kind": "tests.lab.sweep_cells:dies_later", "seed": 1, "replication": 0}
+    second = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 1, "pause": 1.0}
+    batches = [[first], [{**second, "mark": str(tmp_path / "mark")}]]
+    outcomes = [one for ready in in_processes(2)(batches) for one in ready]
+    assert [type(outcome) for _, outcome in outcomes] == [Payload, Payload]
+
+
+def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store, monkeypatch):
+    monkeypatch.setattr(abex.lab.sweeps.executors, "LONE_DEATHS", 1)
+    always = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 0}
+    state = sweep([*cells(3), always, *cells(3, round=2)], store, in_processes(2))
+    assert state.computed == 6
+    assert "worker process died" in state.failed[0][1].why
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills")
+def test_workers_whose_parent_was_killed_go_too(tmp_path):
+    """They hold the standard error of their parent: whoever reads it would wait for the end of their cells."""
+    begun = tmp_path / "begun"
+    run = run_as_a_process(
+        tmp_path / "cells.sqlite", 2, 10_000, "processes", {"begun": str(begun)}, stderr=subprocess.PIPE
+    )
+    wait_until(begun.exists, run)
+    run.kill()
+    run.communicate(timeout=PATIENCE)  # the cell would last for hours
+
+
+def run_as_a_process(
+    path, count: int, pause: float, where: str = "threads", more: dict | None = None, **options
+) -> subprocess.Popen:
+    arguments = [
+        "-m",
+        "tests.lab.sweep_cells",
+        str(path),
+        str(count),
+        str(pause),
+        where,
+        json.dumps(more or {}),
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    return subprocess.Popen([sys.executable, *arguments], env=environment, **options)
+
+
+def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_one(tmp_path):
+    """Really kills: -9 at a random moment, again and again, until a run comes through."""
+    path, count, pause = tmp_path / "cells.sqlite", 120, 0.03
+    luck = random.Random(7)
+    before = 0
+
+    def got_into_its_work(process, before):
+        with Store(path) as store:
+            return process.poll() is not None or len(store) > before
+
+    for _ in range(12):
+        process = run_as_a_process(path, count, pause)
+        wait_until(partial(got_into_its_work, process, before))
+        time.sleep(luck.random() * 0.15)
+        process.kill()
+        process.wait()
+        with Store(path) as store:
+            assert not store.damaged()
+            assert len(store) >= before  # nothing that was there is lost
+            before = len(store)
+    assert before > 0
+    assert run_as_a_process(path, count, pause=pause).wait(PATIENCE) == 0
+    with Store(path) as store:
+        assert store.dump() == undisturbed(tmp_path, cells(count, pause=pause))
+
+
+def test_two_runs_on_one_store_share_the_cells(tmp_path):
+    path, diary = tmp_path / "cells.sqlite", tmp_path / "diary"
+    more = {"diary": str(diary)}
+    runs = [run_as_a_process(path, 60, 0.03, "threads", more) for _ in range(2)]
+    assert [run.wait(PATIENCE) for run in runs] == [0, 0]
+    computed = [int(word) for word in diary.read_text().split()]
+    assert sorted(set(computed)) == list(range(60))
+    assert len(computed) <= 62  # both would be 120
+    with Store(path) as store:
+        assert store.dump() == undisturbed(tmp_path, cells(60, pause=0.03, **more))
+
+
+def test_cells_of_another_run_are_waited_for_or_taken_over(store):
+    """The other run finishes one of its cells and gives the rest back."""
+    wanted = cells(6)
+    told = []
+    with Claims(store.path) as other:
+        other.take(key_of(cell) for cell in wanted[:3])
+
+        def tell(state):
+            told.append((state.computed, state.shared, state.waiting))
+            if state.waiting == 3:
+                store.put([(wanted[0], run_cell(wanted[0]))])
+                other.release(key_of(cell) for cell in wanted[:3])
+
+        state = sweep(wanted, store, in_threads(1), tell)
+    assert (3, 0, 3) in told
+    assert (state.computed, state.shared, state.left, state.waiting) == (5, 1, 0, 0)
+
+
+def test_an_interrupted_sweep_gives_its_claims_back(store):
+    def tell(state):
+        if state.computed:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(cells(50, pause=0.01), store, in_threads(1), tell)
+    with Claims(store.path) as other:
+        keys = {key_of(cell) for cell in cells(50, pause=0.01)}
+        assert other.take(keys) == keys
+
+
+def test_a_measured_cell_is_the_estimate_for_its_kin(store):
+    wanted = cells(3, pause=0.02)
+    sweep(wanted, store)
+    measured = sorted(found["seconds"] for _, found in store.measured())
+    assert Forecast([], store).seconds({**wanted[0], "replication": 99}) == measured[1]
+
+
+def test_a_wrong_guess_is_corrected_while_the_sweep_runs():
+    """Ten cells of two kinds guessed alike take ten times as long as guessed: so will the kind not yet seen."""
+    wanted = [
+        bandit_cell(policy, PROBLEM, horizon=1000, checkpoints=5, seed=1, replication=r)
+        for policy in (UCB1(), Uniform())
+        for r in range(5)
+    ]
+    forecast = Forecast(wanted)
+    guessed = forecast.left
+    assert guessed == pytest.approx(sum(guess(cell) for cell in wanted))
+    forecast.learn(wanted[0], 10.0 * guess(wanted[0]))
+    assert forecast.left == pytest.approx(9.0 * guessed)
+    assert forecast.done == pytest.approx(guessed)
+    for cell in wanted[1:]:
+        forecast.learn(cell, 1.0)
+    assert forecast.left == 0.0
+
+
+def test_the_work_of_a_forecast_grows_with_the_cells_and_not_with_their_square():
+    """Comparisons of measured times, counted, at each of two thousand replicates of one cell."""
+    compared = 0
+
+    class Seconds(float):
+        def __lt__(self, other):
+            nonlocal compared
+            compared += 1
+            return float(self) < float(other)
+
+        def __neg__(self):
+            return Seconds(-float(self))
+
+    count = 2000
+    wanted = cells(count)
+    forecast = Forecast(wanted)
+    luck = random.Random(1)
+    for cell in wanted:
+        forecast.learn(cell, Seconds(luck.random()))
+        assert forecast.seconds(cell) >= 0.0 <= forecast.left
+    assert 0 < compared < 4 * count * math.log2(count)
+
+
+def test_a_running_median_is_the_lower_median():
+    luck = random.Random(2)
+    numbers = [luck.choice((0.0, luck.random(), 0.5)) for _ in range(300)]
+    median = RunningMedian()
+    for end, number in enumerate(numbers, 1):
+        median.add(number)
+        assert median.value == statistics.median_low(numbers[:end])
+
+
+def test_a_cell_that_is_not_computed_here_is_not_left():
+    wanted = bandits(4)
+    forecast = Forecast(wanted)
+    forecast.drop(wanted[0])
+    assert forecast.left == pytest.approx(sum(guess(cell) for cell in wanted[1:]))
+
+
+def test_the_time_of_a_block_is_shared_by_its_replications():
+    block = {**bandits(1)[0], "replication": 50, "replications": 3}
+    arrays = {"step": np.array([9]), "regret": np.zeros((3, 1)), "hits": np.zeros((3, 1))}
+    rows = rows_of(block, Payload(arrays, measured={"seconds": 6.0, "nanoseconds": [1.0, 2.0, 3.0]}))
+    assert [(number, one.measured) for number, one in rows] == [
+        (50 + at, {"seconds": 2.0, "nanoseconds": at + 1.0}) for at in range(3)
+    ]
+
+
+def test_the_compilation_in_the_first_cell_does_not_spoil_the_forecast():
+    wanted = cells(4)
+    forecast = Forecast(wanted)
+    for cell, seconds in zip(wanted, (9.0, 0.1, 0.1), strict=False):
+        forecast.learn(cell, seconds)
+    assert forecast.left == pytest.approx(0.1)
+
+
+def test_a_guess_grows_with_the_problem():
+    cell = {"kind": "boosting", "policy": "Uniform()", "iterations": 1000, "problem": {"data": "digits"}}
+    assert guess({**cell, "policy": "full search"}) > 3 * guess(cell)
+    few, many = ({"recommendation": {"name": "synthetic", "n_users": users}} for users in (100, 1000))
+    bandit = {"kind": "bandit", "policy": "TSU(epsilon=None)", "horizon": 1000}
+    assert guess({**bandit, "problem": many}) > 5 * guess({**bandit, "problem": few})
+
+
+def test_abandoning_a_sweep_stops_its_threads(store):
+    began = threading.active_count()
+    long = [{**cell, "horizon": 10**9} for cell in bandits(4)]
+    quick = in_threads(2)([[cell] for cell in (*cells(1), *long)])
+    next(quick)
+    quick.close()  # must not wait for 10^9 steps
+    assert threading.active_count() <= began
+
+
+def test_a_worker_with_other_sources_is_refused(store, monkeypatch):
+    there = replace(this_worker(), host="node7", sources="another")
+    monkeypatch.setattr(abex.lab.sweeps.cells, "this_worker", lambda: there)
+    with pytest.raises(
+        UserError, match=r"the worker on node7 runs another version of abex \(other sources\)"
+    ):
+        sweep(cells(1), store)
+    assert len(store) == 0
+
+
+def test_a_worker_with_another_numpy_is_refused_unless_allowed_and_stands_in_the_record(store, monkeypatch):
+    here = this_worker()
+    there = replace(here, host="node7", versions={**here.versions, "numpy": "1.0"})
+    monkeypatch.setattr(abex.lab.sweeps.cells, "this_worker", lambda: there)
+    sentence = (
+        f"the worker on node7 has numpy 1.0, here is numpy {here.versions['numpy']}, its numbers may differ"
+    )
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        sweep(cells(1), store)
+    assert len(store) == 0
+    monkeypatch.setenv("ABEX_MIXED_VERSIONS", "1")
+    sweep(cells(1), store)
+    ((_, measured),) = store.measured()
+    assert measured["versions"] == there.versions
+
+
+def test_a_policy_of_ones_own_travels_with_the_cell(tmp_path, store):
+    source = (
+        "from dataclasses import dataclass\n"
+        "from abex import UCB1\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine(UCB1):\n"
+        "    pass\n"
+    )
+    cell = {**bandits(1)[0], "policy": "Mine(scale=2.0)", "code": {"mine.py": source}}
+    raise_on_failure(sweep([cell], store, in_processes(1)))
+    with pytest.raises(UserError, match=r"mine\.py.*SyntaxError"):
+        sweep([{**cell, "code": {"mine.py": "class"}}], store)
