@@ -350,7 +350,7 @@ def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
         ({"policy": 3}, "policy must be"),
         ({"n_estimators": 0}, "n_estimators must be"),
         ({"n_leaves": 1}, "n_leaves must be"),
-        ({"faithful": "multiboost"}, "stumps only"),
+        ({"compatible_with": "multiboost"}, "is for stumps"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(parameters, said):

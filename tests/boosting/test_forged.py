@@ -14,9 +14,8 @@ import pytest
 from scipy import sparse
 
 from abex.boosting import AdaBoostMHClassifier, load
-from abex.boosting.model import Model
-from abex.boosting.model_file import check_model
-from abex.boosting.stored_arrays import array_fields
+from abex.boosting.learners import Model
+from abex.boosting.model_file import array_fields, check_model
 from abex.support.errors import UserError
 from tests.each import each
 from tests.waiting import PATIENCE

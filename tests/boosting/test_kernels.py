@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex.boosting import full_search
-from abex.boosting.booster import new_booster
-from abex.boosting.parameters import BoostingParameters
+from abex.boosting.examples import Examples
+from abex.boosting.fit import new_fit
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import PRODUCT, STUMP, TREE, Settings
 from abex.boosting.vectors import ManyVectors, TwoVectors
-from abex.boosting.weak_learners import PRODUCT, STUMP, TREE
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
 from abex.support.randomness import stream
@@ -22,9 +23,11 @@ from tests.naive import boosting as naive
 
 
 def fitted(X, signs, iterations, policy=None, dtype=np.float64, mapper=map, **parameters):
-    start = first_weights(signs, np.ones(len(X)))
-    parameters = BoostingParameters(policy=policy, dtype=dtype, **parameters)
-    fit = new_booster(X, signs, start, parameters, iterations, rng=stream(1, "policy"), mapper=mapper)
+    candidate = Candidate(policy, parameters.pop("per_search", 1))
+    fit = new_fit(
+        Examples(X, signs, np.ones(len(X))), Settings(dtype=dtype, **parameters), candidate, iterations,
+        rng=stream(1, "policy"), mapper=mapper,
+    )  # fmt: skip
     fit.advance(iterations)
     return fit
 
@@ -90,7 +93,7 @@ def test_full_search_finds_the_naive_stumps(kind):
 
 @pytest.mark.parametrize("kind", ["narrow", "wide", "listed", "missing", "multilabel"])
 def test_full_search_by_several_threads_finds_the_naive_stumps(kind, monkeypatch):
-    monkeypatch.setattr(full_search, "LEAST_WORK", 0)
+    monkeypatch.setattr(full_search, "MIN_WORK", 0)
     X, signs = problem(kind)
     iterations = 12 if kind == "wide" else 40
     with ThreadPoolExecutor(3) as pool:
@@ -107,7 +110,7 @@ def test_full_search_in_parts_is_that_of_the_compiled_loop(parameters, monkeypat
     X[:, :7] = np.round(2 * X[:, :7])
     signs = naive.label_signs(np.digitize(np.nan_to_num(X[:, 1] * X[:, 9]), [-0.5, 0.1, 0.6]))
     alone = fitted(X, signs, 15, **parameters)
-    monkeypatch.setattr(full_search, "LEAST_WORK", 0)
+    monkeypatch.setattr(full_search, "MIN_WORK", 0)
     with ThreadPoolExecutor(2) as pool:
         fits = [fitted(X, signs, 15, mapper=mapper, **parameters) for mapper in (map, pool.map)]
     assert not alone.parts
@@ -182,9 +185,7 @@ def test_multiboost_mode_smooths_and_uses_single_precision_cuts():
     X, signs = problem("narrow", seed=4)
     X = X + 0.1
     start = first_weights(signs, np.ones(len(X)))
-    parameters = BoostingParameters(policy=Uniform(), dtype=np.float64, multiboost=True)
-    fit = new_booster(X, signs, start, parameters, 40, rng=stream(1, "policy"))
-    fit.advance(40)
+    fit = fitted(X, signs, 40, Uniform(), multiboost=True)
     found, _ = naive.boost(X, signs, start, features_tried(fit, 40), smoothing=0.01 / len(X), tolerance=0.0)
     model = fit.model()
     for t, (stump, coefficient, _) in enumerate(found):

@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits, make_multilabel_classification
 from sklearn.exceptions import NotFittedError
 
 from abex import Bernoulli, simulate
-from abex.boosting import AdaBoostMHClassifier, booster, load
+from abex.boosting import AdaBoostMHClassifier, load
+from abex.boosting import fit as fit_module
 from abex.policies.baselines import ArmCount
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
@@ -116,7 +117,7 @@ def test_a_time_limit_holds_for_all_of_the_fit_whatever_the_number_of_classifier
 
 def test_room_that_grows_changes_nothing(monkeypatch):
     whole = classifier(base="stump", n_estimators=2500).fit(X, Y)
-    monkeypatch.setattr(booster, "FIRST_ROOM", 1)
+    monkeypatch.setattr(fit_module, "FIRST_ROOM", 1)
     grown = classifier(base="stump", n_estimators=2500).fit(X, Y)
     for name, value in whole.model_.arrays().items():
         np.testing.assert_array_equal(grown.model_.arrays()[name], value)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from abex.boosting import AdaBoostMHClassifier, booster
-from abex.boosting.booster import new_booster
-from abex.boosting.parameters import BoostingParameters
-from abex.boosting.weak_learners import STUMP
-from abex.boosting.weights import first_weights
+from abex.boosting import AdaBoostMHClassifier
+from abex.boosting import fit as fit_module
+from abex.boosting.examples import Examples
+from abex.boosting.fit import new_fit
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import Settings
 from abex.policies import UCB1, Uniform
 from abex.support.errors import UserError
 from tests.each import each
@@ -94,7 +95,7 @@ def test_an_interruption_while_calibrating_leaves_everything_as_it_was(monkeypat
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("abex.boosting.calibration.fit_power", interrupted)
+    monkeypatch.setattr("abex.boosting.calibration.fit_exponent", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(X[:, :2], Y)
     assert state_of(fitted) == before
@@ -140,10 +141,8 @@ def test_a_model_does_not_read_rows_of_another_width(base):
 
 def stump_fit(size):
     signs = np.where(Y[:, None] == [0, 1], 1, -1).astype(np.int8)
-    parameters = BoostingParameters(kind=STUMP, policy=Uniform())
-    return new_booster(
-        X, signs, first_weights(signs, np.ones(80)), parameters, size, rng=np.random.default_rng(0)
-    )
+    examples = Examples(X, signs, np.ones(80))
+    return new_fit(examples, Settings(), Candidate(Uniform()), size, rng=np.random.default_rng(0))
 
 
 def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
@@ -160,19 +159,19 @@ def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
 
         monkeypatch.setattr(fit, "_advance_alone", advance)
         monkeypatch.setattr(fit, "_make_room", lambda needed: None)
-        monkeypatch.setattr(booster.time, "monotonic", lambda now=now: now[0])
+        monkeypatch.setattr(fit_module.time, "monotonic", lambda now=now: now[0])
         fit.advance(10**5)
         assert sum(pieces) == fit.done == 10**5
-        assert max(pieces) * pause <= max(pause, booster.LOOK_UP)
-        assert len(pieces) <= 10**5 * pause / booster.LOOK_UP * 2 + 10 or max(pieces) == 1
+        assert max(pieces) * pause <= max(pause, fit_module.LOOK_UP)
+        assert len(pieces) <= 10**5 * pause / fit_module.LOOK_UP * 2 + 10 or max(pieces) == 1
         monkeypatch.undo()
 
 
 def test_pieces_change_nothing(monkeypatch):
     whole = stump_fit(300)
-    monkeypatch.setattr(booster, "LOOK_UP", 1e9)
+    monkeypatch.setattr(fit_module, "LOOK_UP", 1e9)
     whole.advance(300)
-    monkeypatch.setattr(booster, "LOOK_UP", 0.0)
+    monkeypatch.setattr(fit_module, "LOOK_UP", 0.0)
     pieces = stump_fit(300)
     pieces.advance(300)
     assert pieces.pace == 1

@@ -18,7 +18,7 @@ ONE_ROOM = {
 }  # the only room that imports it
 # ... but for what boosting alone adds to compiled code.
 ELSEWHERE = {
-    (package, f"boosting/{name}") for package in ("numba", "llvmlite") for name in ("calls", "vector_type")
+    (package, f"boosting/{name}") for package in ("numba", "llvmlite") for name in ("loop", "vectors")
 }
 LABORATORY = ("lab/datasets", "lab/results", "lab/sweeps", "lab/experiments", "lab/report", "cli")
 KERNELS = {"kernel", "rare_kernel", "single_dispatch", "register", "compiled"}
@@ -43,7 +43,8 @@ FIRST_PLACES = {
 SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
     "page": {"lab/report", "lab/arena", "service"},
-    "parameters": {"support", "boosting"},
+    "loop": {"simulation", "boosting"},  # of a policy and a world, and of a policy and a learner
+    "settings": {"service", "boosting"},
     "schedule": {"policies", "theory"},
     "store": {"players", "lab/results"},  # of players, and of results: nobody has both at hand
 }
@@ -52,6 +53,7 @@ SHARED_NAMES = {
 SHARED_CLASSES = {
     "Uniform": {"simulation/delays", "policies/baselines"},
     "Store": {"players/store", "lab/results/store"},
+    "Settings": {"service/settings", "boosting/settings"},  # of a server, and of a fit
 }
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
