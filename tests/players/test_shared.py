@@ -18,7 +18,7 @@ from abex.kinds import saved, written
 from abex.players import UnavailableError
 from abex.players import journal as journals
 from abex.players.journal import journal_at
-from abex.players.together import Ask, CrowdedError, Tell, together
+from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
 from tests import postgresql
 from tests.examples import all_examples
 from tests.needs import POSTGRESQL
@@ -106,9 +106,9 @@ def test_drawing_changes_nothing_that_is_learned(policy):
         if policy.needs_graph and n_arms > 3:
             continue
         drawing, still = (
-            Player(policy, n_arms, graph=graph, horizon=500, seed=1, compiled=False)._replica for _ in "ab"
+            Player(policy, n_arms, graph=graph, horizon=500, seed=1, compiled=False)._state for _ in "ab"
         )
-        drawing.keeps_state = still.keeps_state = True
+        drawing.draws_leave_state = still.draws_leave_state = True
         rng = np.random.default_rng(2)
         for step in range(1, 2 * n_arms + 20):
             for _ in range(3):
@@ -116,7 +116,7 @@ def test_drawing_changes_nothing_that_is_learned(policy):
             arm, reward = int(rng.integers(n_arms)), float(rng.integers(3)) / 2
             weights = np.full(n_arms, 1.0 / n_arms)
             for replica in (drawing, still):
-                replica.weigh_by(weights, arm)
+                replica.set_propensity(weights, arm)
                 replica.learn(step, arm, [(arm, reward)], np.random.default_rng(step))
         assert written(saved(drawing.state)) == written(saved(still.state))
 
@@ -162,9 +162,9 @@ def test_a_late_reward_is_weighed_by_the_distribution_of_its_own_decision(tmp_pa
             decision = first.decide()
             first.update(decision, float(decision.arm == 0))
         second.refresh()
-        before = second._replica.state.scores.copy()
+        before = second._state.state.scores.copy()
         assert second.update(late.id, 1.0)
-        gained = (second._replica.state.scores - before)[late.arm]
+        gained = (second._state.state.scores - before)[late.arm]
         assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
         log = first.log()
         assert log["probability"][0] == 0.5 == late.probability
@@ -201,7 +201,7 @@ def test_one_commit_serves_all_threads_that_wait(store):
 
 
 def test_decisions_reach_the_journal_by_themselves(store, monkeypatch):
-    monkeypatch.setattr("abex.players.shared.LATE_DECISIONS", PATIENCE)
+    monkeypatch.setattr("abex.players.shared_player.LATE_DECISIONS", PATIENCE)
     with Player.open(store, "x", "UCB1", n_arms=3) as first, Player.open(store, "x") as second:
         decision = first.decide()
         assert second.update(decision.id, 1.0)  # waits for it
@@ -225,7 +225,7 @@ def test_decisions_expire_once_in_all_processes(store):
     assert alike(first, second)
     assert [d.id for d in first.pending()] == [late.id]
     assert not second.update(early.id, 1.0)
-    assert first._replica.tallies.expired == 1
+    assert first._state.tallies.expired == 1
     assert first.log()["status"].tolist() == ["expired", "waiting"]
     assert first.log()["reward"][0] == 0.0
     first.close()
@@ -248,8 +248,8 @@ def test_a_forked_process_has_a_connection_and_ids_of_its_own(store):
     assert player.update_many([(d, 1.0) for d in [early, *made]]) == 21
     assert os.waitpid(child, 0)[1] == 0
     player.refresh()
-    assert player._replica.steps == 41
-    assert player._replica.tallies.observations.sum() == 41
+    assert player._state.steps == 41
+    assert player._state.tallies.observations.sum() == 41
     player.close()
 
 
@@ -367,14 +367,16 @@ def test_a_newer_journal_is_refused(store, monkeypatch):
 def test_words_of_all_kinds_come_back_as_they_were(store):
     words = ['we"ird\\', "{a,b}", "NULL", "naïve \N{SNOWMAN}", "' or 1", "%s"]
     with Player.open(store, "x", "EXP3IX(eta=0.1)", arms=words) as player:
-        made = [one for (one,) in together(player, [Ask((word,), f"{word} again") for word in words])]
+        made = [
+            one for (one,) in carry_out(player, [DecideRequest((word,), f"{word} again") for word in words])
+        ]
         told = [(one.id, 0.1 + 0.2, {arm: 0.3 for arm in words if arm != one.arm}) for one in made[:3]]
-        assert together(player, [Tell(told)]) == [[True] * 3]
+        assert carry_out(player, [RewardRequest(told)]) == [[True] * 3]
         player.rename_arm("NULL", '"\\null"')
         with Player.open(store, "x") as other:
             assert alike(player, other)
             assert '"\\null"' in other.arms
-            assert [one.unit for one in other._replica.pending.values()] == words[3:]
+            assert [one.unit for one in other._state.pending.values()] == words[3:]
 
 
 def test_damage_in_the_journal_is_named(tmp_path):
@@ -442,9 +444,11 @@ def test_the_reward_of_an_arm_is_that_of_its_latest_decision_for_player_and_log(
 
 def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
     with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=5) as player:
-        refused, served, late = together(player, [Ask([None] * 4), Ask([None] * 3), Ask()], most_open=3)
-        assert isinstance(refused, CrowdedError)
-        assert isinstance(late, CrowdedError)
+        refused, served, late = carry_out(
+            player, [DecideRequest([None] * 4), DecideRequest([None] * 3), DecideRequest()], most_open=3
+        )
+        assert isinstance(refused, TooManyPendingError)
+        assert isinstance(late, TooManyPendingError)
         assert player.pending() == served
 
 
@@ -532,7 +536,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         player.store.do(lambda journal: journal.close())
         # a new connection has no such limit; the first reward was kept
         assert player.update_many([(decision, 1.0) for decision in made]) == 1999
-        assert player._replica.steps == 2001
+        assert player._state.steps == 2001
 
 
 def test_a_file_that_may_not_be_written(tmp_path):
@@ -602,13 +606,13 @@ def test_a_server_that_crashes_and_comes_back(server, request):
         made = faulty(player, "cannot .* the journal")
         server.start()
         assert all(player.update(decision, 1.0) for decision in made)
-        assert player._replica.tallies.rewarded == 54  # the one that was kept, too
+        assert player._state.tallies.rewarded == 54  # the one that was kept, too
         _, _, text, _ = replayed(url, "x", set())
         assert player.text() == text
 
 
 def test_decisions_do_not_pile_up_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.players.shared.MOST_UNSAVED", 20)
+    monkeypatch.setattr("abex.players.shared_player.MOST_UNSAVED", 20)
     path = tmp_path / "shop.db"
     with Player.open(f"sqlite:///{path}", "x", "UCB1", n_arms=3) as player:
         player.store.do(lambda journal: journal.close())
@@ -630,4 +634,4 @@ def test_a_deleted_player_is_missed(tmp_path):
     with pytest.raises(UnavailableError, match="is gone from the journal"):
         player.update(0, 1.0)
     player.close()
-    assert journal_at(f"sqlite:///{path}").shown == repr(f"sqlite:///{path}")
+    assert journal_at(f"sqlite:///{path}").display_url == repr(f"sqlite:///{path}")

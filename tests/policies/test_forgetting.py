@@ -338,7 +338,7 @@ def test_a_window_without_room_loses_the_oldest_first():
         decision = player.decide()
         others = {k: 0.5 for k in range(4) if k != decision.arm}
         player.update(decision, 1.0, also=others)
-        assert player._replica.state.observations.sum() == 4
+        assert player._state.state.observations.sum() == 4
 
 
 @pytest.mark.parametrize("wrap", [Discounted, Windowed, Restarting], ids=lambda wrap: wrap.__name__)
@@ -366,7 +366,7 @@ def test_a_window_that_was_saved_adds_up_to_the_same(tmp_path):
     for _ in range(50):
         player.update(player.select(), GRIDS["thirds"](chance, True))
     player.save(tmp_path / "player.json")
-    one, two = (made._replica.state.memory for made in (player, Player.load(tmp_path / "player.json")))
+    one, two = (made._state.state.memory for made in (player, Player.load(tmp_path / "player.json")))
     assert one.counts.sum() == 16  # the oldest leaves at the next decision
     assert all(np.array_equal(getattr(one, sums), getattr(two, sums)) for sums in ("counts", "high", "low"))
 
@@ -385,7 +385,7 @@ def test_arms_that_go_take_what_was_observed_of_them_along():
         for _ in range(200):
             player.update(player.select(), 0.25)
         player.select()
-        counts, _ = known(player._replica.state)
+        counts, _ = known(player._state.state)
         assert counts.sum() == pytest.approx(50 if isinstance(policy, Windowed) else 10.0, rel=1e-6)
 
 
@@ -395,7 +395,7 @@ def test_a_window_goes_on_where_it_was_when_an_arm_comes():
         player.update(player.select(), 0.5)
     player.add_arm()
     player.select()
-    counts, _ = known(player._replica.state)
+    counts, _ = known(player._state.state)
     assert counts.sum() == 10.0
 
 
@@ -405,7 +405,7 @@ def test_decisions_made_at_once_are_steps_of_the_discounted_time():
         player.update(player.select(), 0.5)
     player.select(5)
     player.select()
-    assert player._replica.state.memory.total == pytest.approx(sum(0.9**age for age in range(13)))
+    assert player._state.state.memory.total == pytest.approx(sum(0.9**age for age in range(13)))
 
 
 class MeansOfMine(Learned):

@@ -25,7 +25,7 @@ from abex import (
 )
 from abex.kernels import compiled
 from abex.kinds import saved
-from abex.players.running_policy import compiled_kernels
+from abex.players.policy_runner import compiled_kernels
 from abex.policies.policy import Setting
 from abex.samplers import FEW, changed, draw, scan_for
 from abex.samplers.bounded_softmax import mass_of, new_bounded_softmax

@@ -13,9 +13,9 @@ import pytest
 import uvicorn
 
 from abex import Player
-from abex.players.decision_ids import moment_of
+from abex.players.ids import moment_of
 from abex.players.player import UnknownDecisionError
-from abex.players.together import RequestBatch
+from abex.players.requests import RequestBatch
 from abex.service import Settings, connections
 from abex.service.connections import Guard
 from abex.service.desk import Desk

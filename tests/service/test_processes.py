@@ -53,7 +53,7 @@ def check_log(store, loads):
     """Nothing that was acknowledged is missing, nothing counted twice."""
     with Player.open(store, "x") as player:
         log = player.log().set_index("decision")
-        tallies = player._replica.tallies
+        tallies = player._state.tallies
     assert log.index.is_unique
     for load in loads:
         assert set(load.decided) <= set(log.index)

@@ -106,8 +106,8 @@ def test_player_and_simulator_agree_event_by_event(policy, graph, number):
     for name in kept_with_decisions(
         result.state
     ):  # of the decision learned last, or made last: the next one writes it
-        getattr(result.state, name)[:] = getattr(player._replica.state, name)
-    assert same_states(result.state, player._replica.state)
+        getattr(result.state, name)[:] = getattr(player._state.state, name)
+    assert same_states(result.state, player._state.state)
 
 
 @pytest.mark.parametrize("policy", [UCB1(), Exp3PlusPlus(), Exp3DOM()])

@@ -174,7 +174,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 
         with Store.open(url) as store:
             names = store.names()
-        there = "\n".join(names) or f"there are no players in {store.shown}"
+        there = "\n".join(names) or f"there are no players in {store.display_url}"
         click.echo(json.dumps(names) if as_json else there)
         return
     from abex.cli.output import console, table

@@ -7,7 +7,7 @@ processes that deploy at the same time add an arm once: the second event finds i
 
 from __future__ import annotations
 
-from abex.players.named_arms import Label, NamedArms
+from abex.players.arms import Label, NamedArms
 from abex.players.player import Player
 from abex.support.errors import UserError, shown
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from abex.players.events import Decided, Rewarded
 from abex.players.journal import UnavailableError
-from abex.players.shared import SharedPlayer
-from abex.players.together import Request, RequestBatch
+from abex.players.requests import Request, RequestBatch
+from abex.players.shared_player import SharedPlayer
 from abex.service.metrics import Metrics
 from abex.support.errors import UserError
 

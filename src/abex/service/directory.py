@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from abex.players.definitions import Definition, definition_text
 from abex.players.journal import Journal, PlayerRow, journal_at
-from abex.players.shared import SharedPlayer
+from abex.players.shared_player import SharedPlayer
 from abex.players.store import Store
 from abex.service.desk import Answered, Desk
 from abex.service.metrics import Metrics
@@ -95,7 +95,7 @@ class Directory:
 
         is_new, found = self._do(made)
         assert found is not None
-        difference = Definition(found.definition, f"the player {name!r}").disagreement(replica, terms)
+        difference = Definition(found.definition, f"the player {name!r}").first_difference(replica, terms)
         if difference is not None:
             raise ConflictError(f"there is another player {shown(name)}: {difference}")
         return is_new

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from abex.players.journal import UnavailableError
 from abex.players.player import UnknownDecisionError
-from abex.players.together import CrowdedError
+from abex.players.requests import TooManyPendingError
 from abex.service.bodies import Body, parsed
 from abex.service.directory import ConflictError, Directory, FullError, UnknownPlayerError
 from abex.service.metrics import Metrics
@@ -31,7 +31,7 @@ STATUS: tuple[tuple[type[UserError], int], ...] = (
     (UnknownDecisionError, 404),
     (UnknownPlayerError, 404),
     (ConflictError, 409),
-    (CrowdedError, 429),
+    (TooManyPendingError, 429),
     (FullError, 429),
 )
 #: what is told of a store that is away; the log says why, with its address

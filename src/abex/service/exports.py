@@ -26,7 +26,7 @@ def log_frame(journal: Journal, name: str, most: int, player: Any) -> Any:
         raise UserError(f"there is no player {name!r} any more")
     after = max(record.pruned, record.head - EVENTS * max(most, LEAST))
     with player._lock:
-        arms = player._replica.arms.copy() if after > 0 else None
+        arms = player._state.arms.copy() if after > 0 else None
     events = journal.events(record.id, after)
     return decision_log(events, Definition(record.definition, f"the player {name!r}"), arms).tail(most)
 

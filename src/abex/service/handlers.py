@@ -10,15 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.decision_ids import moment_of
+from abex.players.arms import NamedArms
 from abex.players.declared_arms import declare
+from abex.players.ids import moment_of
 from abex.players.journal import UnavailableError
-from abex.players.named_arms import NamedArms
 from abex.players.player import UnknownDecisionError, new_replica
-from abex.players.saving import player_text
-from abex.players.shared import RECENT, SharedPlayer
-from abex.players.terms import terms
-from abex.players.together import Ask, Observe, Tell, arm_named
+from abex.players.player_file import player_text
+from abex.players.player_settings import terms
+from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
+from abex.players.shared_player import RECENT, SharedPlayer
 from abex.service.bodies import (
     ArmBody,
     DecideBody,
@@ -145,7 +145,7 @@ def _shown(decision: Any) -> JSON:
 async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSON:
     """What to try next; on disk when it is answered."""
     desk = await desk_of(state, request)
-    (decision,) = await desk.submit(Ask((body.unit,), body.key))
+    (decision,) = await desk.submit(DecideRequest((body.unit,), body.key))
     return _shown(decision)
 
 
@@ -157,7 +157,7 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     whole_number("the number of decisions", many, least=1, most=state.settings.max_batch)
     units = (None,) * many if body.units is None else tuple(body.units)
     desk = await desk_of(state, request)
-    decisions = await desk.submit(Ask(units, body.key, distinct=body.units is None))
+    decisions = await desk.submit(DecideRequest(units, body.key, distinct=body.units is None))
     return {"decisions": [_shown(one) for one in decisions]}
 
 
@@ -175,7 +175,7 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
 
 async def _learned(state: ServiceState, request: Request, rewards: list[RewardBody]) -> list[bool]:
     desk = await desk_of(state, request)
-    work = Tell([(one.decision, one.reward, one.also) for one in rewards])
+    work = RewardRequest([(one.decision, one.reward, one.also) for one in rewards])
     try:
         found: list[bool] = await desk.submit(work)
     except UnknownDecisionError as error:
@@ -189,7 +189,7 @@ async def _learned(state: ServiceState, request: Request, rewards: list[RewardBo
 async def observe(state: ServiceState, request: Request, body: ObserveBody) -> JSON:
     """What an arm paid that was tried without a decision of the player."""
     desk = await desk_of(state, request)
-    return {"learned": await desk.submit(Observe(body.arm, body.reward, body.also, body.key))}
+    return {"learned": await desk.submit(ObserveRequest(body.arm, body.reward, body.also, body.key))}
 
 
 # -- arms -------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ async def add_arm(state: ServiceState, request: Request, body: ArmBody) -> JSON:
 async def rename_arm(state: ServiceState, request: Request, body: RenameBody) -> JSON:
     """Another name for an arm; what is known of it stays."""
     desk = await desk_of(state, request)
-    arm = arm_named(desk.player._replica.arms, request.path_params["arm"])
+    arm = arm_named(desk.player._state.arms, request.path_params["arm"])
     await asyncio.to_thread(desk.player.rename_arm, arm, body.name)
     return {"arm": body.name}
 
@@ -220,7 +220,7 @@ async def rename_arm(state: ServiceState, request: Request, body: RenameBody) ->
 async def remove_arm(state: ServiceState, request: Request, body: None) -> JSON:
     """Remove an arm for ever; its decisions that wait are forgotten."""
     desk = await desk_of(state, request)
-    arm = arm_named(desk.player._replica.arms, request.path_params["arm"])
+    arm = arm_named(desk.player._state.arms, request.path_params["arm"])
     await asyncio.to_thread(desk.player.remove_arm, arm)
     return {"removed": arm}
 

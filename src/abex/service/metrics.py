@@ -22,7 +22,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from abex.players.shared import SharedPlayer
+from abex.players.shared_player import SharedPlayer
 from abex.players.summary import summarise
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -160,7 +160,7 @@ def _of_players(players: Iterable[SharedPlayer]) -> Iterable[Metric]:
 
 def _samples(player: SharedPlayer) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """Metric, arm if it is of one, value; of the arms chosen most."""
-    replica = player._replica
+    replica = player._state
     first = next(iter(replica.pending.values()), None)
     yield "abex_decisions", (), replica.decisions
     yield "abex_rewards", (), replica.tallies.rewarded
@@ -169,7 +169,7 @@ def _samples(player: SharedPlayer) -> Iterator[tuple[str, tuple[str, ...], float
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
     unknown = np.full(replica.n_arms, math.nan)  # probabilities, which may be dear
-    for one in summarise(replica, player._terms, "", MOST_ARMS_SHOWN, unknown):
+    for one in summarise(replica, player._settings, "", MOST_ARMS_SHOWN, unknown):
         arm = (str(one.arm),)
         yield "abex_arm_rewards", arm, one.observations
         yield "abex_arm_reward_sum", arm, one.observations * one.mean if one.observations else 0.0

@@ -29,7 +29,7 @@ async def timeline(state: ServiceState, request: Request, body: None) -> JSON:
         if found is None or found.seq < record.pruned:
             after = max(record.pruned, record.head - MOST_EVENTS)
             with player._lock:
-                arms = player._replica.arms.copy() if after > 0 else None
+                arms = player._state.arms.copy() if after > 0 else None
             found = state.timelines[player.name] = Timeline(player._definition, arms, after)
         found.read_on(journal, record.id)
         return {"name": player.name} | found.as_json()
@@ -61,7 +61,7 @@ async def evaluate(state: ServiceState, request: Request, body: EvaluateBody) ->
 
     def made() -> dict[str, Any]:
         frame = state.directory.reading(lambda journal: log_frame(journal, player.name, most, player))
-        span = player._terms.low, player._terms.high
+        span = player._settings.low, player._settings.high
         return evaluate_policies(frame, player.arms, body.policies, body.learn, span)
 
     async with state.heavy:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.players.shared import SharedPlayer
+from abex.players.shared_player import SharedPlayer
 from abex.players.summary import summarise
 from abex.support.errors import UserError
 
@@ -15,7 +15,7 @@ from abex.support.errors import UserError
 def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player._lock:
-        replica, terms = player._replica, player._terms
+        replica, terms = player._state, player._settings
         chances, why = _chances(replica)
         arms = summarise(replica, terms, "", limit, chances)
         return {
@@ -38,11 +38,11 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
 def probabilities_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """The probability of each arm at the next decision; the ``limit`` largest, in the order of the arms."""
     with player._lock:
-        chances, why = _chances(player._replica)
+        chances, why = _chances(player._state)
         if why is not None:
             raise UserError(why)
         places = np.sort(np.argsort(-chances, kind="stable")[:limit])
-        arms = player._replica.arms
+        arms = player._state.arms
         listed = [
             {"arm": arms.label(int(arms.numbers[place])), "probability": float(chances[place])}
             for place in places

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from abex.evaluation.estimators import Contributions, self_normalised
 from abex.evaluation.evaluating import LEAST_EFFECTIVE, LEVEL, interval_of, refusal_reason
+from abex.players.arms import NamedArms
 from abex.players.definitions import Definition
 from abex.players.events import Decided, decode
 from abex.players.journal import Journal
 from abex.players.journal_log import LogReader
-from abex.players.named_arms import NamedArms
-from abex.players.terms import Terms
+from abex.players.player_settings import PlayerSettings
 
 MOST_BUCKETS = 100
 FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
@@ -38,7 +38,7 @@ Value = tuple[float, float, float]
 class UniformChoice:
     """What uniform choice would have earned, after any number of decisions that had their reward."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: PlayerSettings) -> None:
         self.span = terms.low, terms.high
         self.weights, self.rewards = array("d"), array("d")
         self.units = array("q")  # decisions made at once have one

@@ -121,7 +121,7 @@ def check_player_equals_simulator(policy: Policy[Any]) -> None:
             player.update(arm, SMALL.draw(world, t, arm), also)
     result = replicate(policy, SMALL, horizon)
     assert abs(result.regret[-1] - lost) < 1e-9
-    assert same_states(result.state, player._replica.state), "state differs"
+    assert same_states(result.state, player._state.state), "state differs"
 
 
 def check_is_deterministic(policy: Policy[Any]) -> None:
@@ -162,7 +162,7 @@ def check_plays_valid_arms(policy: Policy[Any]) -> None:
                 assert type(arm) is int
                 assert 0 <= arm < n_arms
                 player.update(arm, reward)
-            assert not any(np.isnan(leaf).any() for leaf in leaves(player._replica.state)), "NaN in the state"
+            assert not any(np.isnan(leaf).any() for leaf in leaves(player._state.state)), "NaN in the state"
 
 
 def check_survives_a_million_steps(policy: Policy[Any]) -> None:

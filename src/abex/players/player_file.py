@@ -18,10 +18,10 @@ import numpy as np
 
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.kinds import agree, check_kept, kept_with_decisions, read, saved, weighed_by, written
-from abex.players.decision_ids import is_life, life_and_number
-from abex.players.replica import MOST_TOLD, Pending, Replica
+from abex.players.ids import is_life, life_and_number
+from abex.players.player_settings import PlayerSettings, terms
+from abex.players.state import MOST_TOLD, Pending, PlayerState
 from abex.players.tallies import Tallies
-from abex.players.terms import Terms, terms
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.support.errors import UserError, checked_name, shown, whole_number
@@ -46,27 +46,27 @@ def save_player(player: Player, path: str | PathLike[str]) -> None:
 
 def player_text(player: Player) -> str:
     """What the file of a player holds."""
-    replica = player._replica
+    replica = player._state
     replica.state = replica.policy.prepare(replica.state)  # as it is loaded: both go on alike
     body = (
         {"policy": repr(player.policy), "module": type(player.policy).__module__}
-        | written_terms(player._terms)
+        | written_terms(player._settings)
         | {"n_arms": replica.n_arms, "horizon": replica.setting.horizon, "max_pending": replica.max_pending}
         | {"graph": written_graph(replica.setting)}
         | written_replica(replica)
         | {"random": player._rng.bit_generator.state}
     )
-    return sealed(body, FORMAT, VERSION)
+    return with_checksum(body, FORMAT, VERSION)
 
 
-def sealed(body: Any, format: str, version: int) -> str:
+def with_checksum(body: Any, format: str, version: int) -> str:
     """A JSON text with a header that holds format, version and checksum of the body."""
     text = json.dumps(body)
     header = json.dumps({"format": format, "version": version, "sha256": checksum(text)})
     return f'{{"header": {header}{BODY}{text}}}\n'
 
 
-def written_terms(terms: Terms) -> dict[str, Any]:
+def written_terms(terms: PlayerSettings) -> dict[str, Any]:
     """The agreement with the application as JSON values."""
     return {
         "rewards": [terms.low, terms.high],
@@ -76,7 +76,7 @@ def written_terms(terms: Terms) -> dict[str, Any]:
     }
 
 
-def read_terms(body: Any) -> Terms:
+def read_terms(body: Any) -> PlayerSettings:
     """What `written_terms` wrote, checked."""
     expire = body["expire"]
     if expire is not None:
@@ -84,7 +84,7 @@ def read_terms(body: Any) -> Terms:
     return terms(body["rewards"], expire, body["unrewarded"], body["propensities"])
 
 
-def written_replica(replica: Replica) -> dict[str, Any]:
+def written_replica(replica: PlayerState) -> dict[str, Any]:
     """State, arms, waiting decisions and tallies as JSON values."""
     labels = replica.arms.labels
     return {
@@ -125,7 +125,7 @@ def read_player(
     text: str, where: str, compiled: bool | None, clock: Callable[[], float] | None = None
 ) -> Player:
     """The player of what `player_text` wrote."""
-    body = unsealed(text, where, FORMAT, VERSION, "a saved player")
+    body = verified(text, where, FORMAT, VERSION, "a saved player")
     with_reason = f"cannot load {where}"
     try:
         return _player(body, compiled, clock)
@@ -143,8 +143,8 @@ def reason_of(error: BaseException) -> str:
     return reason.splitlines()[0] if reason else "it is damaged"
 
 
-def unsealed(text: str, where: str, format: str, version: int, kind: str) -> Any:
-    """Body of what `sealed` made; anything else is refused in one sentence."""
+def verified(text: str, where: str, format: str, version: int, kind: str) -> Any:
+    """Body of what `with_checksum` made; anything else is refused in one sentence."""
     try:
         file = json.loads(text)
         header, body = file["header"], file["player"]
@@ -173,9 +173,9 @@ def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], flo
     graph = read_feedback(body["graph"], n_arms)
     options = {"horizon": body["horizon"], "max_pending": body["max_pending"]}
     player = Player(policy, n_arms, graph=graph, seed=0, compiled=compiled, clock=clock, **options)
-    player._terms = read_terms(body)
-    read_replica(player._replica, body)
-    in_order(player._replica)
+    player._settings = read_terms(body)
+    read_replica(player._state, body)
+    in_order(player._state)
     _set_random(player._rng, body["random"])
     return player
 
@@ -197,7 +197,7 @@ def check_numbers(body: dict[str, Any], n_arms: int) -> None:
     agree(numbers[0] >= 0 and bool((numbers[1:] > numbers[:-1]).all()), "names must be increasing")
 
 
-def read_replica(replica: Replica, body: dict[str, Any]) -> None:
+def read_replica(replica: PlayerState, body: dict[str, Any]) -> None:
     """Fill a fresh replica with what `written_replica` wrote; everything is checked."""
     from abex.players.player import MANY_ARMS
 
@@ -238,7 +238,7 @@ def _life(name: Any) -> str:
     return str(name)
 
 
-def _read_pending(replica: Replica, fresh: Any, saved: Any) -> None:
+def _read_pending(replica: PlayerState, fresh: Any, saved: Any) -> None:
     """The waiting decisions, oldest first: of known lives, with probabilities that their policy can divide by."""
     agree(
         isinstance(saved, list) and len(saved) <= replica.max_pending, "pending must be at most max_pending"
@@ -254,11 +254,11 @@ def _read_pending(replica: Replica, fresh: Any, saved: Any) -> None:
         moment = whole_number("moment", moment, most=MOST_MOMENT)
         unit, key = asked or (None, None)
         unit, key = read_word(unit, "unit"), read_word(key, "key")
-        agree(replica.standing(unit, key) is None, "two decisions wait for one unit")
-        replica.await_reward(name, Pending(t, arm, arrays, moment, read_probability(probability), unit, key))
+        agree(replica.open_decision(unit, key) is None, "two decisions wait for one unit")
+        replica.add_pending(name, Pending(t, arm, arrays, moment, read_probability(probability), unit, key))
 
 
-def in_order(replica: Replica) -> None:
+def in_order(replica: PlayerState) -> None:
     """See that waiting decisions of one process are in order."""
     steps = [waiting.t for waiting in replica.pending.values()]
     agree(all(1 <= early < late for early, late in pairwise(steps)), "waiting decisions must be in order")
@@ -279,7 +279,7 @@ def read_probability(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
+def read_memory(replica: PlayerState, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
     """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
     agree(isinstance(memory, list), "a decision remembers something else")
     arrays = tuple(decode_array(one) for one in memory)
@@ -288,7 +288,7 @@ def read_memory(replica: Replica, memory: Any, arm: int, fresh: Any) -> tuple[An
     return arrays
 
 
-def check_memory(replica: Replica, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
+def check_memory(replica: PlayerState, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
     """See that a decision remembers a probability that its policy can divide by."""
     for field, array in zip(kept_with_decisions(fresh), arrays, strict=True):
         if field == weighed_by(fresh):

@@ -65,7 +65,7 @@ def reads_last(function: Any) -> bool:
     return any(name == last or (isinstance(name, tuple) and last in name) for name in named)
 
 
-class Running:
+class PolicyRunner:
     """A policy with its state; arms are places in its arrays."""
 
     def __init__(self, policy: Any, setting: Setting, compiled: bool) -> None:
@@ -74,7 +74,7 @@ class Running:
         self.state: Any = policy.start(setting)
         self.compiled = compiled
         self.careful = 0  # calls of the policy that are still to run interpreted, with bounds checks
-        self.keeps_state = False  # draws leave the state alone even where the policy ages it
+        self.draws_leave_state = False  # draws leave the state alone even where the policy ages it
         self.version = 0  # changes whenever the distribution of a decision may
         self._known: tuple[int, int, NDArray[np.float64]] | None = None  # version, step, distribution
         self._entries: dict[
@@ -128,7 +128,7 @@ class Running:
                 state = self.policy.resume(smaller, saved(self.state), rest)
                 return int(rest[self._kernels().select(state, t, rng)]), self._taken_back(before)
             arm = int(self._made(pick)(distribution, 1.0, rng))
-            self.weigh_by(distribution, arm)
+            self.set_propensity(distribution, arm)
             return arm, self._taken_back(before)
 
     def restricted(self, rest: NDArray[np.int64], t: int) -> NDArray[np.float64] | None:
@@ -143,7 +143,7 @@ class Running:
         distribution /= distribution.sum()
         return distribution
 
-    def weigh_by(self, distribution: NDArray[np.float64], arm: int) -> None:
+    def set_propensity(self, distribution: NDArray[np.float64], arm: int) -> None:
         """The next reward is weighed by the distribution that really chose the arm, where the policy does that."""
         field = weighed_by(self.state)
         if field is None:
@@ -159,7 +159,7 @@ class Running:
 
     def _aside(self) -> AbstractContextManager[None]:
         """Around draws: on a copy of the state where the policy would age it."""
-        return self._on_a_copy() if self.keeps_state and self.drawing_ages else _NOTHING
+        return self._on_a_copy() if self.draws_leave_state and self.drawing_ages else _NOTHING
 
     @contextmanager
     def _on_a_copy(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.players.decision_ids import life_and_number
+from abex.players.ids import life_and_number
 from abex.support.errors import UserError, checked_name, nearest, shown, whole_number
 
 Label = int | str

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kinds import kept_with_decisions, weighed_by
-from abex.players.decision_ids import life_and_number
-from abex.players.named_arms import Label, NamedArms
-from abex.players.running_policy import Running
+from abex.players.arms import Label, NamedArms
+from abex.players.ids import life_and_number
+from abex.players.policy_runner import PolicyRunner
 from abex.players.tallies import Tallies
 from abex.policies.policy import Setting
 from abex.support.errors import UserError
@@ -40,7 +40,7 @@ class Pending(NamedTuple):
     key: str | None = None  # of the request that asked for it: asked again, it is the answer
 
 
-class Replica(Running):
+class PlayerState(PolicyRunner):
     """Policy, state, arms, waiting decisions and tallies of a player."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Replica(Running):
         self.keys: dict[str, str] = {}  # ids in `pending` by the key of their request
         self.told: OrderedDict[str, None] = OrderedDict()  # keys of the last observations
 
-    def copy(self) -> Replica:
+    def copy(self) -> PlayerState:
         """An independent replica in the same state."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -89,27 +89,27 @@ class Replica(Running):
         if not new and number <= self.lives[life]:
             return name, pending
         self.lives[life] = number
-        standing = self.standing(pending.unit, pending.key)
+        standing = self.open_decision(pending.unit, pending.key)
         if standing is not None:
             return standing
         self.steps += 1
         if self.arms.has(pending.arm):
             self.tallies.decided(self.arms.place(pending.arm), pending.arm)
-            self.await_reward(name, pending)
+            self.add_pending(name, pending)
         if len(self.pending) > self.max_pending:
             self.forget(next(iter(self.pending)))
         if new and len(self.lives) > MOST_LIVES:
             self._trim_lives()
         return name, pending
 
-    def standing(self, unit: str | None, key: str | None) -> tuple[str, Pending] | None:
+    def open_decision(self, unit: str | None, key: str | None) -> tuple[str, Pending] | None:
         """The decision that waits under this key, or for this unit."""
         name = self.keys.get(key) if key is not None else None
         if name is None and unit is not None:
             name = self.units.get(unit)
         return None if name is None else (name, self.pending[name])
 
-    def await_reward(self, name: str, pending: Pending) -> None:
+    def add_pending(self, name: str, pending: Pending) -> None:
         """Let a decision wait."""
         self.pending[name] = pending
         if pending.unit is not None:
@@ -163,7 +163,9 @@ class Replica(Running):
         self._learn(pending.t, pending.arm, reward, also, rng)
         return True
 
-    def tried_elsewhere(self, number: int, reward: float, also: Mapping[int, float], rng: Any) -> bool:
+    def observed_without_decision(
+        self, number: int, reward: float, also: Mapping[int, float], rng: Any
+    ) -> bool:
         """An arm was tried without a decision of the player: a step of the policy's life as if it had been chosen now."""
         if not self.arms.has(number):
             return False
@@ -183,14 +185,14 @@ class Replica(Running):
             return
         weights = getattr(self.state, field)
         if weights.size != self.n_arms or weights[place] <= 0.0:
-            self.weigh_by(self.probabilities(step), place)
+            self.set_propensity(self.probabilities(step), place)
 
     def _recall(self, memory: tuple[NDArray[Any], ...]) -> None:
         """Put what a decision remembers back into the state."""
         for field, value in zip(kept_with_decisions(self.state), memory, strict=True):
             getattr(self.state, field)[:] = value
 
-    def tell_once(self, key: str) -> bool:
+    def is_first(self, key: str) -> bool:
         """Whether an observation under this key is the first one; of the last ones the keys are remembered."""
         if key in self.told:
             return False

@@ -13,22 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from abex.players.decision_ids import life_and_number
+from abex.players.arms import NamedArms
 from abex.players.decisions import Batch, Decision
 from abex.players.events import Decided, Rewarded
+from abex.players.ids import life_and_number
 from abex.players.journal import UnavailableError
-from abex.players.named_arms import NamedArms
 from abex.players.player import UnknownDecisionError
-from abex.players.replica import Pending
-from abex.players.shared import Proposal, SharedPlayer
+from abex.players.shared_player import Proposal, SharedPlayer
+from abex.players.state import Pending
 from abex.support.errors import UserError, checked_name, shown, whole_number
 
 
-class CrowdedError(UserError):
+class TooManyPendingError(UserError):
     """Too many decisions wait for their rewards."""
 
 
-class Ask(NamedTuple):
+class DecideRequest(NamedTuple):
     """Decisions, please; each is for a unit, or for nobody in particular (None).
 
     A unit that has a decision which waits gets that one. A request that comes again under its ``key`` is answered by
@@ -40,13 +40,13 @@ class Ask(NamedTuple):
     distinct: bool = False  # all on different arms
 
 
-class Tell(NamedTuple):
+class RewardRequest(NamedTuple):
     """Rewards of decisions, ``(id, reward, also)``: all are learned, or none if one of them is wrong."""
 
     rewards: Sequence[tuple[str, Any, Mapping[Any, Any] | None]]
 
 
-class Observe(NamedTuple):
+class ObserveRequest(NamedTuple):
     """What an arm paid that was tried without a decision of the player; it counts once under its key."""
 
     arm: Any
@@ -55,21 +55,22 @@ class Observe(NamedTuple):
     key: str
 
 
-Request = Ask | Tell | Observe
+Request = DecideRequest | RewardRequest | ObserveRequest
 
 
-def together(player: SharedPlayer, requests: Sequence[Request], most_open: int | None = None) -> list[Any]:
+def carry_out(player: SharedPlayer, requests: Sequence[Request], most_open: int | None = None) -> list[Any]:
     """Carry out requests in one commit; the answer to each, or the `UserError` that says why there is none.
 
-    An `Ask` is answered by a list of `Decision`, a `Tell` by a list of whether each reward was the first one of its
-    decision, an `Observe` by whether it was new. Beyond ``most_open`` decisions that wait, an `Ask` is refused.
+    A `DecideRequest` is answered by a list of `Decision`, a `RewardRequest` by a list of whether each reward was the first
+    one of its decision, an `ObserveRequest` by whether it was new. Beyond ``most_open`` decisions that wait, a
+    `DecideRequest` is refused.
 
     >>> import tempfile
     >>> from abex import Player
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Player.open(f"sqlite:///{folder.name}/shop.db", "banner", "UCB1", n_arms=3) as player:
-    ...     (first,), (again,) = together(player, [Ask(["ann"]), Ask(["ann"])])
-    ...     first == again, together(player, [Tell([(first.id, 1.0, None)]), Tell([(first.id, 0.0, None)])])
+    ...     (first,), (again,) = carry_out(player, [DecideRequest(["ann"]), DecideRequest(["ann"])])
+    ...     first == again, carry_out(player, [RewardRequest([(first.id, 1.0, None)]), RewardRequest([(first.id, 0.0, None)])])
     (True, [[True], [False]])
     """
     batch = RequestBatch(player, requests, most_open)
@@ -94,7 +95,7 @@ def together(player: SharedPlayer, requests: Sequence[Request], most_open: int |
 class RequestBatch:
     """Requests of a shared player on their way: proposed at once, answered when they are on disk.
 
-    No step waits for the store. `together` waits in the thread that calls; an event loop does without a thread of its own.
+    No step waits for the store. `carry_out` waits in the thread that calls; an event loop does without a thread of its own.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class RequestBatch:
 
     def may_stand(self) -> bool:
         """Whether a decision that waits may be an answer: another process may have learned its reward a moment ago."""
-        asked = [one.request for one in self._work if isinstance(one.request, Ask)]
+        asked = [one.request for one in self._work if isinstance(one.request, DecideRequest)]
         return any(_stands(self._player, request) for request in asked)
 
     def propose(self) -> None:
@@ -143,12 +144,12 @@ class RequestBatch:
             return [_answer(self._player, one) for one in self._work]
 
 
-def _stands(player: SharedPlayer, request: Ask) -> bool:
+def _stands(player: SharedPlayer, request: DecideRequest) -> bool:
     """Whether a request may be answered by a decision that waits already."""
     if request.key is None and request.units == (None,):
         return False
     with player._lock:
-        return any(player._replica.standing(unit, request.key) is not None for unit in request.units)
+        return any(player._state.open_decision(unit, request.key) is not None for unit in request.units)
 
 
 class _Work:
@@ -170,9 +171,9 @@ def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None)
     for one in work:
         one.parts, one.entries, one.error = [], [], None
         try:
-            if isinstance(one.request, Ask):
+            if isinstance(one.request, DecideRequest):
                 asked.update(_ask(player, one, one.request, t, asked, most_open))
-            elif isinstance(one.request, Tell):
+            elif isinstance(one.request, RewardRequest):
                 one.entries = [Proposal(_reward(player, *reward)) for reward in one.request.rewards]
             else:
                 one.entries = [Proposal(_observation(player, one.request))]
@@ -184,14 +185,14 @@ def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None)
 def _ask(
     player: SharedPlayer,
     one: _Work,
-    request: Ask,
+    request: DecideRequest,
     t: int,
     asked: Mapping[tuple[str, str], Proposal],
     most_open: int | None,
 ) -> dict[tuple[str, str], Proposal]:
     """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
-    replica, taken = player._replica, list[int]()
-    settle = replica.setting.graph is None and player._terms.propensities is not False
+    replica, taken = player._state, list[int]()
+    settle = replica.setting.graph is None and player._settings.propensities is not False
     mine: dict[tuple[str, str], Proposal] = {}
     if request.distinct:
         whole_number("count", len(request.units), least=1, most=replica.n_arms)
@@ -204,7 +205,7 @@ def _ask(
                 for kind, name in (("key", key), ("unit", unit))
                 if name is not None
             ]
-            there = replica.standing(unit, key) or next(
+            there = replica.open_decision(unit, key) or next(
                 (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
             )
         if there is None:
@@ -212,7 +213,7 @@ def _ask(
                 most_open is not None
                 and len(replica.pending) + player._deciding + len(one.entries) >= most_open
             ):
-                raise CrowdedError(
+                raise TooManyPendingError(
                     f"{most_open:,} decisions of {player.name!r} wait for their rewards and no more may: "
                     "report rewards, or give the player a shorter time until decisions expire"
                 )
@@ -241,16 +242,16 @@ def _join(player: SharedPlayer, entries: Sequence[Proposal], settle: bool) -> No
         assert isinstance(event, Decided)
         if batch is not None:
             decision.join(batch)
-        probability = decision.settle() if settle else None
+        probability = decision.compute_probability() if settle else None
         entry.event, entry.settled = replace(event, batch=batch, probability=probability), settle
 
 
 def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:
     """An arm, not among those taken."""
     if not taken:
-        return player._replica.draw(t, player._rng)
-    rest = np.setdiff1d(np.arange(player._replica.n_arms), taken)
-    return player._replica.draw_among(rest, t, player._rng)
+        return player._state.draw(t, player._rng)
+    rest = np.setdiff1d(np.arange(player._state.n_arms), taken)
+    return player._state.draw_among(rest, t, player._rng)
 
 
 def arm_named(arms: NamedArms, word: Any) -> Any:
@@ -261,7 +262,7 @@ def arm_named(arms: NamedArms, word: Any) -> Any:
 
 
 def _side(player: SharedPlayer, also: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
-    arms = player._replica.arms
+    arms = player._state.arms
     return None if also is None else {arm_named(arms, arm): paid for arm, paid in also.items()}
 
 
@@ -271,8 +272,8 @@ def _reward(player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any
     return player._checked(name, reward, _side(player, also))
 
 
-def _observation(player: SharedPlayer, request: Observe) -> Rewarded:
-    arms = player._replica.arms
+def _observation(player: SharedPlayer, request: ObserveRequest) -> Rewarded:
+    arms = player._state.arms
     label = arms.label(arms.number(arm_named(arms, request.arm)))
     event = player._checked(label, request.reward, _side(player, request.also))
     return replace(event, key=checked_name("a key", request.key))
@@ -281,15 +282,15 @@ def _observation(player: SharedPlayer, request: Observe) -> Rewarded:
 def _answer(player: SharedPlayer, one: _Work) -> Any:
     if one.error is not None:
         return one.error
-    if isinstance(one.request, Ask):
+    if isinstance(one.request, DecideRequest):
         return [_decision(player, part) for part in one.parts]
     outcomes = [entry.outcome is True for entry in one.entries]
-    return outcomes if isinstance(one.request, Tell) else outcomes[0]
+    return outcomes if isinstance(one.request, RewardRequest) else outcomes[0]
 
 
 def _decision(player: SharedPlayer, part: Proposal | tuple[str, Pending]) -> Decision:
     name, pending = part.outcome if isinstance(part, Proposal) else part
-    arms = player._replica.arms
+    arms = player._state.arms
     label = arms.label(pending.arm) if arms.has(pending.arm) else pending.arm
     drawn = part.decision if isinstance(part, Proposal) else None
     if drawn is not None and drawn.id == name and drawn.arm == label:

@@ -1,7 +1,7 @@
 r"""The probability that an arm is in a batch of decisions made at once.
 
 A batch is drawn arm by arm from the policy's distribution p, restricted to the arms not yet in it. **Where all arms have a
-positive probability** that is successive sampling (Plackett and Luce): give arm j an exponential time of rate :math:`p_j`, and
+positive probability** that is by_quadrature sampling (Plackett and Luce): give arm j an exponential time of rate :math:`p_j`, and
 the batch is the k arms whose times are first. So arm i is in it with probability
 
 .. math:: \int_0^\infty p_i e^{-p_i s}\; P\Big(\sum_{j\ne i} 1[T_j<s] < k\Big)\,ds ,
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kinds import saved
-from abex.players.running_policy import Running
+from abex.players.policy_runner import PolicyRunner
 from abex.support.errors import UserError
 
 STEP, REACH = 0.04, 4.6  # of the double exponential rule
@@ -30,7 +30,7 @@ MOST_WORK = 2 * 10**9  # elementary steps of the recursion: some seconds
 MOST_SETS = 2_000  # batches that are followed one by one
 
 
-def inclusion_probability(replica: Running, t: int, k: int, place: int) -> float:
+def inclusion_probability(replica: PolicyRunner, t: int, k: int, place: int) -> float:
     """The probability that the arm at ``place`` is among ``k`` decisions that are made at once at step t."""
     if k >= replica.n_arms:
         return 1.0
@@ -38,21 +38,21 @@ def inclusion_probability(replica: Running, t: int, k: int, place: int) -> float
         raise UserError(f"{replica.policy} has no closed form for its probabilities")
     p = replica.probabilities(t)
     if np.count_nonzero(p > 0.0) == p.size:
-        return successive(p, k, place)
-    return _followed(replica, t, k, place)
+        return by_quadrature(p, k, place)
+    return _by_enumeration(replica, t, k, place)
 
 
-def inclusion_probabilities(replica: Running, t: int, k: int) -> NDArray[np.float64]:
+def inclusion_probabilities(replica: PolicyRunner, t: int, k: int) -> NDArray[np.float64]:
     """The probability that each arm is among ``k`` decisions that are made at once at step t."""
     if k == 1:
         return replica.probabilities(t)
     return np.array([inclusion_probability(replica, t, k, place) for place in range(replica.n_arms)])
 
 
-def successive(p: NDArray[np.float64], k: int, place: int) -> float:
-    """The probability of being among the first ``k`` of successive sampling with positive probabilities ``p``.
+def by_quadrature(p: NDArray[np.float64], k: int, place: int) -> float:
+    """The probability of being among the first ``k`` of by_quadrature sampling with positive probabilities ``p``.
 
-    >>> round(successive(np.array([0.5, 0.3, 0.2]), 2, 0), 6)  # 0.5 + 0.3 * 0.5 / 0.7 + 0.2 * 0.5 / 0.8
+    >>> round(by_quadrature(np.array([0.5, 0.3, 0.2]), 2, 0), 6)  # 0.5 + 0.3 * 0.5 / 0.7 + 0.2 * 0.5 / 0.8
     0.839286
     """
     log, weights = _nodes()
@@ -80,7 +80,7 @@ def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return log, STEP * np.pi * np.cosh(x) * np.exp(log + log_rest)
 
 
-def _followed(replica: Running, t: int, k: int, place: int) -> float:
+def _by_enumeration(replica: PolicyRunner, t: int, k: int, place: int) -> float:
     """By following every way in which a batch can come about; sets of arms taken, each with its probability."""
     sets: dict[frozenset[int], float] = {frozenset(): 1.0}
     found = 0.0
@@ -109,7 +109,7 @@ def _next(replica: Any, t: int, taken: frozenset[int], step: int) -> NDArray[np.
     rest = np.setdiff1d(np.arange(replica.n_arms), np.fromiter(taken, np.int64))
     distribution: NDArray[np.float64] | None = replica.restricted(rest, t)
     if distribution is None:
-        smaller = Running.__new__(Running)
+        smaller = PolicyRunner.__new__(PolicyRunner)
         smaller.__dict__.update(replica.__dict__)
         smaller.setting = replica.setting._replace(n_arms=int(rest.size))
         smaller.state = replica.policy.resume(smaller.setting, saved(replica.state), rest)

@@ -16,7 +16,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from abex.players.decision_ids import moment_of
 from abex.players.decisions import Decision
 from abex.players.definitions import (
     Definition,
@@ -27,10 +26,11 @@ from abex.players.definitions import (
 )
 from abex.players.events import Decided, Event, Expired, apply, check, decode, encode
 from abex.players.follower import Follower
+from abex.players.ids import moment_of
 from abex.players.journal import PlayerRow, Row, UnavailableError
 from abex.players.observing import observed_with
 from abex.players.player import Player, UnknownDecisionError
-from abex.players.saving import DAMAGE, reason_of
+from abex.players.player_file import DAMAGE, reason_of
 from abex.players.seeding import SequenceStream
 from abex.players.store import Store
 from abex.support.errors import UserError, shown
@@ -115,7 +115,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             lambda journal: (record := journal.player(name)) and (record, journal.snapshot(record.id))
         )
         if first is None:
-            raise UnavailableError(f"there is no player {name!r} in the journal {store.shown}")
+            raise UnavailableError(f"there is no player {name!r} in the journal {store.display_url}")
         self.restore(*first)
         store.refresh(self)
         store.enter(self)
@@ -129,7 +129,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def restore(self, record: PlayerRow, snapshot: tuple[int, bytes] | None) -> None:
         """Go on from a snapshot, or from the beginning."""
-        where = f"the player {self.name!r} in {self.store.shown}"
+        where = f"the player {self.name!r} in {self.store.display_url}"
         definition = Definition(record.definition, where)
         if snapshot is not None:
             replica, seq = from_snapshot(definition, snapshot[1], self._wants_compiled)
@@ -140,11 +140,11 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         else:
             replica, seq = definition.replica(self._wants_compiled), 0
         with self._lock:
-            if hasattr(self, "_replica"):
+            if hasattr(self, "_state"):
                 self._settle()
-            self.id, self._definition, self._terms = record.id, definition, definition.terms
+            self.id, self._definition, self._settings = record.id, definition, definition.terms
             self.is_gone = False
-            self._replica, self._last = replica, ""
+            self._state, self._last = replica, ""
             self._template = template_of(replica)
             self._learning = SequenceStream(definition.key)
             self._follower.restored(seq)
@@ -179,9 +179,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         for seq, body in rows:
             try:
                 event = decode(body)
-                check(event, self._replica, self._template)
+                check(event, self._state, self._template)
             except DAMAGE as error:
-                place = f"event {seq} of {self.name!r} in {self.store.shown}"
+                place = f"event {seq} of {self.name!r} in {self.store.display_url}"
                 raise UserError(f"the journal is damaged at {place}: {reason_of(error)}") from error
             yield seq, event
 
@@ -192,7 +192,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             self._settle()
             events = [own.event for own in self._follower.to_append()]
             self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
-            slow = self._replica.is_worth_warming()
+            slow = self._state.is_worth_warming()
         if slow:
             self.store.aside(self._warm_up)
         return [Row(event.kind, event.moment, encode(event)) for event in events]
@@ -203,7 +203,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             self._settle()
             before = self._follower.seq
             self._follower.appended(last)
-            every = max(self.store.snapshot_every, len(self._replica.pending) + self._replica.n_arms // 10)
+            every = max(self.store.snapshot_every, len(self._state.pending) + self._state.n_arms // 10)
             return before // every < last // every
 
     def append_failed(self) -> None:
@@ -220,7 +220,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def gone(self) -> UnavailableError:
         """Somebody has deleted the player: what was on its way is lost."""
-        error = UnavailableError(f"the player {self.name!r} is gone from the journal {self.store.shown}")
+        error = UnavailableError(
+            f"the player {self.name!r} is gone from the journal {self.store.display_url}"
+        )
         with self._lock:
             self.is_gone = True
             self.failed(error, kept=False)
@@ -229,13 +231,13 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         return error
 
     def expire(self) -> None:
-        """Tell decisions whose time is over to expire, by the clock of the store."""
+        """RewardRequest decisions whose time is over to expire, by the clock of the store."""
         with self._lock:
-            if self._terms.expire is None or not self._replica.pending:
+            if self._settings.expire is None or not self._state.pending:
                 return
             name = self._next_id()
-            cutoff = self._others.latest - self._terms.expire
-            oldest = next(iter(self._replica.pending.values())).moment
+            cutoff = self._others.latest - self._settings.expire
+            oldest = next(iter(self._state.pending.values())).moment
             if self._expiring < oldest <= cutoff or (oldest <= cutoff and not self._follower.own):
                 self._expiring = cutoff
                 self._propose([Proposal(Expired(name, self._others.latest, cutoff))])
@@ -244,12 +246,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def _apply(self, seq: int, event: Event) -> Any:
         """Apply one event; ``_lock`` is held."""
-        draws = self._replica.draws_to_learn and not isinstance(event, Decided)
+        draws = self._state.draws_to_learn and not isinstance(event, Decided)
         rng = self._learning.at(seq) if draws else self._learning.resting
         self._last = event.id
         if isinstance(event, Decided) and event.id in self._follower.own:
             self._deciding -= 1
-        return apply(self._replica, event, self._terms, rng)
+        return apply(self._state, event, self._settings, rng)
 
     def _propose(self, proposals: Sequence[Proposal]) -> None:
         """To be written soon; ``_lock`` is held."""
@@ -297,18 +299,20 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def _settle(self) -> None:
         """Work out the probabilities of decisions while the state that made them is there; ``_lock`` is held."""
-        if self._terms.propensities is False:
+        if self._settings.propensities is False:
             return
         for own in self._follower.own.values():
             if not own.settled:
                 own.settled = True
-                observed = observed_with(self._replica, own.event)
-                own.event = replace(own.event, probability=own.decision.settle(), observed=observed)
+                observed = observed_with(self._state, own.event)
+                own.event = replace(
+                    own.event, probability=own.decision.compute_probability(), observed=observed
+                )
 
     def _warm_up(self) -> None:
         """Compile the kernel of the probabilities; on a copy, so that nobody waits."""
         with self._lock:
-            twin = self._replica.copy()
+            twin = self._state.copy()
         twin.warm_up()
 
     # -- what a player does ---------------------------------------------------------------------------
@@ -316,7 +320,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     @property
     def _steps(self) -> int:
         """Steps of the policy's life so far, decisions on their way to the journal included."""
-        return self._replica.steps + self._deciding
+        return self._state.steps + self._deciding
 
     def _moment(self) -> int | None:
         """By the clock of the store, where that is another one than this machine's."""
@@ -349,10 +353,10 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             return own.event.arm
         return super()._arm_of(name)
 
-    def _standing(self, unit: str) -> Decision | None:
+    def _open_decision(self, unit: str) -> Decision | None:
         own = (one for one in self._follower.own.values() if getattr(one.event, "unit", None) == unit)
         found = next(own, None)
-        return super()._standing(unit) if found is None else found.decision
+        return super()._open_decision(unit) if found is None else found.decision
 
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards as `Player.update_many` does; all are in the journal, on disk, when it returns.
@@ -371,7 +375,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                 self.refresh()
                 age = self._now() - moment_of(error.id)
                 with self._lock:
-                    known = self._replica.pending.get(error.id) or self._replica.has_made(error.id)
+                    known = self._state.pending.get(error.id) or self._state.has_made(error.id)
                 if known:
                     continue
                 if age > RECENT or now > until:
@@ -381,7 +385,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""
         with self._lock:
-            label = self._replica.arms.label
+            label = self._state.arms.label
             found = super().pending()
             for own in self._follower.own.values():
                 if isinstance(own.event, Decided):
@@ -410,12 +414,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def text(self) -> str:
         """The state as text: a function of the events up to `seq`, equal in every process."""
         with self._lock:
-            return replica_text(self._replica, self._follower.seq)
+            return replica_text(self._state, self._follower.seq)
 
     def snapshot(self) -> int:
         """Keep the present state in the journal, so that opening need not begin at the first event; returns its number."""
         with self._lock:
-            replica, seq, number = self._replica.copy(), self._follower.seq, self.id
+            replica, seq, number = self._state.copy(), self._follower.seq, self.id
         body = snapshot_of(replica, seq)
         self.store.do(lambda journal: journal.add_snapshot(number, seq, body, KEPT_SNAPSHOTS))
         return seq
@@ -506,7 +510,8 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         return _reopened, (self.url, self.name, self._wants_compiled, options)
 
     def __repr__(self) -> str:
-        return f"<Player {self.name!r} of {self.policy} with {self.n_arms} arms at event {self.seq()} of {self.store.shown}>"
+        where = f"event {self.seq()} of {self.store.display_url}"
+        return f"<Player {self.name!r} of {self.policy} with {self.n_arms} arms at {where}>"
 
 
 def _reopened(url: str, name: str, compiled: bool | None, options: dict[str, Any]) -> SharedPlayer:

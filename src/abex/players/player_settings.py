@@ -12,7 +12,7 @@ LONGEST = timedelta(days=36_500)
 
 
 @dataclass(frozen=True)
-class Terms:
+class PlayerSettings:
     """Range of rewards, milliseconds until a decision expires (None: never), what it counts then, and propensities."""
 
     low: float = 0.0
@@ -42,12 +42,12 @@ class Terms:
         return None if self.unrewarded is None else self.scaled(self.unrewarded)
 
 
-def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> Terms:
+def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> PlayerSettings:
     """Checked terms.
 
     >>> from datetime import timedelta
     >>> terms((-1, 1), timedelta(minutes=5), 0.0, None)
-    Terms(low=-1.0, high=1.0, expire=300000, unrewarded=0.0, propensities=None)
+    PlayerSettings(low=-1.0, high=1.0, expire=300000, unrewarded=0.0, propensities=None)
     """
     try:
         low, high = rewards
@@ -66,7 +66,7 @@ def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> Term
         if not isinstance(expire, timedelta) or not timedelta(0) < expire <= LONGEST:
             raise UserError(f"expire must be a positive timedelta, got {shown(expire)}")
         milliseconds = max(1, round(expire.total_seconds() * 1000.0))
-    found = Terms(
+    found = PlayerSettings(
         low,
         high,
         milliseconds,
