@@ -18,7 +18,7 @@ from abex.players.player import UnknownDecisionError
 from abex.players.requests import RequestBatch
 from abex.service import Settings, connections
 from abex.service.connections import Guard
-from abex.service.desk import Desk
+from abex.service.directory import Desk
 from abex.service.run import configuration, listening_socket
 from tests.service.serving import command
 from tests.waiting import PATIENCE, wait_until
@@ -204,7 +204,7 @@ def test_what_goes_wrong_inside_is_no_end_of_the_service(store, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(RequestBatch, "propose", broken)
             status, _, said = connection.ask(DECIDE)
-            assert (status, json.loads(said)) == (500, {"error": "something went wrong inside the service"})
+            assert (status, json.loads(said)) == (500, {"error": "Something went wrong inside the service"})
         assert connection.ask(DECIDE)[0] == 200
 
 
