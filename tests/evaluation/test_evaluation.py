@@ -440,6 +440,26 @@ def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
     assert "108 decisions on 3 arms" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ('a,x,1,"{""a"": 1}","{""b"": 1}"', "cannot take the column 'probability' of .*log.csv for numbers"),
+        ('a,1.5,1,"{""a"": 1}","{""b"": 1}"', "probability must be"),
+        ('a,0.5,1,"{""a"": ""x""}","{""b"": 1}"', "cannot read the observations"),
+        ('a,0.5,1,"{""a"": 1","{""b"": 1}"', "cannot read the observations"),
+        ('a,0.5,1,"{""a"": 1, ""b"": 1}","{""b"": null}"', "cannot read the side observations of row 1 of"),
+    ],
+)
+def test_a_wrong_cell_of_a_players_log_is_one_sentence(tmp_path, capsys, row, sentence):
+    (tmp_path / "log.csv").write_text(f"arm,probability,reward,observed,also\n{row}\nb,0.5,1,,\n")
+    with pytest.raises(UserError, match=sentence):
+        Log.read(tmp_path / "log.csv")
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(tmp_path / "log.csv")])
+    assert stopped.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 # -- the command, and the Open Bandit sample ---------------------------------------------------------------------------------
 
 

@@ -19,34 +19,9 @@ import pytest
 from abex import Player, UserError
 from abex.players import Store, UnavailableError
 from abex.players.sqlite_journal import SqliteJournal
-from tests import postgresql
-from tests.needs import POSTGRESQL
 from tests.waiting import PATIENCE, wait_until
 
 ARMS = ["red", "green", "blue"]
-
-
-@pytest.fixture(scope="module")
-def server():
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    pytest.importorskip("psycopg")
-    found = postgresql.Server()
-    yield found
-    found.remove()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-    import psycopg
-
-    name = f"test_{abs(hash(request.node.nodeid))}"
-    address = request.getfixturevalue("server").url()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    return f"{address}?options=-csearch_path%3D{name}"
 
 
 # -- many players ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from starlette.routing import Mount
 
 from abex import Player, UserError
 from abex.evaluation import Log, evaluate
+from abex.players import Store
 from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
@@ -43,6 +44,15 @@ def store(tmp_path):
 
 
 @pytest.fixture
+def elsewhere(store):
+    """The address of the same store as another process has it: not shared with who opens `store`."""
+    found = store.replace("normal", "NORMAL")
+    with Store.open(store) as one, Store.open(found) as two:
+        assert one is not two
+    return found
+
+
+@pytest.fixture
 def shop(store):
     """A service with one player."""
     with service(store) as client:
@@ -54,6 +64,14 @@ def banner(client, name="banner", policy="Thompson", arms=("red", "green", "blue
     answer = client.post("/v1/players", json={"name": name, "policy": policy, "arms": arms, **terms})
     assert answer.status_code in (200, 201), answer.text
     return answer
+
+
+def patiently(client, address, body):
+    """As a client does that finds the store busy: nothing counts twice."""
+    answers = iter(lambda: client.post(address, json=body), None)
+    answer = next(answer for answer in answers if answer.status_code != 503)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 def ask(client, unit=None, **body):
@@ -129,8 +147,19 @@ def test_a_deploy_adds_the_arms_that_are_new_and_a_conflict_names_them(shop):
     assert shop.get("/v1/players/banner/arms").json()["arms"] == ["red", "green", "blue", "white", "black"]
 
 
-def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store):
-    with service(store) as one, service(store) as two:
+@pytest.mark.parametrize("arms", [["red", "green", "blue", "white"], 4])
+def test_workers_that_deploy_at_once_add_an_arm_once(store, elsewhere, arms):
+    with service(store) as one, service(elsewhere) as two, ThreadPoolExecutor(6) as pool:
+        banner(one, arms=arms[:3] if isinstance(arms, list) else 3)
+        body = {"name": "banner", "policy": "Thompson", "arms": arms, "on_new_arms": "add"}
+        list(pool.map(patiently, [one, two] * 3, ["/v1/players"] * 6, [body] * 6))
+        for client in (one, two):
+            found = client.get("/v1/players/banner/arms").json()["arms"]
+            assert found == (arms if isinstance(arms, list) else [0, 1, 2, 3])
+
+
+def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         first = ask(one, unit="ann")
         assert [ask(worker, unit="ann")["id"] for worker in (one, two, two)] == [first["id"]] * 3
@@ -139,22 +168,14 @@ def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store):
         assert ask(one, unit="ann")["id"] != first["id"]
 
 
-def ask_again(client, unit):
-    """As a client does that finds the store busy: nothing counts twice."""
-    answers = iter(lambda: client.post(DECIDE, json={"unit": unit}), None)
-    answer = next(answer for answer in answers if answer.status_code != 503)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def test_workers_that_decide_for_a_unit_at_once_agree(store):
+def test_workers_that_decide_for_a_unit_at_once_agree(store, elsewhere):
     """Each worker draws before it knows of the other; the journal's order tells which decision stands."""
-    with service(store) as one, service(store) as two, ThreadPoolExecutor(8) as pool:
+    with service(store) as one, service(elsewhere) as two, ThreadPoolExecutor(8) as pool:
         banner(one)
         ask(two)
         for turn in range(15):
             unit = f"u{turn}"
-            answers = list(pool.map(ask_again, [one, two] * 4, [unit] * 8))
+            answers = list(pool.map(patiently, [one, two] * 4, [DECIDE] * 8, [{"unit": unit}] * 8))
             assert len({answer["id"] for answer in answers}) == 1
             assert len({(answer["arm"], answer["probability"]) for answer in answers}) == 1
         summary = two.get("/v1/players/banner/summary").json()
@@ -170,8 +191,8 @@ def test_a_unit_gets_another_decision_when_its_own_expires(store):
         assert tell(client, first["id"]).json() == {"learned": False}
 
 
-def test_a_request_that_comes_again_under_its_key_gets_the_same_decisions(store):
-    with service(store) as one, service(store) as two:
+def test_a_request_that_comes_again_under_its_key_gets_the_same_decisions(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         first = ask(one, key="k")
         assert ask(two, key="k") == first
@@ -344,12 +365,10 @@ def test_a_player_is_deleted_after_its_last_state_was_exported(store, tmp_path):
         assert two.get(f"{path}/summary").json()["decisions"] == 2
 
 
-def test_an_archived_player_rests_until_it_is_brought_back(store):
-    path, sentence = (
-        "/v1/players/banner",
-        "The player 'banner' is archived and neither decides nor learns until it is brought back",
-    )
-    with service(store) as one, service(store) as two:
+def test_an_archived_player_rests_until_it_is_brought_back(store, elsewhere):
+    path = "/v1/players/banner"
+    sentence = "The player 'banner' is archived and neither decides nor learns until it is brought back"
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         banner(one, "other")
         waiting = ask(two)["id"]
@@ -381,8 +400,8 @@ def test_an_archived_player_rests_until_it_is_brought_back(store):
         assert one.post(f"{path}/restore").status_code == 404
 
 
-def test_a_deleted_player_whose_name_comes_again_is_the_new_one_elsewhere(store):
-    with service(store) as one, service(store) as two:
+def test_a_deleted_player_whose_name_comes_again_is_the_new_one_elsewhere(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         ask(two)
         tag = {"if-match": one.get("/v1/players/banner/export").headers["etag"]}
@@ -806,8 +825,8 @@ def test_workers_add_up_and_a_successor_goes_on(tmp_path):
         assert f"\n{line}\n" in text
 
 
-def test_an_event_counts_in_the_instance_that_wrote_it(store):
-    with service(store) as one, service(store) as two:
+def test_an_event_counts_in_the_instance_that_wrote_it(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         first = ask(one, key="k")
         assert [ask(client, key="k") for client in (one, two)] == [first] * 2  # no new decision

@@ -10,7 +10,7 @@
 `handlers`     players, decisions, rewards, observations, arms, summary
 `watching`     timeline, log, other policies valued on it, health, readiness, metrics
 `timeline`     what the journal tells over time: shares, rewards, what uniform choice would have earned
-`warm_start`   a player that learns from the log of the one it replaces
+`transfer`     a player that learns from the log of the one it replaces
 `metrics`      Prometheus
 `openapi`      the description of all of it
 `page`         the page at `/`, which shows all this

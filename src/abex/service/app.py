@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from abex.service import bodies, handlers, warm_start, watching
+from abex.service import bodies, handlers, transfer, watching
 from abex.service.endpoint import Endpoint, Handler, HTTPError, Route, ServiceState
 from abex.service.metrics import Metrics
 from abex.service.openapi import description
@@ -42,7 +42,7 @@ ROUTES = (
     Route("POST", f"{PLAYER}/arms", "admin", handlers.add_arm, bodies.ArmBody, status=201),
     Route("PATCH", f"{PLAYER}/arms/{{arm}}", "admin", handlers.rename_arm, bodies.RenameBody),
     Route("DELETE", f"{PLAYER}/arms/{{arm}}", "admin", handlers.remove_arm),
-    Route("POST", f"{PLAYER}/learn", "admin", warm_start.learn, bodies.LearnBody),
+    Route("POST", f"{PLAYER}/learn", "admin", transfer.learn, bodies.LearnBody),
     Route("GET", f"{PLAYER}/timeline", "read", watching.timeline),
     Route("GET", f"{PLAYER}/log", "admin", watching.log, query=LOG, media="text/csv"),
     Route("POST", f"{PLAYER}/evaluate", "admin", watching.evaluate, bodies.EvaluateBody),

@@ -11,6 +11,7 @@ import dataclasses
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, st
 from abex.lab.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.cells import load_code, new_cell
-from abex.lab.sweeps.executors import Executor
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 from abex.policies.naming import known_policies, parse_policy
