@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from abex import ABE, UCB1, EpsilonGreedy, Exp3, Player, Thompson, Uniform, UserError
 from abex.players.ids import Life
 from abex.players.summary import interval_of
+from tests.each import each
 from tests.players.test_player import snapshot
 
 
@@ -80,7 +81,7 @@ def test_numbered_arms_may_get_names_later():
     assert player.add_arm("two") == "two"
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"arms": []}, "n_arms must be a whole number >= 1"),

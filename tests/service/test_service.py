@@ -30,6 +30,7 @@ from abex.service.handlers import summary_of
 from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
 from abex.service.metrics import Metrics
 from abex.service.timeline import Timeline
+from tests.each import each
 from tests.players.test_terms import Clock
 from tests.service.serving import TestClient, service
 from tests.waiting import wait_until
@@ -506,7 +507,7 @@ WRONG = [
 PYTHON = re.compile(r"\w=[^=]|\w\(\)|timedelta|None|True|False")
 
 
-@pytest.mark.parametrize(("method", "path", "content", "status"), WRONG)
+@each(("method", "path", "content", "status"), WRONG)
 def test_a_wrong_request_gets_one_sentence_and_changes_nothing(shop, store, method, path, content, status):
     decision = ask(shop)
     before = head(store), shop.get("/v1/players").json()
@@ -579,8 +580,8 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
-@pytest.mark.parametrize("content", [b"", b"{}"], ids=["empty", "JSON"])
+@each("headers", FOREIGN)
+@each("content", [b"", b"{}"])
 def test_a_web_page_elsewhere_changes_nothing(shop, store, headers, content):
     headers = headers | ({"content-type": "application/json"} if content else {})
     before = head(store)
@@ -616,7 +617,7 @@ def test_a_web_page_elsewhere_cannot_use_a_service_without_keys(shop):
     assert shop.post(DECIDE, content=b'{"unit": "a"}', headers=form).status_code == 415
 
 
-@pytest.mark.parametrize("text", ["", "admin", "boss sha256:00", "admin md5:00", "admin sha256:zz"])
+@each("text", ["", "admin", "boss sha256:00", "admin md5:00", "admin sha256:zz"])
 def test_a_wrong_file_of_keys_is_refused(tmp_path, text):
     (tmp_path / "keys.txt").write_text(text)
     with pytest.raises(UserError, match="keys"):
