@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from abex import (
@@ -85,6 +86,16 @@ def ours() -> list[type[Policy[Any]]]:
 def examples(cls: type[Policy[Any]]) -> list[Policy[Any]]:
     """Instances of a policy."""
     return INSTANCES.get(cls) or [cls()]
+
+
+def by_class(policies: Iterable[Policy[Any]]) -> dict[str, list[Policy[Any]]]:
+    """The policies of each class; of a policy around another, those around it."""
+    groups: dict[str, list[Policy[Any]]] = {}
+    for policy in policies:
+        inside = getattr(policy, "policy", None)
+        name = type(policy).__name__ if inside is None else f"around {type(inside).__name__}"
+        groups.setdefault(name, []).append(policy)
+    return groups
 
 
 def all_examples() -> list[Policy[Any]]:

@@ -19,34 +19,10 @@ import pytest
 from abex import Player, UserError
 from abex.players import Store, UnavailableError
 from abex.players.sqlite_journal import SqliteJournal
-from tests import postgresql
-from tests.needs import POSTGRESQL
+from tests.each import each
 from tests.waiting import PATIENCE, wait_until
 
 ARMS = ["red", "green", "blue"]
-
-
-@pytest.fixture(scope="module")
-def server():
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    pytest.importorskip("psycopg")
-    found = postgresql.Server()
-    yield found
-    found.remove()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-    import psycopg
-
-    name = f"test_{abs(hash(request.node.nodeid))}"
-    address = request.getfixturevalue("server").url()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    return f"{address}?options=-csearch_path%3D{name}"
 
 
 # -- many players ---------------------------------------------------------------------------------------
@@ -415,7 +391,7 @@ def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_process(url):
 # -- clocks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
+@each("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
 def test_a_clock_that_tells_no_time_is_named(now):
     player = Player("UCB1", n_arms=2, clock=lambda: now)
     with pytest.raises(UserError, match="clock must return the seconds since 1970"):
