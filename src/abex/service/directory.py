@@ -26,7 +26,7 @@ T = TypeVar("T")
 SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
 
 
-class Bell:
+class Answered:
     """Futures that the thread of the store has an answer for: it wakes up the event loop once for all of a commit."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Bell:
         self._ready: deque[asyncio.Future[None]] = deque()
         self._rung = False
 
-    def ring(self, future: asyncio.Future[None]) -> None:
+    def add(self, future: asyncio.Future[None]) -> None:
         """From any thread."""
         self._ready.append(future)
         if not self._rung:
@@ -53,21 +53,21 @@ class Bell:
 class Written:
     """What a ticket of the store sets when it is due."""
 
-    def __init__(self, bell: Bell) -> None:
-        self._bell = bell
+    def __init__(self, answered: Answered) -> None:
+        self._answered = answered
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def set(self) -> None:
         """It is written, or could not be."""
-        self._bell.ring(self.future)
+        self._answered.add(self.future)
 
 
 class Desk:
     """A player as the event loop has it: requests that come while others are written are the next batch."""
 
-    def __init__(self, player: SharedPlayer, most_open: int, bell: Bell, metrics: Metrics) -> None:
+    def __init__(self, player: SharedPlayer, most_open: int, answered: Answered, metrics: Metrics) -> None:
         self.player = player
-        self._most_open, self._bell, self._metrics = most_open, bell, metrics
+        self._most_open, self._answered, self._metrics = most_open, answered, metrics
         self._loop = asyncio.get_running_loop()
         self._queue: list[tuple[Request, asyncio.Future[Any]]] = []
         self._working: asyncio.Task[None] | None = None
@@ -138,7 +138,7 @@ class Desk:
         self._took = time.thread_time() - began
 
     async def _written(self, batch: RequestBatch) -> None:
-        written, store = Written(self._bell), self.player.store
+        written, store = Written(self._answered), self.player.store
         ticket = self.player.ticket(batch.entries(), written)
         if ticket.left:
             store.hurry()
@@ -148,7 +148,7 @@ class Desk:
 
     async def refresh(self) -> None:
         """Read what other processes wrote."""
-        written, store = Written(self._bell), self.player.store
+        written, store = Written(self._answered), self.player.store
         work = store.submit(lambda _: store.read(self.player))
         work.add_done_callback(lambda _: written.set())
         await self._in_time(written.future)
@@ -193,7 +193,7 @@ class Directory:
         self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
-        self._bell: Bell | None = None
+        self._answered: Answered | None = None
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
@@ -274,8 +274,8 @@ class Directory:
 
         self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
-        self._bell = self._bell or Bell()
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._bell, self._metrics)
+        self._answered = self._answered or Answered()
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered, self._metrics)
         return desk
 
     async def close(self) -> None:
