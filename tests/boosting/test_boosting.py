@@ -20,6 +20,7 @@ from abex.policies import UCB1
 from abex.policies.baselines import ArmCount
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
+from tests.each import each
 from tests.needs import real_data
 
 X, Y = load_digits(return_X_y=True)
@@ -341,7 +342,7 @@ def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
         load(file)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "said"),
     [
         ({"base": "stumps"}, "did you mean 'stump'"),

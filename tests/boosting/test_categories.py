@@ -13,6 +13,7 @@ from abex.boosting.categories import codes_of
 from abex.boosting.selection import CATEGORY_FOLDS, CATEGORY_SMOOTHING, SURE_ROWS
 from abex.cli import main
 from abex.support.errors import UserError
+from tests.each import each
 
 RNG = np.random.default_rng(8)
 N = 600
@@ -136,7 +137,7 @@ def test_words_of_a_file_reach_a_model_of_categories(tmp_path, monkeypatch, caps
     assert pd.read_csv("answers.csv")["class"].tolist() == found.predict(TABLE).tolist()
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "sentence"),
     [
         ("colour", "categorical_features must be"), (5, "categorical_features must be"), ([1.5], "categorical_features must be"),
@@ -191,7 +192,7 @@ def test_rare_classes_are_found_when_balanced():
     assert recall[1] > recall[0] + 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("weight", "sentence"),
     [
         ("even", "class_weight must be"),

@@ -12,6 +12,7 @@ from abex.boosting.examples import Examples
 from abex.boosting.fit import Committees, new_fit
 from abex.boosting.learners import committee_begins
 from abex.support.errors import UserError
+from tests.each import each
 
 X, Y = load_digits(return_X_y=True)
 
@@ -245,7 +246,7 @@ def test_committees_of_several_labels_calibrate_and_stop_early():
     assert ((chances > 0.0) & (chances < 1.0)).all()
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.5, "some", True])
+@each("size", [0, -1, 2.5, "some", True])
 def test_a_wrong_size_is_named(size):
     with pytest.raises(UserError, match="committee_size"):
         classifier(committee_size=size).fit(X[:20], Y[:20])

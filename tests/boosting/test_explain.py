@@ -13,6 +13,7 @@ from sklearn.inspection import permutation_importance
 from abex.boosting import AdaBoostMHClassifier
 from abex.boosting.forest import forest_of
 from abex.support.errors import UserError
+from tests.each import each
 from tests.naive import explanations as naive
 
 RNG = np.random.default_rng(3)
@@ -36,7 +37,7 @@ def values_by_definition(classifier, game, rows, background):
     return np.array([phi for phi, _ in found]), found[0][1]
 
 
-@pytest.mark.parametrize("base", BASES)
+@each("base", BASES)
 def test_values_are_those_of_the_definition(base):
     classifier, background = fitted(base), X[:6]
     values, mean = classifier.shap_values(X[30:33], background)
@@ -45,10 +46,8 @@ def test_values_are_those_of_the_definition(base):
     np.testing.assert_allclose(mean, empty, atol=1e-12)
 
 
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize(
-    "y", [Y, Y > 0, np.stack([Y > 0, Y > 1], axis=1).astype(int)], ids=["classes", "two", "labels"]
-)
+@each("base", BASES)
+@each("y", [Y, Y > 0, np.stack([Y > 0, Y > 1], axis=1).astype(int)])
 def test_values_add_up_to_the_decision(base, y):
     classifier = fitted(base, y, n_estimators=150, committee_size=40)
     values, mean = classifier.shap_values(X, X[:40])
@@ -57,7 +56,7 @@ def test_values_add_up_to_the_decision(base, y):
     assert values.shape == (150, 5, *scores.shape[1:])
 
 
-@pytest.mark.parametrize("base", BASES)
+@each("base", BASES)
 def test_the_package_shap_reads_the_trees(base):
     """It needs a trace of weight on branches without a row, of which there are some with six background rows."""
     shap = pytest.importorskip("shap")
@@ -69,7 +68,7 @@ def test_the_package_shap_reads_the_trees(base):
     np.testing.assert_allclose(explainer.expected_value, empty, atol=1e-6)
 
 
-@pytest.mark.parametrize("base", BASES)
+@each("base", BASES)
 def test_trees_for_shap_score_like_their_model_and_know_their_means(base):
     classifier = fitted(base, n_estimators=30)
     trees = classifier.to_shap(X[:50])["trees"]
@@ -100,7 +99,7 @@ def test_threads_change_nothing():
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("base", BASES)
+@each("base", BASES)
 def test_a_forest_scores_like_its_model(base):
     classifier = fitted(base, n_estimators=30)
     forest = forest_of(classifier.model_)

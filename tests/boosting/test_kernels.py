@@ -18,6 +18,7 @@ from abex.boosting.vectors import ManyVectors, TwoVectors
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
 from abex.support.randomness import stream
+from tests.each import each
 from tests.naive import boosting as naive
 
 
@@ -141,8 +142,8 @@ def test_listed_and_wide_features_at_once():
     assert_follows(fit, X, signs, 25)
 
 
-@pytest.mark.parametrize("labels", [12, 20])  # rows of two vectors of doubles, and of three
-@pytest.mark.parametrize("policy", [None, Uniform()])
+@each("labels", [12, 20])  # rows of two vectors of doubles, and of three
+@each("policy", [None, Uniform()])
 def test_rows_of_several_vectors(labels, policy):
     rng = np.random.default_rng(labels)
     X = rng.normal(size=(500, 3))
@@ -272,9 +273,9 @@ def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
     np.testing.assert_allclose(last, slow, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["narrow", "wide", "missing"])
-@pytest.mark.parametrize("parameters", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
-@pytest.mark.parametrize("strict", [False, True])
+@each("kind", ["narrow", "wide", "missing"])
+@each("parameters", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
+@each("strict", [False, True])
 def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, parameters, strict):
     X, signs = problem(kind, seed=11)
     model = fitted(X, signs, 30, Uniform(), **parameters).model()
@@ -296,8 +297,8 @@ def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, parameter
     assert by_row.sum(axis=1).tolist() == slow
 
 
-@pytest.mark.parametrize("kind", ["narrow", "listed", "missing", "multilabel"])
-@pytest.mark.parametrize(("grower", "size"), [(TREE, 5), (PRODUCT, 3)])
+@each("kind", ["narrow", "listed", "missing", "multilabel"])
+@each(("grower", "size"), [(TREE, 5), (PRODUCT, 3)])
 def test_trees_and_products_are_the_naive_ones(kind, grower, size):
     """Each iteration's grower has the edge of the one grown naively under the weights before it."""
     X, signs = problem(kind, seed=9)
@@ -344,10 +345,10 @@ def edges_again(fit, X, signs):
     return np.array(edges)
 
 
-@pytest.mark.parametrize("grower", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-3), (np.float64, 1e-7)])
-@pytest.mark.parametrize("flipped", [0.01, 0.05])
-@pytest.mark.parametrize("values", ["coins", "fractions"])
+@each("grower", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
+@each(("dtype", "tolerance"), [(np.float32, 2e-3), (np.float64, 1e-7)])
+@each("flipped", [0.01, 0.05])
+@each("values", ["coins", "fractions"])
 def test_nearly_separable_data_neither_end_a_fit_nor_spoil_its_sums(
     grower, dtype, tolerance, flipped, values
 ):
@@ -377,8 +378,8 @@ def test_separable_data_are_boosted_to_the_end(grower):
         assert fit.weights.sum > 0.0
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("seed", range(6))
+@each("dtype", [np.float32, np.float64])
 def test_trees_find_what_no_single_cut_does(seed, dtype):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=150), rng.integers(0, 2, (150, 4))])

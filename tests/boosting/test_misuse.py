@@ -17,6 +17,7 @@ from abex.boosting import fit as fit_module
 from abex.policies.baselines import ArmCount
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
+from tests.each import each
 
 X, Y = load_digits(return_X_y=True)
 
@@ -44,9 +45,7 @@ def test_a_policy_goes_on_with_its_own_arms_when_other_columns_vary(policy, gain
     assert str(warm.policy_report())
 
 
-@pytest.mark.parametrize(
-    "change", [{"policy": "UCB1"}, {"policy": None}, {"arms": "groups"}, {"policy": "ABE(eta=1)"}], ids=str
-)
+@each("change", [{"policy": "UCB1"}, {"policy": None}, {"arms": "groups"}, {"policy": "ABE(eta=1)"}])
 def test_another_policy_or_other_arms_begin_anew(change):
     warm = classifier(warm_start=True).fit(X, Y)
     warm.set_params(n_estimators=30, **change).fit(X, Y)
@@ -140,13 +139,13 @@ def test_staged_scores_are_checked_and_know_labels():
     assert staged[-1] == several.score(features, labels)
 
 
-@pytest.mark.parametrize("method", ["staged_predict", "staged_decision_function", "staged_predict_proba"])
+@each("method", ["staged_predict", "staged_decision_function", "staged_predict_proba"])
 def test_an_unfitted_classifier_says_so(method):
     with pytest.raises(NotFittedError):
         getattr(classifier(), method)(X)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"early_stopping": "no"}, "early_stopping must be True or False"),

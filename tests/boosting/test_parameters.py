@@ -10,6 +10,7 @@ from abex.boosting import AdaBoostMHClassifier, calibration, estimator, stopping
 from abex.boosting import fit as fit_module
 from abex.policies import UCB1
 from abex.support.errors import UserError
+from tests.each import each
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:400], Y[:400]
@@ -209,7 +210,7 @@ def test_the_parameter_does_what_it_says(name, monkeypatch):
 # -- bounds ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "said"),
     [
         ({"n_estimators": 10**9}, "n_estimators must be at most 1e"),
@@ -236,7 +237,7 @@ def test_as_many_arms_as_are_allowed_can_be_pulled():
     assert many.pulled_arms_.size == 10**5
 
 
-@pytest.mark.parametrize(
+@each(
     ("labels", "said"),
     [
         ([1, "a"] * 200, "numbers and words"),

@@ -15,9 +15,10 @@ from abex.boosting.settings import Settings
 from abex.boosting.stopping import Stop, hold_out
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
+from tests.each import each
 
 
-@pytest.mark.parametrize("edge", [0.0, 0.05, 0.4, 0.9])
+@each("edge", [0.0, 0.05, 0.4, 0.9])
 def test_reward_coefficient_and_normaliser_are_those_of_the_exponential_loss(edge):
     assert reward_of(edge) == pytest.approx(-math.log(math.sqrt(1 - edge**2)))
     best = coefficient_of(edge, 0.0)
@@ -50,7 +51,7 @@ def test_arms_hold_the_features_that_vary():
     assert make_arms(binned, Settings(), Candidate(), None).features.tolist() == [1, 3]
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "bins", "alone", "wanted"),
     [
         ([1] * 10, 5, -1, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
@@ -68,7 +69,7 @@ def test_values_are_binned_by_the_middle_of_their_rows(counts, bins, alone, want
     assert even_bins(np.array(counts), bins, alone).tolist() == wanted
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_bins_hold_about_equal_counts(seed):
     rng = np.random.default_rng(seed)
     counts, bins = rng.integers(1, 30, 200), int(rng.integers(3, 60))
@@ -97,7 +98,7 @@ def test_thresholds_divide_neighbours_whatever_the_rounding():
     assert (cuts < values[1:]).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "missing_right", "right"),
     [
         (1.0, False, False),
@@ -111,7 +112,7 @@ def test_the_side_of_a_value(x, missing_right, right):
     assert goes_right(x, 1.0, missing_right) == right
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.1, 20), (0.25, 50), (0.9, 180)])
+@each(("share", "count"), [(0.1, 20), (0.25, 50), (0.9, 180)])
 def test_as_many_rows_are_held_out_as_told(share, count):
     rows = hold_out(share, 3, 200)
     assert rows.size == count
@@ -146,7 +147,7 @@ class Scripted:
         return self.errors[self.done - 1], 0.0
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each("seed", range(10))
 def test_early_stopping_keeps_the_least_mean_over_half_the_patience(seed):
     errors = np.linspace(1.0, 0.8, 60) + 0.1 * np.random.default_rng(seed).random(60)
     patience, best, least = 8, 0, np.inf

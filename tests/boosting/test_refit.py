@@ -19,6 +19,7 @@ from abex.boosting.selection import Candidate
 from abex.boosting.settings import Settings
 from abex.policies import UCB1, Uniform
 from abex.support.errors import UserError
+from tests.each import each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 6))
@@ -57,7 +58,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@each("failure", FAILURES)
 def test_a_fit_that_fails_leaves_everything_as_it_was(failure):
     rows, labels, change, error = FAILURES[failure]
     change = dict(change)
@@ -120,7 +121,7 @@ def test_names_of_columns_go_with_the_fit_that_had_them():
     assert not hasattr(fitted, "feature_names_in_")
 
 
-@pytest.mark.parametrize("base", ["stump", "tree", "product"])
+@each("base", ["stump", "tree", "product"])
 def test_a_model_does_not_read_rows_of_another_width(base):
     fitted = classifier(base=base).fit(X, Y)
     fitted.n_features_in_ = 2  # whoever changes it
@@ -146,13 +147,13 @@ def stump_fit(size):
 
 def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
     """By a clock of its own, on which an iteration takes as long as is said."""
-    for each in (1e-5, 3e-3, 0.5, 40.0):
+    for pause in (1e-5, 3e-3, 0.5, 40.0):
         now = [0.0]
         pieces = []
         fit = stump_fit(10**6)
 
-        def advance(count, certain, each=each, now=now, pieces=pieces):
-            now[0] += each * count
+        def advance(count, certain, pause=pause, now=now, pieces=pieces):
+            now[0] += pause * count
             pieces.append(count)
             return count
 
@@ -161,8 +162,8 @@ def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
         monkeypatch.setattr(fit_module.time, "monotonic", lambda now=now: now[0])
         fit.advance(10**5)
         assert sum(pieces) == fit.done == 10**5
-        assert max(pieces) * each <= max(each, fit_module.LOOK_UP)
-        assert len(pieces) <= 10**5 * each / fit_module.LOOK_UP * 2 + 10 or max(pieces) == 1
+        assert max(pieces) * pause <= max(pause, fit_module.LOOK_UP)
+        assert len(pieces) <= 10**5 * pause / fit_module.LOOK_UP * 2 + 10 or max(pieces) == 1
         monkeypatch.undo()
 
 

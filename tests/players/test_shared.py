@@ -20,7 +20,8 @@ from abex.players import journal as journals
 from abex.players.journal import journal_at
 from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
 from tests import postgresql
-from tests.examples import all_examples
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class
 from tests.players.storm import Storm, replayed, verify
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
@@ -68,7 +69,7 @@ def test_two_processes_share_what_they_learn(url):
 EXAMPLES = all_examples()
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+@each_group("policy", by_class(EXAMPLES))
 def test_drawing_changes_nothing_that_is_learned(policy):
     """So the state of a replica is a function of the events it was given, whatever it decided itself."""
     for n_arms in (3, 70):
@@ -247,7 +248,7 @@ def test_players_of_one_store_are_told_apart(url):
         assert two.seq() == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (
@@ -519,7 +520,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
     player.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "message"),
     [
         ("sqlite://", "sqlite:///shop.db"),

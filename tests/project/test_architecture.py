@@ -6,8 +6,9 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-import pytest
 from benchmarks import architecture, lines
+
+from tests.each import each
 
 SOURCES = Path(__file__).parents[2] / "src" / "abex"
 ONE_ROOM = {
@@ -236,7 +237,7 @@ def test_the_checks_can_fail():
     assert by_room({"policies/a": {"clock"}, "b": {"x"}}) == {"policies": {"a: clock"}, "": {"b: x"}}
 
 
-@pytest.mark.parametrize("text", ["x[1]", "x[-1]", "x[FOUND]"])
+@each("text", ["x[1]", "x[-1]", "x[FOUND]"])
 def test_what_counts_as_a_number(text):
     assert is_number(ast.parse(text, mode="eval").body.slice)
 

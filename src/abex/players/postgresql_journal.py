@@ -24,7 +24,7 @@ from abex.support.extras import needed
 
 APPEND = """
 WITH counted AS (SELECT * FROM unnest(%(players)s::bigint[], %(counts)s::bigint[]) AS counted(id, count)),
-locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) ORDER BY id FOR UPDATE),
+locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) AND archived = 0 ORDER BY id FOR UPDATE),
 head AS (
     UPDATE abex_players AS player SET head = player.head + counted.count FROM counted, locked
     WHERE player.id = counted.id AND player.id = locked.id
