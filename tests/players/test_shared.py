@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from abex.players.journal import journal_at
 from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
 from tests import postgresql
 from tests.examples import all_examples
-from tests.players.storm import Storm, replayed, verify
+from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
 
@@ -425,15 +426,24 @@ def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
 # -- under fire -----------------------------------------------------------------------------------------
 
 
+def test_every_policy_that_is_recommended_is_under_fire():
+    page = (ROOT / "docs" / "which_policy.md").read_text()
+    rows = page.partition("| your problem | play |")[2].partition("\n\n")[0].splitlines()[2:]
+    named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    assert len(rows) == 5
+    assert named == {re.match(r"\w+", policy)[0] for policy in RECOMMENDED}
+    graph = next(row for row in rows if "graph" in row)
+    assert set(re.findall(r"`(\w+)", graph)) == set(ON_GRAPHS)
+
+
 def test_processes_may_be_killed_at_any_moment(url, tmp_path):
-    policy = "Thompson" if url.startswith("sqlite") else "Exp3(gamma=0.2)"
-    Player.open(url, "fire", policy, n_arms=10, snapshot_every=200).close()
-    storm = Storm(url, "fire", tmp_path, places=3, total=300, seed=1)
+    names = make_players(url, RECOMMENDED, ON_GRAPHS)
+    storm = Storm(url, names, tmp_path, places=3, total=500, seed=1)
     storm.rage(kills=6, pause=0.1)
-    found = verify(url, "fire", tmp_path)
+    found = verify(url, names, tmp_path)
     assert storm.kills >= 3
-    assert found["rewards"] >= 900
-    assert found["states"] >= 3
+    assert found["rewards"] >= 1500
+    assert found["states"] >= 3 * len(names)
 
 
 # -- faults ---------------------------------------------------------------------------------------------
