@@ -14,6 +14,7 @@ from abex.boosting import AdaBoostMHClassifier
 from abex.boosting.forest import forest_of
 from abex.boosting.shap_values import quadrature
 from abex.support.errors import UserError
+from tests.each import each
 from tests.naive import explanations as naive
 
 RNG = np.random.default_rng(3)
@@ -29,8 +30,8 @@ def fitted(base, y=Y, **parameters):
     return AdaBoostMHClassifier(base=base, **{**options, **parameters}).fit(X, y)
 
 
-@pytest.mark.parametrize("meaning", GAMES)
-@pytest.mark.parametrize("base", BASES)
+@each("meaning", GAMES)
+@each("base", BASES)
 def test_values_are_those_of_the_definition(base, meaning):
     classifier, background = fitted(base), X[:6]  # few: some nodes are without any of them
     values, mean = classifier.shap_values(X[30:33], background, meaning)
@@ -41,11 +42,9 @@ def test_values_are_those_of_the_definition(base, meaning):
         np.testing.assert_allclose(mean, empty, atol=1e-12)
 
 
-@pytest.mark.parametrize("meaning", GAMES)
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize(
-    "y", [Y, Y > 0, np.stack([Y > 0, Y > 1], axis=1).astype(int)], ids=["classes", "two", "labels"]
-)
+@each("meaning", GAMES)
+@each("base", BASES)
+@each("y", [Y, Y > 0, np.stack([Y > 0, Y > 1], axis=1).astype(int)])
 def test_values_add_up_to_the_decision(base, meaning, y):
     classifier = fitted(base, y, n_estimators=150, committee_size=40)
     values, mean = classifier.shap_values(X, X[:40], meaning)

@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from abex.boosting import AdaBoostMHClassifier
 from abex.cli import main
 from abex.support.errors import UserError
+from tests.each import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "export_model.md"
 RNG = np.random.default_rng(4)
@@ -76,8 +77,8 @@ def check(classifier, rows, numbers):
     np.testing.assert_array_equal(label, classifier.predict(rows))
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("base", ["stump", "product", "tree"])
+@each("kind", LABELS)
+@each("base", ["stump", "product", "tree"])
 def test_exports_answer_as_the_model_does(base, kind):
     classifier = fitted(base, LABELS[kind], committee_size=25 if kind == "classes" else None)
     rows = np.concatenate([X, X + 1e-9, np.full((1, 5), np.nan), np.zeros((1, 5))])

@@ -19,6 +19,7 @@ from abex.evaluation.uncertainty import guaranteed, influence, likely
 from abex.players.events import Decided, Rewarded
 from abex.policies.naming import parse_policy
 from abex.support.errors import UserError
+from tests.each import each
 from tests.needs import DATA, real_data
 
 REAL = DATA / "obd"
@@ -190,7 +191,7 @@ def test_a_value_that_rests_on_two_clicks_is_none():
     assert 0.01 < nothing.interval[1] < 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "message"),
     [
         ({"purple": 1.0}, "no arm 'purple'"),
@@ -207,7 +208,7 @@ def test_bad_targets_are_refused(policy, message):
         evaluate(log_of(0), policy)
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "message"),
     [
         ({"probability": [0.0, 0.5]}, "above 0"),
@@ -232,9 +233,7 @@ def test_bad_columns_are_refused(columns, message):
         Log(**{**good, **columns})
 
 
-@pytest.mark.parametrize(
-    "ask", [lambda log: evaluate(log, "Uniform"), lambda log: replay(log, "Uniform"), LogReplay]
-)
+@each("ask", [lambda log: evaluate(log, "Uniform"), lambda log: replay(log, "Uniform"), LogReplay])
 def test_a_table_that_is_no_log_yet_is_told_how_to_become_one(ask):
     with pytest.raises(UserError, match=r"got DataFrame: see Log\.read, Log\.from_columns"):
         ask(pandas.DataFrame({"arm": [0], "probability": [0.5], "reward": [1.0]}))
@@ -325,7 +324,7 @@ def test_a_log_is_an_environment_that_pays_what_was_logged():
 # -- files -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.parquet", "log.dsjson"])
+@each("name", ["log.csv", "log.csv.gz", "log.parquet", "log.dsjson"])
 def test_a_log_survives_a_file(name, tmp_path):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
@@ -362,7 +361,7 @@ def test_dsjson_of_vowpal_wabbit_is_understood(tmp_path):
     assert log.decision.tolist() == ["e1"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "content", "message"),
     [
         ("a.csv", "arm,reward\n1,1\n", "no column 'probability'"),

@@ -170,7 +170,9 @@ def _host(number: int) -> Iterator[Host]:
         ip("-n", name, "link", "set", f"{cable}b", "up")
         yield Host(name, f"{cable}a", ours)
     finally:
-        ip("netns", "del", name)  # and the cable with it
+        gone = ["ip", "link", "del", f"{cable}a"]  # at once; with its namespace it would go some time later
+        subprocess.run(gone, capture_output=True, check=False)
+        ip("netns", "del", name)
 
 
 class Shop:

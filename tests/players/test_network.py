@@ -7,7 +7,7 @@ import pytest
 
 from abex import Player
 from tests.players.hosts import Proxy, Shop, hosts
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 DEADLINE = 0.5  # seconds that `update` waits
 SOON = 5.0  # seconds: what waited for the network, a connection or an answer, would take longer; a busy machine does not
@@ -21,14 +21,15 @@ def stack():
         yield found
 
 
-def opened(stack, url, host, options, silent, delay=0.0):
+def opened(stack, url, host, options, silent, delay=0.0, deadline=DEADLINE):
     """A shop on a host, and the proxy through which it reaches the server."""
     port = int(re.search(r"127.0.0.1:(\d+)", url)[1])
     proxy = Proxy(port, host.address, delay)
     stack.callback(proxy.close)
     there = url.replace(f"127.0.0.1:{port}", f"{host.address}:{proxy.port}")
-    shop = Shop(host, f"{there}&{options}", DEADLINE, silent)
+    shop = Shop(host, f"{there}&{options}", deadline, silent)
     stack.callback(shop.kill)
+    wait_until(lambda: shop.play(1)["kept"] == 0)
     return shop, proxy
 
 
@@ -54,7 +55,6 @@ def all_there(url, shops):
 def test_a_host_that_is_cut_off_goes_on_and_loses_nothing(schema, stack, options):
     (host,) = stack.enter_context(hosts(1))
     shop, _ = opened(stack, schema, host, options, silent=1e6)
-    assert shop.play(3)["kept"] == 0
     host.cut()
     answer = shop.play(5)
     refused(answer, 5)
@@ -71,10 +71,10 @@ def test_three_hosts_one_cut_off_one_whose_server_fails_over_and_one_far_away(sc
     away, failing, far = stack.enter_context(hosts(3))
     cut, _ = opened(stack, schema, away, HASTY, silent=2.0)
     moved, proxy = opened(stack, schema, failing, PATIENT, silent=1.0)
-    slow, _ = opened(stack, schema, far, HASTY, silent=1e6, delay=0.0 if far.slow(0.1) else 0.05)
+    slow, _ = opened(
+        stack, schema, far, PATIENT, 1e6, delay=0.0 if far.slow(0.1) else 0.05, deadline=PATIENCE
+    )
     shops = [cut, moved, slow]
-    for shop in shops:
-        assert shop.play(2)["kept"] == 0
     away.cut()
     proxy.fall_silent()  # for the connections that there are; a new one is answered
     for shop in shops:
@@ -94,7 +94,6 @@ def test_a_stopped_server_process_holds_up_no_decision(server, schema, stack):
     """Its connections stay open, and nobody answers."""
     (host,) = stack.enter_context(hosts(1))
     shop, _ = opened(stack, schema, host, PATIENT, silent=1.0)
-    assert shop.play(2)["kept"] == 0
     with server.stopped():
         refused(shop.play(5), 5)
     wait_until(lambda: shop.play(1)["kept"] == 0)

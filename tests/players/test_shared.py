@@ -21,7 +21,8 @@ from abex.players import journal as journals
 from abex.players.journal import journal_at
 from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
 from tests import postgresql
-from tests.examples import all_examples
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class
 from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
@@ -69,7 +70,7 @@ def test_two_processes_share_what_they_learn(url):
 EXAMPLES = all_examples()
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+@each_group("policy", by_class(EXAMPLES))
 def test_drawing_changes_nothing_that_is_learned(policy):
     """So the state of a replica is a function of the events it was given, whatever it decided itself."""
     for n_arms in (3, 70):
@@ -248,7 +249,7 @@ def test_players_of_one_store_are_told_apart(url):
         assert two.seq() == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (
@@ -529,7 +530,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
     player.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "message"),
     [
         ("sqlite://", "sqlite:///shop.db"),
@@ -588,6 +589,23 @@ def test_a_server_that_crashes_and_comes_back(server, schema):
         assert player._state.tallies.rewarded == 54  # the one that was kept, too
         _, _, text, _ = replayed(schema, "x", set())
         assert player.text() == text
+
+
+def test_who_waits_for_another_to_make_the_tables_finds_them(server, schema):
+    import psycopg
+
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    quick, slow = journal_at(schema), journal_at(schema)
+    with psycopg.connect(schema) as other, psycopg.connect(server.url(), autocommit=True) as looking:
+        other.execute("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")
+        threads = [threading.Thread(target=one.connect, args=[True]) for one in (quick, slow)]
+        [thread.start() for thread in threads]  # both have seen that there are none
+        wait_until(lambda: looking.execute(waiting).fetchone()[0] == 2)
+        other.rollback()
+        [thread.join() for thread in threads]
+    assert quick.count() == slow.count() == 0
+    quick.close()
+    slow.close()
 
 
 def test_decisions_do_not_pile_up_without_end(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ import pytest
 from abex import Player, UserError
 from abex.players import Store, UnavailableError
 from abex.players.sqlite_journal import SqliteJournal
+from tests.each import each
 from tests.players.hosts import Proxy
 from tests.waiting import PATIENCE, wait_until
 
@@ -349,7 +350,7 @@ def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_process(url):
 # -- clocks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
+@each("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
 def test_a_clock_that_tells_no_time_is_named(now):
     player = Player("UCB1", n_arms=2, clock=lambda: now)
     with pytest.raises(UserError, match="clock must return the seconds since 1970"):

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.forest import Forest, count_rows
-from abex.boosting.model import blocks, dense_rows
+from abex.boosting.learners import blocks, dense_rows
 from abex.kernels import compiled, kernel
 from abex.support.errors import UserError, one_of
 
