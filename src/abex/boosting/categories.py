@@ -228,7 +228,7 @@ def smoothed(
     return rates
 
 
-def coded(X: Any, categories: tuple[Category, ...], n_features: int) -> Any:
+def with_known_codes(X: Any, categories: tuple[Category, ...], n_features: int) -> Any:
     """X with codes in place of categories, for a fitted model; what has another width is left to be refused."""
     if not categories or np.ndim(X) != 2 or np.shape(X)[1] != n_features:
         return X

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.calibration import UNCALIBRATED, Calibration, HeldOut, calibrate, probabilities
-from abex.boosting.categories import Category, categorical_columns, coded, positions_of, with_codes
+from abex.boosting.categories import Category, categorical_columns, positions_of, with_codes, with_known_codes
 from abex.boosting.examples import (
     Examples,
     check_readable,
@@ -383,7 +383,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def staged_score(self, X: Any, y: Any, every: int = 1) -> NDArray[np.float64]:
         """Accuracy after ``every``, ``2 every``, ... classifiers, as `score` has it; compiled for classes."""
-        X = self._checked(X)
+        X = self.coded(X)
         every = whole_number("every", every, least=1)
         check_sparse("y", y)
         check_consistent_length(X, y)
@@ -421,20 +421,17 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ]
         return policy_report(self.pulled_arms_, self.pulled_rewards_, len(names), windows, names)
 
-    def shap_values(
-        self, X: Any, background: Any, feature_perturbation: str = "tree_path_dependent"
-    ) -> ShapValues:
+    def shap_values(self, X: Any, background: Any) -> ShapValues:
         """Shapley values of the features: how far each moved the scores of a row from their mean over a background.
 
-        Exact for stumps, products and trees, see `abex.boosting.shap_values`.
+        Exact for stumps, products and trees; unknown features are those of background rows (`abex.boosting.shap_values`).
+        Path-dependent values come from the package shap, see `to_shap`.
 
         Parameters
         ----------
         X : (n, d) rows to explain
         background : (m, d) rows
-            What is usual: the rows of the fit, or some of them. A model does not keep rows.
-        feature_perturbation : {"tree_path_dependent", "interventional"}
-            What becomes of features that are not known, as in the package shap.
+            What is usual: some rows of the fit. A model does not keep rows. Time grows with their number.
 
         Returns
         -------
@@ -451,19 +448,28 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> bool(abs(values.sum(axis=1) + base - fitted.decision_function(X[:5])).max() < 1e-9)
         True
         """
-        X, background = self._checked(X), self._checked(background)
+        X, background = self.coded(X), self.coded(background)
         with self._threads() as mapper:
-            values, base = shap_values(forest_of(self.model_), X, background, feature_perturbation, mapper)
+            values, base = shap_values(forest_of(self.model_), X, background, mapper)
         if self.n_classes_ == 2 and not self.multilabel_:
             return ShapValues(values[:, :, 1] - values[:, :, 0], float(base[1] - base[0]))
         return ShapValues(values, base)
 
     def to_shap(self, background: Any) -> dict[str, Any]:
-        """The trees as ``shap.TreeExplainer`` takes them, one output for each label; ``background`` rows weigh the branches."""
-        background = self._checked(background)
-        if self.categories_:
-            raise UserError("the package shap cannot read categories: use shap_values")
-        return trees_for_shap(forest_of(self.model_), background)
+        """The trees as ``shap.TreeExplainer`` takes them, one output for each label; ``background`` rows weigh the branches.
+
+        It explains rows as `coded` gives them.
+        """
+        return trees_for_shap(forest_of(self.model_), self.coded(background))
+
+    def coded(self, X: Any) -> Any:
+        """Rows as the model reads them: numbers, in the place of a category its code."""
+        check_is_fitted(self)
+        check_sparse("X", X)
+        X = with_known_codes(X, self.categories_, self.n_features_in_)
+        return validate_data(
+            self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
+        )
 
     def to_onnx(self) -> Any:
         """The model as an `onnx.ModelProto`: input ``X`` (n, d) of doubles; outputs ``label``, ``probabilities``, ``scores``.
@@ -498,20 +504,12 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [str(name) for name in names]
 
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self)
-        check_sparse("X", X)
-        X = coded(X, self.categories_, self.n_features_in_)
-        return validate_data(
-            self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
-        )
-
     def _staged(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        X = self._checked(X)
+        X = self.coded(X)
         return self.model_.staged_scores(X)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        X = self._checked(X)
+        X = self.coded(X)
         with self._threads() as mapper:
             return self.model_.scores(X, mapper)
 
