@@ -11,6 +11,7 @@ import pytest
 from abex.boosting import AdaBoostMHClassifier
 from abex.boosting import load as saved
 from abex.cli import main
+from tests.each import each
 
 
 def run(*arguments):
@@ -52,7 +53,7 @@ def test_train_and_predict_on_a_persons_own_file(fruit, tmp_path, capsys):
     assert float(answers[0]["probability apple"]) + float(answers[0]["probability lemon"]) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "said"),
     [
         (["train", "digits", "--policy", "ABEE"], "unknown policy 'ABEE'"),
@@ -277,7 +278,7 @@ def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path):
 # -- options ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "value"),
     [
         ("--seed", -1),

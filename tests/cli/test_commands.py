@@ -6,13 +6,13 @@ import shlex
 
 import click
 import numpy as np
-import pytest
 
 from abex import Thompson
 from abex.cli import COMMANDS, group, main
 from abex.environments import known_environments
 from abex.lab.sweeps.problems import MissingData
 from abex.policies import known_policies
+from tests.each import each
 
 SMALL = ["--arms", "0.75,0.5x2", "--horizon", "500", "--replications", "5"]
 
@@ -71,7 +71,7 @@ def test_a_rare_disaster_shows_in_the_mean_and_not_in_the_median():
     assert median == "10.0"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["simulat"], "did you mean 'simulate'"),
@@ -113,7 +113,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, message, capsys):
     assert "Traceback" not in err + out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
     code, out, _ = run([command, "--help"], capsys)
     assert code == 0
@@ -165,7 +165,7 @@ def commands(command, path=()):
 ALL = dict(commands(group))
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
+@each("path", ALL)
 def test_every_help_text_reads_well(path, capsys):
     code, out, _ = run([*path, "--help"], capsys)
     assert code == 0
@@ -188,7 +188,7 @@ def test_every_help_text_reads_well(path, capsys):
         assert shown, "no example"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["simulate", "--rewards", "foo"], "no such option"),
@@ -251,7 +251,7 @@ def test_reproduce_without_any_data_fails(tmp_path, capsys, monkeypatch):
     assert "nothing was run: the data of all 2 experiments are missing" in err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", [*known_policies(), "Bernoulli", "SpecialArm", "TS-N"])
+@each("name", [*known_policies(), "Bernoulli", "SpecialArm", "TS-N"])
 def test_list_explains_by_parameters_and_docstring(name, capsys):
     code, out, _ = run(["list", name], capsys)
     assert code == 0

@@ -15,6 +15,7 @@ from abex.lab.results import Claims, Store, key_of
 from abex.lab.sweeps.dask_workers import at_address
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.errors import UserError
+from tests.each import each
 from tests.lab.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -220,9 +221,7 @@ def test_where_nobody_answers_is_one_sentence(address, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize(
-    "address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"]
-)
+@each("address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"])
 def test_what_is_no_address_is_one_sentence(address):
     with (
         pytest.raises(UserError, match=r"is no address of a Dask scheduler: write tcp://HOST"),

@@ -19,6 +19,7 @@ from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.running import run_in_threads
 from abex.support.randomness import counter_key
+from tests.each import each
 from tests.waiting import PATIENCE
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
@@ -95,7 +96,7 @@ def test_a_policy_from_outside_the_package_plays_like_ours():
     assert curves.regret[0, 0, -1] == pytest.approx(100 * 0.3 + 100 * 0.1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"horizon": 0}, "horizon must be a whole number >= 1"),
@@ -122,7 +123,7 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(change, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
+@each("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
 def test_wrong_means_are_refused(means):
     with pytest.raises(UserError, match="means"):
         Bernoulli(means)

@@ -21,6 +21,7 @@ from abex.lab.experiments import read_experiment
 from abex.lab.sweeps.problems import bandit_problem, with_checksums
 from abex.support.errors import UserError, brief
 from abex.support.reading import array_of, max_bytes, reader_errors, short_path
+from tests.each import each
 
 LITTLE = 10**6
 
@@ -265,7 +266,7 @@ def test_a_good_experiment_is_read(tmp_path):
     assert read_experiment(path).length == 100
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "complaint"),
     [
         ("horizon = 100", "horizon = 100\nvalidation_seeds = 1e12", "validation_seeds"),
@@ -301,7 +302,7 @@ def test_numbers_kinds_and_nesting_of_an_experiment_are_limited(tmp_path, old, n
     refused(read_experiment, path, match=complaint)
 
 
-@pytest.mark.parametrize(
+@each(
     ("problem", "complaint"),
     [
         ("data = [1]", "data must be a text"),

@@ -55,13 +55,13 @@ def train(
 ) -> None:
     """Train on DATA; writes the model and its learning curve, prints errors and how the policy chose."""
     from abex.boosting import AdaBoostMHClassifier
-    from abex.boosting.parameters import checked_parameters
+    from abex.boosting.settings import checked_settings
 
     can_be_written(out)
     classifier = AdaBoostMHClassifier(
         iterations, None if policy.lower() == "none" else policy, base=base, random_state=seed, verbose=1
     )
-    checked_parameters(classifier)
+    checked_settings(classifier)
     problem = read_data(data, target, test)
     began = time.process_time()
     fit(classifier, problem)

@@ -80,12 +80,17 @@ def command(
     span = None if rewards is None else _pair(rewards)
     names = None if arms is None else range(whole("--arms", arms, 1, 10**6))
     graph = None if edges is None else Graph.read(edges, directed=directed)
-    for policy in chosen:
-        if isinstance(policy, str):
-            check_graph_is_there(parse_policy(policy), graph)
     if player is None and "://" in log:
         raise UserError(f"{log!r} is the URL of a store: --player says whose log it is")
     read = Log.read(log, arms=names) if player is None else _journal(log, player)
+    for policy in chosen:
+        if isinstance(policy, str):
+            if policy in map(str, read.arms):
+                always = json.dumps({policy: 1.0})
+                raise UserError(
+                    f"{policy!r} is an arm and no policy: --policy '{always}' values playing it always"
+                )
+            check_graph_is_there(parse_policy(policy), graph)
     rows: list[list[Any]] = []
     for policy in chosen:
         found = evaluate(

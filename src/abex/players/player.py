@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -33,7 +34,7 @@ from abex.players.events import (
 from abex.players.ids import Life, life_and_number
 from abex.players.memory_check import check_room
 from abex.players.player_file import MOST_STEPS
-from abex.players.player_settings import terms
+from abex.players.player_settings import PlayerSettings, terms
 from abex.players.state import PlayerState
 from abex.players.summary import Summary, summarise
 from abex.policies.evidence import Evidence
@@ -456,6 +457,17 @@ class Player:
                 self._happen([Expired(name, self._others.latest, cutoff)])
 
     # -- looking and keeping --------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> PlayerSettings:
+        """The range of the rewards, and when a decision expires."""
+        return self._settings
+
+    @contextmanager
+    def reading(self) -> Iterator[PlayerState]:
+        """The state, for who looks at several things at once: nothing changes within the block."""
+        with self._lock:
+            yield self._state
 
     def report(self) -> dict[str, float]:
         """What the policy has to say about itself; ABE: the exploration slots it has used."""

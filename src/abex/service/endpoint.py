@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from abex.players.journal import UnavailableError
+from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import UnknownDecisionError
 from abex.players.requests import TooManyPendingError
 from abex.service.bodies import Body, parsed
@@ -31,6 +31,7 @@ STATUS: tuple[tuple[type[UserError], int], ...] = (
     (UnknownDecisionError, 404),
     (UnknownPlayerError, 404),
     (ConflictError, 409),
+    (ArchivedError, 409),
     (TooManyPendingError, 429),
     (FullError, 429),
 )
@@ -76,6 +77,7 @@ class Route(NamedTuple):
     query: tuple[tuple[str, dict[str, Any]], ...] = ()
     status: int = 200
     media: str = "application/json"
+    has_tag: bool = False  # an ETag, by which who asks again learns that nothing has happened
 
     @property
     def name(self) -> str:
@@ -106,8 +108,8 @@ def error_response(error: UserError) -> JSONAnswer:
         status = next((code for kind, code in STATUS if isinstance(error, kind)), 400)
     if status in RETRY_AFTER:
         headers = {"retry-after": RETRY_AFTER[status]} | headers
-    sentence = AWAY if isinstance(error, UnavailableError) else str(error)
-    return JSONAnswer({"error": sentence}, status, headers)
+    said = AWAY if isinstance(error, UnavailableError) else str(error)
+    return JSONAnswer({"error": said[:1].upper() + said[1:]}, status, headers)
 
 
 class Endpoint:
@@ -191,7 +193,7 @@ class Endpoint:
             return error_response(error)
         trace = "".join(traceback.format_exception(error))
         logger.error("failed", extra={"fields": {"trace": trace, "endpoint": self._name}})
-        return JSONAnswer({"error": "something went wrong inside the service"}, 500)
+        return JSONAnswer({"error": "Something went wrong inside the service"}, 500)
 
     def _record(self, scope: Scope, status: int, began: float, error: Exception | None) -> None:
         """Count a request; log it where it failed, or all are logged."""

@@ -84,10 +84,12 @@ class Played:
 
 
 def library() -> list[Entry]:
-    """Every policy of the library at its defaults and in its variants, the best known first."""
+    """Every policy of the library that aims at reward, at its defaults and in its variants, the best known first."""
     import abex  # noqa: F401 - registers every policy
 
-    found = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+    found = [
+        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and not cls.identifies
+    ]
     policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
     return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
 

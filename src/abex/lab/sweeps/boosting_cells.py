@@ -77,7 +77,7 @@ def run_boosting(cell: Cell, stopped: Stopped) -> Payload:
         begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
         done, seconds = np.append(0.0, done), np.append(begin, seconds)
     features = len(model.arm_features_[0]) if policy is None else 1
-    report = {} if policy is None else {**last[0].parameters.policy.report(last[0].state)}
+    report = {} if policy is None else {**last[0].candidate.policy.report(last[0].state)}
     if policy is not None:
         report["entropy"] = model.policy_report().entropy
     return Payload(
