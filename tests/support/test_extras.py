@@ -174,7 +174,7 @@ NEEDS = {
     "matplotlib": "from abex.support.figures import canvas\ncanvas()",
     "sklearn": "from abex.boosting import AdaBoostMHClassifier",
     "pandas": "from abex import Player\nPlayer(n_arms=2).summary().frame()",
-    "pyarrow": "from abex.lab.datasets.table_files import _parquet\n_parquet('x.parquet')",
+    "pyarrow": "from abex.support.table_files import _parquet\n_parquet('x.parquet')",
     "ncompress": "from abex.lab.datasets.source_files import uncompress\nuncompress(b'', 'x.Z')",
     "networkx": "from abex import Graph\nGraph.from_edges([(0, 1)], 2).to_networkx()",
     "distributed": "from abex.lab.sweeps import executor_of\nexecutor_of('tcp://nowhere:1').__enter__()",
