@@ -538,3 +538,45 @@ def test_the_log_of_a_shared_player_is_read_back(tmp_path):
     log = Log.read(tmp_path / "log.csv")
     assert (log.arm.size, sorted(log.arms), log.observed, log.side) == (60, ["green", "red"], None, None)
     assert log.reward.sum() == 20
+
+
+def test_a_log_takes_names_of_arms_one_probability_and_frames_with_columns_of_their_own():
+    named = Log(["red", "blue"], ["blue", "red", "blue"], 0.5, [1.0, 0.0, 1.0])
+    assert named.arm.tolist() == [1, 0, 1]
+    assert named.probability.tolist() == [0.5] * 3
+    with pytest.raises(UserError, match="'rde' is no name of an arm"):
+        Log(["red", "blue"], ["rde"], 0.5, [1.0])
+    columns = {
+        "variant": ["b", "a", "b"],
+        "paid": [1, 0, 1],
+        "p": [0.25, 0.75, 0.25],
+        "country": ["x", "y", "z"],
+    }
+    import pandas as pd
+    import polars as pl
+
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns), columns):
+        log = Log.from_frame(frame, arm="variant", reward="paid", probability="p")
+        assert log.arms == ("a", "b")
+        assert log.probability.tolist() == [0.25, 0.75, 0.25]
+        assert list(log.context) == ["country"]
+        assert (
+            Log.from_frame(frame, arm="variant", reward="paid", probability=0.5).probability.tolist()
+            == [0.5] * 3
+        )
+    with pytest.raises(UserError, match="no column 'variat' for the arm"):
+        Log.from_frame(columns, arm="variat", reward="paid", probability="p")
+
+
+def test_an_arm_is_no_policy_and_a_wrong_estimator_is_told_the_right_ones(tmp_path, capsys):
+    from abex.cli import main
+
+    path = tmp_path / "log.csv"
+    Log(["red", "blue"], [0, 1, 1], 0.5, [1.0, 0.0, 1.0]).write(path)
+    for arguments, said in (
+        (["--policy", "red"], """--policy '{"red": 1.0}' values playing it always"""),
+        (["--estimator", "SNIP"], "did you mean 'SNIPS'?); known: replay, IPS"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["evaluate", str(path), *arguments])
+        assert said in capsys.readouterr().err

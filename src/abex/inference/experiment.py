@@ -25,7 +25,6 @@ HEAVY = 3  # rewards that may carry a mean
 CARRIED = 0.2  # of a sum, if so few carry it
 LOOKS = 80  # in the figure, and for the moment at which sums decide
 MOST_LINES = 6  # of arms in the figure
-HEADINGS = ("arm", "n", "rate", "interval", "lift", "interval of the lift", "chance to be best")
 
 
 class Arm(NamedTuple):
@@ -75,19 +74,18 @@ class Experiment:
         """The table as text."""
         found = []
         for one in self.arms:
-            lift, ends = "", ""
-            if one.lift is not None and one.lift_interval is not None:
-                form = "{:+.1%}" if self.is_coin else "{:+.4g}"
-                lift, ends = form.format(one.lift), " to ".join(form.format(end) for end in one.lift_interval)
             span = f"{one.interval[0]:.4g} to {one.interval[1]:.4g}"
-            chance = f"{one.chance_to_be_best:.1%}"
-            found.append([one.label, f"{one.n:,}", f"{one.rate:.4g}", span, lift, ends, chance])
+            cells = [one.label, f"{one.n:,}", f"{one.rate:.4g}", span]
+            if self.control is not None:
+                cells += lift_cells(one, self.is_coin)
+            found.append([*cells, f"{one.chance_to_be_best:.1%}"])
         return found
 
     def headings(self) -> list[str]:
         """Of the table."""
-        against = f"lift against {self.control}" if self.is_coin else f"difference to {self.control}"
-        return [against if word == "lift" and self.control is not None else word for word in HEADINGS]
+        lift = f"lift against {self.control}" if self.is_coin else f"difference to {self.control}"
+        against = [] if self.control is None else [lift, "its interval"]
+        return ["arm", "n", "rate", "interval", *against, "chance to be best"]
 
     def __str__(self) -> str:
         table = text_table(self.headings(), self.rows())
@@ -117,13 +115,16 @@ class Experiment:
             )
         if self.decided_at:
             axes.axvline(self.decided_at, color="#555555", linewidth=0.9, linestyle=":")
-            axes.annotate("decided", (self.decided_at, 1.0), xycoords=("data", "axes fraction"), fontsize=8.5)
+            axes.annotate(
+                " decided", (self.decided_at, 0.03), xycoords=("data", "axes fraction"), fontsize=8.5
+            )
         last = [self.arms[place].interval for place in self._drawn()]
         low, high = min(one[0] for one in last), max(one[1] for one in last)
         axes.set_ylim(
             max(self.trial.low, low - 2.0 * (high - low)),
             min(self.trial.low + self.trial.scale, high + 2.0 * (high - low)),
         )
+        axes.set_xscale("log")
         axes.set_xlabel("rows")
         axes.set_ylabel("mean reward")
         axes.legend(loc="upper right", fontsize=8.5)
@@ -168,6 +169,14 @@ class Experiment:
             f"<div class=figure>{image_tag(self.plot(), self.winner.sentence)}</div>{notes}</body></html>\n"
         )
         write_atomically(path, page.encode())
+
+
+def lift_cells(one: Arm, coin: bool) -> list[str]:
+    """A lift and its interval: relative for coins, else a difference."""
+    if one.lift is None or one.lift_interval is None:
+        return ["", ""]
+    form = "{:+.1%}" if coin else "{:+.4g}"
+    return [form.format(one.lift), " to ".join(form.format(end) for end in one.lift_interval)]
 
 
 def moments_to_look(rows: int) -> Any:
@@ -226,7 +235,7 @@ def experiment(
     --------
     >>> rows = {"variant": ["A", "B"] * 300, "clicked": [0, 1, 0, 0, 0, 1] * 100}
     >>> print(experiment(rows, arm="variant", reward="clicked", control="A").sentence())
-    B is best (wrong in at most 5 % of such experiments), after 54 of 600 rows
+    B is best (wrong in at most 5 % of such experiments), after 26 of 600 rows
     """
     risk = checked_risk(risk)
     trial = trial_of(Table(frame, where, first_line), arm, reward, probability, rewards)
