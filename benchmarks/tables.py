@@ -68,7 +68,7 @@ BENCHMARKS = {
         "-m benchmarks.forgetting", "ns a step of policies that forget", "changing_worlds"
     ),
     "arena": Benchmark(
-        "-m abex arena --markdown docs/which_policy_tables.md",
+        "-m abex arena",
         "every policy on every instance",
         "which_policy",
     ),

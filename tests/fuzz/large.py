@@ -152,10 +152,5 @@ BODY = 1 << 20  # bytes that a service takes unless it is told otherwise
 
 def run_body(case: Text) -> str:
     """As the service decodes it."""
-    return told(
-        lambda: json.dumps(
-            decoded(
-                msgspec.json.Decoder(REQUESTS[case.kind][0]).decode, case.text.encode()
-            ).__class__.__name__
-        )
-    )
+    decode = msgspec.json.Decoder(REQUESTS[case.kind][0]).decode
+    return told(lambda: json.dumps(decoded(decode, case.text.encode()).__class__.__name__))
