@@ -19,7 +19,7 @@ from typing import Any
 
 from abex import Player
 from abex.players.definitions import Definition, replica_text, template_of
-from abex.players.events import Decided, Rewarded, apply, check, decode
+from abex.players.events import Decided, Rewarded, decode
 from abex.players.journal import journal_at
 from abex.players.seeding import SequenceStream
 from tests.waiting import PATIENCE
@@ -138,8 +138,8 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
         assert seq == last + 1, "sequence numbers have no gaps"
         last = seq
         event = decode(body)
-        check(event, replica, template)
-        apply(replica, event, definition.terms, learning.at(seq))
+        replica.check(event, template)
+        replica.apply(event, definition.terms, learning.at(seq))
         events.append(event)
         if seq in wanted:
             hashes[seq] = hashlib.sha256(replica_text(replica, seq).encode()).hexdigest()

@@ -129,7 +129,9 @@ def decide(name: str, url: str, count: int, as_json: bool) -> None:
         whole_number("--count", count, least=1, most=player.n_arms)
         decisions = [player.decide()] if count == 1 else player.decide_many(count)
         player.flush()
-        found = [{"id": one.id, "arm": one.arm, "probability": one.compute_probability()} for one in decisions]
+        found = [
+            {"id": one.id, "arm": one.arm, "probability": one.compute_probability()} for one in decisions
+        ]
     if as_json:
         click.echo(json.dumps(found if count > 1 else found[0]))
         return

@@ -14,7 +14,7 @@ from abex.players.arms import NamedArms
 from abex.players.declared_arms import declare
 from abex.players.ids import moment_of
 from abex.players.journal import UnavailableError
-from abex.players.player import UnknownDecisionError, new_replica
+from abex.players.player import UnknownDecisionError, new_state
 from abex.players.player_file import player_text
 from abex.players.player_settings import terms
 from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
@@ -106,7 +106,7 @@ def _create(state: ServiceState, wanted: NewPlayer) -> tuple[bool, NamedArms]:
     graph = None if wanted.edges is None else Graph.from_edges([tuple(pair) for pair in wanted.edges], n_arms)
     pending = max(state.settings.max_open, 10**6)
     labels = None if numbered else wanted.arms
-    replica = new_replica(wanted.policy, n_arms, labels, graph, wanted.horizon, False, pending)
+    replica = new_state(wanted.policy, n_arms, labels, graph, wanted.horizon, False, pending)
     return state.directory.create(wanted.name, replica, agreed), replica.arms
 
 
