@@ -17,6 +17,7 @@ from abex.players.player_settings import PlayerSettings
 from abex.players.requests import DecideRequest, carry_out
 from abex.service.timeline import UniformChoice
 from abex.support.errors import UserError
+from tests.each import each
 
 TARGET = np.array([0.2, 0.3, 0.5])
 PAYS = np.array([0.25, 0.5, 1.0])
@@ -243,7 +244,7 @@ def played_by_numbers(batches):
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "message"),
     [
         ({"batch": ["x", "y", "x"]}, "batch 'x' must stand next to each other"),

@@ -28,6 +28,7 @@ from abex.kinds import written
 from abex.players import player_file, policy_runner
 from abex.players.policy_runner import reads_last
 from abex.policies.policy import Setting
+from tests.each import each
 
 
 def snapshot(player):
@@ -60,7 +61,7 @@ def test_a_repeated_reward_changes_nothing():
     assert snapshot(player) == before
 
 
-@pytest.mark.parametrize("wrong", ["nonsense", "-1", "00000000-1", "-", "ffffffff-99999999999"])
+@each("wrong", ["nonsense", "-1", "00000000-1", "-", "ffffffff-99999999999"])
 def test_an_id_that_was_never_given_is_an_error_and_changes_nothing(wrong):
     player = Player(Thompson(), n_arms=2, seed=1)
     player.decide()
@@ -119,7 +120,7 @@ def test_decisions_wait_for_the_same_arms_when_another_goes():
     assert player.pending() == [decision for decision in decisions if decision.arm != 1]
 
 
-@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, [1.0]])
+@each("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, [1.0]])
 def test_a_wrong_reward_is_refused_and_changes_nothing(reward):
     player = Player(ABE(), n_arms=3, seed=1)
     player.update(player.select(), 0.5)
@@ -133,7 +134,7 @@ def test_a_wrong_reward_is_refused_and_changes_nothing(reward):
     assert snapshot(player) == before
 
 
-@pytest.mark.parametrize("arm", [3, -1, 1.5, "x", None, True, 10**30])
+@each("arm", [3, -1, 1.5, "x", None, True, 10**30])
 def test_a_wrong_arm_is_refused_and_changes_nothing(arm):
     player = Player(UCB1(), n_arms=3, seed=1)
     before = snapshot(player)
@@ -149,7 +150,7 @@ def test_the_tried_arm_is_no_side_observation():
         Player(UCB1(), n_arms=3, seed=1).update(0, 0.5, also={0: 0.5})
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"n_arms": 0}, "n_arms must be a whole number >= 1"),
@@ -347,7 +348,7 @@ def test_a_damaged_file_that_still_makes_sense_is_told_by_its_checksum(tmp_path)
             Player.load(path)
 
 
-@pytest.mark.parametrize("keep", [0, 1, 100, 1000])
+@each("keep", [0, 1, 100, 1000])
 def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
     _, path = saved(tmp_path)
     path.write_bytes(path.read_bytes()[:keep])
@@ -355,7 +356,7 @@ def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
         Player.load(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         ('{"header": {"format": "other"}, "player": {}}', "format 'other'"),
@@ -391,7 +392,7 @@ def forge(path, change):
     path.write_text(json.dumps(file))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         lambda body: body.update(policy="__import__('os').system('false')"),
@@ -463,7 +464,7 @@ def test_resizing_keeps_what_was_learned():
     assert smaller.means.tolist() == [0.3, 0.1, np.inf]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ((3, 10**400), "reward must be a finite number"),
@@ -579,7 +580,7 @@ def test_a_file_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, cha
         Player.load(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: Thompson(resample="x"), "resample must be True or False"),

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import sqlite3
 import subprocess
 import sys
@@ -20,40 +21,11 @@ from abex.players import journal as journals
 from abex.players.journal import journal_at
 from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
 from tests import postgresql
-from tests.examples import all_examples
-from tests.needs import POSTGRESQL
-from tests.players.storm import Storm, replayed, verify
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class
+from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
-
-
-@pytest.fixture(scope="session")
-def server(request):
-    """A server, when a test asks for one."""
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    pytest.importorskip("psycopg")
-    found = postgresql.Server()
-    yield found
-    found.remove()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request, tmp_path):
-    """The address of a store for one test."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-    return request.getfixturevalue("server").url() + f"?options=-csearch_path%3D{schema(request)}"
-
-
-def schema(request):
-    """A schema of its own for each test."""
-    import psycopg
-
-    name = f"test_{abs(hash(request.node.nodeid))}"
-    with psycopg.connect(request.getfixturevalue("server").url(), autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
-    return name
 
 
 def alike(*players):
@@ -68,9 +40,9 @@ def alike(*players):
 # -- what is shared -------------------------------------------------------------------------------------
 
 
-def test_two_processes_share_what_they_learn(store):
-    first = Player.open(store, "banner", "Thompson", arms=["red", "green", "blue"])
-    second = Player.open(store, "banner")
+def test_two_processes_share_what_they_learn(url):
+    first = Player.open(url, "banner", "Thompson", arms=["red", "green", "blue"])
+    second = Player.open(url, "banner")
     mine = [first.decide() for _ in range(10)]
     first.flush()
     assert [second.update(decision.id, 0.5) for decision in mine[:5]] == [True] * 5
@@ -85,9 +57,9 @@ def test_two_processes_share_what_they_learn(store):
     assert first.arms == second.arms == ["crimson", "blue", "black"]
     with pytest.raises(UserError, match="there is an arm 'black' already"):
         second.add_arm("black")
-    third = Player.open(store, "banner")
+    third = Player.open(url, "banner")
     assert alike(first, second, third)
-    _, _, text, _ = replayed(store, "banner", set())
+    _, _, text, _ = replayed(url, "banner", set())
     assert text == third.text()
     for player in (first, second, third):
         player.close()
@@ -98,7 +70,7 @@ def test_two_processes_share_what_they_learn(store):
 EXAMPLES = all_examples()
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+@each_group("policy", by_class(EXAMPLES))
 def test_drawing_changes_nothing_that_is_learned(policy):
     """So the state of a replica is a function of the events it was given, whatever it decided itself."""
     for n_arms in (3, 70):
@@ -171,9 +143,9 @@ def test_a_late_reward_is_weighed_by_the_distribution_of_its_own_decision(tmp_pa
         assert log["probability"].between(0.25, 0.75).all()
 
 
-def test_one_commit_serves_all_threads_that_wait(store):
+def test_one_commit_serves_all_threads_that_wait(url):
     """Group commit: many threads report at once, few transactions are needed."""
-    with Player.open(store, "x", "UCB1", n_arms=3) as player:
+    with Player.open(url, "x", "UCB1", n_arms=3) as player:
         decisions = [player.decide() for _ in range(120)]
         player.flush()
         appended, journal = [], player.store._journal
@@ -200,20 +172,20 @@ def test_one_commit_serves_all_threads_that_wait(store):
         assert len(appended) <= 21  # each thread's reward is in this commit or in the next one
 
 
-def test_decisions_reach_the_journal_by_themselves(store, monkeypatch):
+def test_decisions_reach_the_journal_by_themselves(url, monkeypatch):
     monkeypatch.setattr("abex.players.shared_player.LATE_DECISIONS", PATIENCE)
-    with Player.open(store, "x", "UCB1", n_arms=3) as first, Player.open(store, "x") as second:
+    with Player.open(url, "x", "UCB1", n_arms=3) as first, Player.open(url, "x") as second:
         decision = first.decide()
         assert second.update(decision.id, 1.0)  # waits for it
         with pytest.raises(UserError, match="was never made by this player"):
             second.update("01890000-0000-7000-8000-000000000001", 1.0)
 
 
-def test_decisions_expire_once_in_all_processes(store):
+def test_decisions_expire_once_in_all_processes(url):
     clock = Clock()
     options = {"expire": timedelta(seconds=10), "unrewarded": 0.0}
-    first = Player.open(store, "x", "UCB1", n_arms=3, clock=clock, **options)
-    second = Player.open(store, "x", clock=clock)
+    first = Player.open(url, "x", "UCB1", n_arms=3, clock=clock, **options)
+    second = Player.open(url, "x", clock=clock)
     early = first.decide()
     first.flush()
     clock.now += 9
@@ -232,8 +204,8 @@ def test_decisions_expire_once_in_all_processes(store):
     second.close()
 
 
-def test_a_forked_process_has_a_connection_and_ids_of_its_own(store):
-    player = Player.open(store, "x", "Uniform", n_arms=100)
+def test_a_forked_process_has_a_connection_and_ids_of_its_own(url):
+    player = Player.open(url, "x", "Uniform", n_arms=100)
     early = player.decide()
     child = os.fork()
     if child == 0:
@@ -267,8 +239,8 @@ def test_a_pickle_opens_the_same_player(tmp_path):
         assert not player.update(decision, 0.0)
 
 
-def test_players_of_one_store_are_told_apart(store):
-    with Player.open(store, "a", "UCB1", n_arms=3) as one, Player.open(store, "b", "UCB1", n_arms=3) as two:
+def test_players_of_one_store_are_told_apart(url):
+    with Player.open(url, "a", "UCB1", n_arms=3) as one, Player.open(url, "b", "UCB1", n_arms=3) as two:
         decision = one.decide()
         one.flush()
         with pytest.raises(UserError, match="was never made by this player"):
@@ -277,7 +249,7 @@ def test_players_of_one_store_are_told_apart(store):
         assert two.seq() == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (
@@ -310,8 +282,8 @@ def test_a_player_that_cannot_be_opened_says_why(tmp_path, arguments, message):
 # -- snapshots, compaction, formats ---------------------------------------------------------------------
 
 
-def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(store):
-    player = Player.open(store, "x", "Exp3(gamma=0.2)", n_arms=4, snapshot_every=50)
+def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(url):
+    player = Player.open(url, "x", "Exp3(gamma=0.2)", n_arms=4, snapshot_every=50)
     for step in range(60):
         player.update(player.decide(), float(step % 2))
     waiting = player.decide()
@@ -319,7 +291,7 @@ def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(store)
 
     found = wait_until(lambda: player.store.do(lambda journal: journal.snapshot(player.id)))
     assert 50 <= found[0] <= 121
-    behind = Player.open(store, "x")
+    behind = Player.open(url, "x")
     text = player.text()
     assert behind.text() == text
     player.update(player.decide(), 1.0)
@@ -330,7 +302,7 @@ def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(store)
         player, behind
     )  # reads the snapshot, since events are gone
     assert alike(player, behind)
-    opened = Player.open(store, "x")
+    opened = Player.open(url, "x")
     assert alike(player, opened)
     player.compact()
     assert player.compact() == 0
@@ -352,28 +324,28 @@ def test_compaction_may_keep_what_is_recent(tmp_path):
             player.compact(keep=5)
 
 
-def test_a_newer_journal_is_refused(store, monkeypatch):
+def test_a_newer_journal_is_refused(url, monkeypatch):
     newer = journals.FORMAT + 1
     monkeypatch.setattr("abex.players.journal.FORMAT", newer)
-    Player.open(store, "x", "UCB1", n_arms=2).close()
+    Player.open(url, "x", "UCB1", n_arms=2).close()
     monkeypatch.undo()
     with pytest.raises(
         UserError,
         match=rf"was written by a newer abex \(format {newer}, this one has {newer - 1}\): upgrade abex",
     ):
-        Player.open(store, "x")
+        Player.open(url, "x")
 
 
-def test_words_of_all_kinds_come_back_as_they_were(store):
+def test_words_of_all_kinds_come_back_as_they_were(url):
     words = ['we"ird\\', "{a,b}", "NULL", "naïve \N{SNOWMAN}", "' or 1", "%s"]
-    with Player.open(store, "x", "EXP3IX(eta=0.1)", arms=words) as player:
+    with Player.open(url, "x", "EXP3IX(eta=0.1)", arms=words) as player:
         made = [
             one for (one,) in carry_out(player, [DecideRequest((word,), f"{word} again") for word in words])
         ]
         told = [(one.id, 0.1 + 0.2, {arm: 0.3 for arm in words if arm != one.arm}) for one in made[:3]]
         assert carry_out(player, [RewardRequest(told)]) == [[True] * 3]
         player.rename_arm("NULL", '"\\null"')
-        with Player.open(store, "x") as other:
+        with Player.open(url, "x") as other:
             assert alike(player, other)
             assert '"\\null"' in other.arms
             assert [one.unit for one in other._state.pending.values()] == words[3:]
@@ -455,15 +427,24 @@ def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
 # -- under fire -----------------------------------------------------------------------------------------
 
 
-def test_processes_may_be_killed_at_any_moment(store, tmp_path):
-    policy = "Thompson" if store.startswith("sqlite") else "Exp3(gamma=0.2)"
-    Player.open(store, "fire", policy, n_arms=10, snapshot_every=200).close()
-    storm = Storm(store, "fire", tmp_path, places=3, total=300, seed=1)
+def test_every_policy_that_is_recommended_is_under_fire():
+    page = (ROOT / "docs" / "which_policy.md").read_text()
+    rows = page.partition("| your problem | play |")[2].partition("\n\n")[0].splitlines()[2:]
+    named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    assert len(rows) == 5
+    assert named == {re.match(r"\w+", policy)[0] for policy in RECOMMENDED}
+    graph = next(row for row in rows if "graph" in row)
+    assert set(re.findall(r"`(\w+)", graph)) == set(ON_GRAPHS)
+
+
+def test_processes_may_be_killed_at_any_moment(url, tmp_path):
+    names = make_players(url, RECOMMENDED, ON_GRAPHS)
+    storm = Storm(url, names, tmp_path, places=3, total=500, seed=1)
     storm.rage(kills=6, pause=0.1)
-    found = verify(store, "fire", tmp_path)
+    found = verify(url, names, tmp_path)
     assert storm.kills >= 3
-    assert found["rewards"] >= 900
-    assert found["states"] >= 3
+    assert found["rewards"] >= 1500
+    assert found["states"] >= 3 * len(names)
 
 
 # -- faults ---------------------------------------------------------------------------------------------
@@ -549,7 +530,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
     player.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "message"),
     [
         ("sqlite://", "sqlite:///shop.db"),
@@ -597,18 +578,34 @@ def test_a_server_that_refuses(server):
         assert postgresql.PASSWORD not in str(raised.value)
 
 
-def test_a_server_that_crashes_and_comes_back(server, request):
+def test_a_server_that_crashes_and_comes_back(server, schema):
     """Also the last test of the server, since it takes it down: acknowledged events are there, decisions meanwhile too."""
-    url = server.url() + f"?options=-csearch_path%3D{schema(request)}"
-    with Player.open(url, "x", "Exp3(gamma=0.2)", n_arms=3) as player:
+    with Player.open(schema, "x", "Exp3(gamma=0.2)", n_arms=3) as player:
         assert player.update_many([(player.decide(), 1.0) for _ in range(50)]) == 50
         server.stop()
         made = faulty(player, "cannot .* the journal")
         server.start()
         assert all(player.update(decision, 1.0) for decision in made)
         assert player._state.tallies.rewarded == 54  # the one that was kept, too
-        _, _, text, _ = replayed(url, "x", set())
+        _, _, text, _ = replayed(schema, "x", set())
         assert player.text() == text
+
+
+def test_who_waits_for_another_to_make_the_tables_finds_them(server, schema):
+    import psycopg
+
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    quick, slow = journal_at(schema), journal_at(schema)
+    with psycopg.connect(schema) as other, psycopg.connect(server.url(), autocommit=True) as looking:
+        other.execute("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")
+        threads = [threading.Thread(target=one.connect, args=[True]) for one in (quick, slow)]
+        [thread.start() for thread in threads]  # both have seen that there are none
+        wait_until(lambda: looking.execute(waiting).fetchone()[0] == 2)
+        other.rollback()
+        [thread.join() for thread in threads]
+    assert quick.count() == slow.count() == 0
+    quick.close()
+    slow.close()
 
 
 def test_decisions_do_not_pile_up_without_end(tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,34 +17,11 @@ import pytest
 from abex import Player, UserError
 from abex.players import Store, UnavailableError
 from abex.players.sqlite_journal import SqliteJournal
-from tests import postgresql
-from tests.needs import POSTGRESQL
+from tests.each import each
+from tests.players.hosts import Proxy
 from tests.waiting import PATIENCE, wait_until
 
 ARMS = ["red", "green", "blue"]
-
-
-@pytest.fixture(scope="module")
-def server():
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    pytest.importorskip("psycopg")
-    found = postgresql.Server()
-    yield found
-    found.remove()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-    import psycopg
-
-    name = f"test_{abs(hash(request.node.nodeid))}"
-    address = request.getfixturevalue("server").url()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    return f"{address}?options=-csearch_path%3D{name}"
 
 
 # -- many players ---------------------------------------------------------------------------------------
@@ -246,47 +222,6 @@ def test_behind_a_stopped_writer_nothing_waits_longer_than_its_deadline(tmp_path
         assert player._state.tallies.rewarded == 2
 
 
-class Proxy:
-    """Between a client and the server; it may fall silent for connections that there are, as a fail-over does."""
-
-    def __init__(self, port, host="127.0.0.1"):
-        self._port, self._silent, self._pairs = port, set(), []
-        self._listener = socket.create_server((host, 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            other = socket.create_connection(("127.0.0.1", self._port))
-            self._pairs.append((client, other))
-            for source, target in ((client, other), (other, client)):
-                threading.Thread(
-                    target=self._pump, args=(source, target, len(self._pairs)), daemon=True
-                ).start()
-
-    def _pump(self, source, target, number):
-        try:
-            while data := source.recv(65536):
-                if number not in self._silent:
-                    target.sendall(data)
-            target.close()
-        except OSError:
-            return
-
-    def fall_silent(self):
-        self._silent.update(range(1, len(self._pairs) + 1))
-
-    def close(self):
-        self._listener.close()
-        for pair in self._pairs:
-            for one in pair:
-                one.close()
-
-
 def test_a_server_that_fails_over_is_noticed_and_nothing_is_lost(server, monkeypatch):
     """Its connections are silent for ever, a new one is answered."""
     monkeypatch.setattr("abex.players.store.SILENT", 0.5)
@@ -399,7 +334,7 @@ def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_process(url):
 # -- clocks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
+@each("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
 def test_a_clock_that_tells_no_time_is_named(now):
     player = Player("UCB1", n_arms=2, clock=lambda: now)
     with pytest.raises(UserError, match="clock must return the seconds since 1970"):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from abex import ABE, UCB1, EpsilonGreedy, Exp3, Player, Thompson, Uniform, UserError
 from abex.players.ids import Life
 from abex.players.summary import interval_of
+from tests.each import each
 from tests.players.test_player import snapshot
 
 
@@ -68,7 +69,9 @@ def test_named_arms_come_go_and_change_their_names():
         UserError, match=r"there is no arm 'blu' \(did you mean 'blue'\?\): arms are blue, crimson, 7"
     ):
         player.remove_arm("blu")
-    with pytest.raises(UserError, match=r"there is no arm 'blu' .did you mean 'blue'.*: arms are blue, crimson, 7"):
+    with pytest.raises(
+        UserError, match=r"there is no arm 'blu' .did you mean 'blue'.*: arms are blue, crimson, 7"
+    ):
         player.update("blu", 1.0)
 
 
@@ -80,7 +83,7 @@ def test_numbered_arms_may_get_names_later():
     assert player.add_arm("two") == "two"
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"arms": []}, "n_arms must be a whole number >= 1"),
@@ -97,7 +100,7 @@ def test_numbered_arms_may_get_names_later():
         ({"arms": ["a"], "n_arms": 2}, "n_arms is 2, but there are 1 names"),
         ({}, "a player needs arms"),
         ({"n_arms": 2, "rewards": (1, 0)}, "rewards must be a range"),
-        ({"n_arms": 2, "rewards": 5}, "rewards must be the range"),
+        ({"n_arms": 2, "rewards": 5}, "rewards must be a range"),
         ({"n_arms": 2, "rewards": (0, math.inf)}, "rewards must be a finite number"),
         ({"n_arms": 2, "expire": 5}, "expire must be a positive timedelta"),
         ({"n_arms": 2, "expire": timedelta(0)}, "expire must be a positive timedelta"),

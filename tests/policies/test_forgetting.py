@@ -42,6 +42,7 @@ from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence
 from abex.support.randomness import stream
 from abex.testing.policy_contract import same_states
+from tests.each import each
 from tests.naive.forgetting import discounted, windowed, windowed_exactly
 
 INSIDE = [
@@ -132,8 +133,8 @@ def evidence_law(policy, time, counts, means, squares, highest):
     return law
 
 
-@pytest.mark.parametrize(("way", "late"), [(0, 30), (1, 0), (2, 30), (3, 0)])
-@pytest.mark.parametrize("inside", INSIDE, ids=str)
+@each("inside", INSIDE)
+@each(("way", "late"), [(0, 30), (1, 0), (2, 30), (3, 0)])
 def test_every_decision_is_the_formula_on_what_is_not_forgotten(inside, way, late):
     make, oracle = WAYS[way]
     policy, probe = make(inside), stream(4, "probe")
@@ -189,8 +190,8 @@ GRIDS = {  # rewards that often add up to the same
 }
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("inside", INSIDE, ids=str)
+@each("inside", INSIDE)
+@each("grid", GRIDS)
 def test_arms_that_know_the_same_in_a_window_are_alike_to_the_last_bit(inside, grid):
     """Against fractions that are rounded once, where ties are common: no tie is lost to what was known before."""
     policy, out, ties = Windowed(inside, width=12), np.zeros(4), 0
@@ -309,7 +310,7 @@ def test_texts_within_texts_come_back(policy):
     assert Discounted("UCB1") == Discounted(UCB1())
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("Discounted(UBC1)", "did you mean 'UCB1'"),

@@ -158,7 +158,7 @@ def test_a_stopped_database_is_503_and_then_it_goes_on():
             wait_for(f"{address}/ready", 503)
             refused = httpx.post(f"{address}/v1/players/x/decisions", timeout=PATIENCE)
             assert refused.status_code == 503
-            assert refused.json()["error"].startswith("the store cannot be reached")
+            assert refused.json()["error"].startswith("The store cannot be reached")
             assert get(f"{address}/health").status_code == 200
             server.start()
             done = len(load.rewarded)

@@ -9,6 +9,7 @@ import pytest
 from abex import Bernoulli, Player, Policy, UserError, kernel, simulate
 from abex.policies.learner import Learner
 from abex.policies.means import learn_mean, new_means
+from tests.each import each
 
 RATE = 0
 TABLE = np.array([0, 1])
@@ -172,7 +173,7 @@ def test_a_mistake_is_a_sentence_with_its_line_and_reason(policy, text, reason):
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "sentence"),
     [
         (
@@ -312,5 +313,7 @@ def test_a_changed_global_or_helper_is_compiled_anew(monkeypatch):
 def test_a_mistake_in_an_interpreted_kernel_is_a_sentence_with_policy_kernel_and_line(kernel):
     player = Player(WrongField() if kernel == "select" else Misspelt(), n_arms=2)
     wrong = "pulls_of_mine" if kernel == "select" else "nothing_of_this_kind"
-    with pytest.raises(UserError, match=rf"{kernel} of \w+ failed at line \d+ of test_own_mistakes.py.*{wrong}"):
+    with pytest.raises(
+        UserError, match=rf"{kernel} of \w+ failed at line \d+ of test_own_mistakes.py.*{wrong}"
+    ):
         player.update(player.select(), 1.0)

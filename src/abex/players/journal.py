@@ -26,7 +26,7 @@ TABLES = (
     """CREATE TABLE abex_format (version INTEGER NOT NULL)""",
     """CREATE TABLE abex_players (
         id {identity}, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL,
-        head BIGINT NOT NULL DEFAULT 0, pruned BIGINT NOT NULL DEFAULT 0
+        head BIGINT NOT NULL DEFAULT 0, pruned BIGINT NOT NULL DEFAULT 0, archived BIGINT NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE abex_events (
         player BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, moment BIGINT NOT NULL, body {bytes} NOT NULL,
@@ -36,9 +36,10 @@ TABLES = (
         player BIGINT NOT NULL, seq BIGINT NOT NULL, body {bytes} NOT NULL, PRIMARY KEY (player, seq)
     )""",
 )
+ROW = "id, definition, head, pruned, archived"  # of a player
 LOOKS = (  # that fail where the tables are not ours
     "SELECT player, seq, kind, moment, body FROM abex_events LIMIT 0",
-    "SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0",
+    "SELECT id, name, definition, head, pruned, archived FROM abex_players LIMIT 0",
     "SELECT player, seq, body FROM abex_snapshots LIMIT 0",
 )
 
@@ -57,6 +58,15 @@ class UnavailableError(UserError):
         self.why, self.kept = str(why), kept
 
 
+class ArchivedError(UserError):
+    """The player is archived."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the player {name!r} is archived and neither decides nor learns until it is brought back"
+        )
+
+
 class PlayerRow(NamedTuple):
     """The row of a player."""
 
@@ -64,6 +74,7 @@ class PlayerRow(NamedTuple):
     definition: str
     head: int  # number of the last event
     pruned: int  # events up to this one are no longer kept
+    archived: int  # when it was archived, milliseconds since 1970: until it is brought back nothing is appended; else 0
 
 
 class Row(NamedTuple):
@@ -166,32 +177,33 @@ class Journal(ABC):
     # -- players --------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The players of this store."""
+        """The players of this store, without the archived ones."""
         with self._translated_errors("read"):
-            return [name for (name,) in self._run("SELECT name FROM abex_players ORDER BY name").fetchall()]
+            sql = "SELECT name FROM abex_players WHERE archived = 0 ORDER BY name"
+            return [name for (name,) in self._run(sql).fetchall()]
 
     def count(self) -> int:
-        """How many players this store has."""
+        """How many players this store has, without the archived ones."""
         with self._translated_errors("read"):
-            (found,) = self._run("SELECT count(*) FROM abex_players").fetchone()
+            (found,) = self._run("SELECT count(*) FROM abex_players WHERE archived = 0").fetchone()
             return int(found)
 
-    def players(self, most: int) -> list[tuple[str, PlayerRow]]:
-        """Players by name, the first ones."""
+    def players(self, most: int, archived: bool = False) -> list[tuple[str, PlayerRow]]:
+        """Players by name, the first ones; those that are archived, or those that are not."""
         with self._translated_errors("read"):
-            sql = "SELECT name, id, definition, head, pruned FROM abex_players ORDER BY name LIMIT ?"
-            return [(name, PlayerRow(*row)) for name, *row in self._run(sql, (most,)).fetchall()]
+            sql = f"SELECT name, {ROW} FROM abex_players WHERE (archived > 0) = ? ORDER BY name LIMIT ?"
+            return [(name, PlayerRow(*row)) for name, *row in self._run(sql, (archived, most)).fetchall()]
 
-    def add_player(self, name: str, definition: str) -> None:
-        """A new player; nothing if there is one of that name."""
+    def add_player(self, name: str, definition: str) -> bool:
+        """A new player; False if there is one of that name."""
         with self._writing():
             sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            self._run(sql, (name, definition))
+            return bool(self._run(sql, (name, definition)).rowcount)
 
     def player(self, name: str) -> PlayerRow | None:
         """A player by name."""
         with self._translated_errors("read"):
-            sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = ?"
+            sql = f"SELECT {ROW} FROM abex_players WHERE name = ?"
             row = self._run(sql, (name,)).fetchone()
             return None if row is None else PlayerRow(*row)
 
@@ -272,6 +284,17 @@ class Journal(ABC):
             self._run(sql, (seq, player, seq))
             sql = "DELETE FROM abex_events WHERE player = ? AND seq <= ?"
             return int(self._run(sql, (player, seq)).rowcount)
+
+    def archive(self, player: int, head: int) -> bool:
+        """Let nothing be appended any more; False if ``head`` is not the number of the last event."""
+        with self._writing():
+            sql = "UPDATE abex_players SET archived = ? WHERE id = ? AND head = ?"
+            return bool(self._run(sql, (max(1, self.now()), player, head)).rowcount)
+
+    def restore(self, player: int) -> None:
+        """Bring a player back that was archived."""
+        with self._writing():
+            self._run("UPDATE abex_players SET archived = 0 WHERE id = ?", (player,))
 
     def delete(self, player: int, head: int) -> bool:
         """Delete a player with its events; False if ``head`` is not the number of its last one."""

@@ -6,7 +6,8 @@ import html
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -21,7 +22,7 @@ from abex.players.batch_probability import inclusion_probabilities, inclusion_pr
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Batch, Decided, Event, Expired, Rewarded
 from abex.players.ids import Life, is_id
 from abex.players.memory_check import check_room
-from abex.players.player_settings import terms
+from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import is_worth_compiling
 from abex.players.state import MOST_STEPS, PlayerState
 from abex.players.summary import Summary, summarise
@@ -146,8 +147,10 @@ class Player:
         True works out the probability of every decision when it is made, False never. Unless given, `Decision.probability` is
         worked out when it is asked for.
     compiled : bool, optional
-        Compile the policy: a few seconds once, then faster from about a hundred arms on. Unless given, it is compiled beyond
-        5,000 arms where Numba is installed (the extra ``simulate``). Decisions do not depend on it.
+        Compile the policy: a few seconds once on a machine, half a second in later processes, and then 5 us of CPU for a
+        decision with its reward. Unless given, a short trial when the player is made decides, where Numba is installed
+        (the extra ``simulate``): what takes more than 8 us interpreted is compiled. Policies of your own are compiled when
+        told to be, or beyond 1,000 arms. Decisions do not depend on it; a program that makes a few may say False.
     max_pending : int
         Decisions that may wait for their reward; beyond that the oldest is forgotten.
     clock : callable, optional
@@ -518,6 +521,17 @@ class Player:
                 self._happen([Expired(name, moment, cutoff)])
 
     # -- looking and keeping --------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> PlayerSettings:
+        """The range of the rewards, and when a decision expires."""
+        return self._settings
+
+    @contextmanager
+    def reading(self) -> Iterator[PlayerState]:
+        """The state, for who looks at several things at once: nothing changes within the block."""
+        with self._lock:
+            yield self._state
 
     def report(self) -> dict[str, float]:
         """What the policy has to say about itself; ABE: the exploration slots it has used."""

@@ -27,6 +27,7 @@ from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.support.errors import UserError, checked_name, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically
+from abex.support.reading import check_json
 
 if TYPE_CHECKING:
     from abex.players.player import Player
@@ -143,6 +144,8 @@ def reason_of(error: BaseException) -> str:
 
 def verified(text: str, where: str, format: str, version: int, kind: str) -> Any:
     """Body of what `with_checksum` made; anything else is refused in one sentence."""
+    check_json(text, where)
+    found_sum = _checksum_of_body(text.encode())
     try:
         file = json.loads(text)
         header, body = file["header"], file["player"]
@@ -157,9 +160,14 @@ def verified(text: str, where: str, format: str, version: int, kind: str) -> Any
             f"cannot load {where}: it was written by another version of abex "
             f"(format {shown(found)}, this one reads {version})"
         )
-    if header.get("sha256") != checksum(text[text.find(BODY) + len(BODY) : text.rfind("}")]):
+    if header.get("sha256") != found_sum:
         raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
     return body
+
+
+def _checksum_of_body(content: bytes) -> str:
+    begin = content.find(BODY.encode()) + len(BODY)
+    return hashlib.sha256(memoryview(content)[begin : content.rfind(b"}")]).hexdigest()
 
 
 def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], float] | None) -> Player:

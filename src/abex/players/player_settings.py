@@ -53,14 +53,14 @@ def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> Play
         low, high = rewards
     except (TypeError, ValueError):
         raise UserError(
-            f"rewards must be the range (low, high) of the rewards, got {shown(rewards)}"
+            f"rewards must be a range of two numbers, the lower one first, got {shown(rewards)}"
         ) from None
     low, high = (
         real_number("rewards", low, most=1e100, least=-1e100),
         real_number("rewards", high, most=1e100),
     )
     if not high > low:
-        raise UserError(f"rewards must be a range (low, high) with low < high, got {shown(rewards)}")
+        raise UserError(f"rewards must be a range of two numbers, the lower one first, got {shown(rewards)}")
     milliseconds = None
     if expire is not None:
         if not isinstance(expire, timedelta) or not timedelta(0) < expire <= LONGEST:

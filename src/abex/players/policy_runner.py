@@ -170,7 +170,9 @@ class PolicyRunner:
         self._ages = getattr(state, "memory", None) is not None  # draws forget what is too old for their step
         self._out = np.zeros(self.n_arms)
         self._known = -1, -1  # version and step of the distribution in `_out`
-        self._made_for: dict[Any, tuple[Calls, Any, Any]] = {}  # by the identity of the random numbers, and kernels
+        self._made_for: dict[
+            Any, tuple[Calls, Any, Any]
+        ] = {}  # by the identity of the random numbers, and kernels
         self._given: dict[int, tuple[Calls, Any, Any]] = {}  # the same where kernels are ours
         self.be_careful(self.careful)
 

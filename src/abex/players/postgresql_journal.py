@@ -24,7 +24,7 @@ from abex.support.extras import needed
 
 APPEND = """
 WITH counted AS (SELECT * FROM unnest(%(players)s::bigint[], %(counts)s::bigint[]) AS counted(id, count)),
-locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) ORDER BY id FOR UPDATE),
+locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) AND archived = 0 ORDER BY id FOR UPDATE),
 head AS (
     UPDATE abex_players AS player SET head = player.head + counted.count FROM counted, locked
     WHERE player.id = counted.id AND player.id = locked.id
@@ -117,7 +117,9 @@ class PostgresqlJournal(Journal):
         self._prepare(create)
 
     def _has_tables(self) -> bool:
-        return self._run("SELECT to_regclass('abex_format')").fetchone()[0] is not None
+        """By the catalogue: `to_regclass` does not see what was committed while this transaction waited for the lock."""
+        sql = "SELECT count(*) FROM pg_class WHERE relname = 'abex_format' AND pg_table_is_visible(oid)"
+        return bool(self._run(sql).fetchone()[0])
 
     def _alone_for_tables(self) -> None:
         self._run("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
-from abex.players.arms import Label
+from abex.players.arms import Label, NamedArms
 from abex.players.definitions import (
     Definition,
     from_snapshot,
@@ -42,6 +42,9 @@ RECENT = 60_000  # milliseconds for which a decision is "just made"
 KEPT_SNAPSHOTS = 2
 AT_ONCE = 200  # events that are applied before somebody who decides may have a turn
 PRUNED_AT_ONCE = 50_000
+READ_AT_ONCE = 2_000
+LEAST_READ = 50_000  # decisions that are looked through whatever is wanted: rewards come late
+EVENTS_EACH = 4  # that are read for each decision wanted
 
 
 class Ticket:
@@ -142,7 +145,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             if hasattr(self, "_state"):
                 self._settle()
-            self.id, self._definition, self._settings = record.id, definition, definition.terms
+            self.id, self.definition, self._settings = record.id, definition, definition.terms
             self.is_gone = False
             self._state, self._last = replica, ""
             self._template = template_of(replica)
@@ -373,12 +376,11 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                 now = time.monotonic()
                 until = now + LATE_DECISIONS if until is None else until
                 self.refresh()
-                age = self._now() - moment_of(error.id)
                 with self._lock:
                     known = self._state.pending.get(error.id) or self._state.has_made(error.id)
                 if known:
                     continue
-                if age > RECENT or now > until:
+                if not self.is_recent(error.id) or now > until:
                     raise
                 time.sleep(0.02)
 
@@ -402,6 +404,10 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             ticket = self._awaited(self._follower.own.values())
         self._wait(ticket)
+
+    def is_recent(self, decision: str) -> bool:
+        """Whether a decision may have been made a moment ago, by a process that is about to write it."""
+        return self._now() - moment_of(decision) <= RECENT
 
     def seq(self) -> int:
         """The number of the last event that this process has applied."""
@@ -446,8 +452,13 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                 count += self.store.do(lambda journal, end=end: journal.prune(number, end))  # type: ignore[misc]
         return count
 
-    def log(self) -> Any:
+    def log(self, last: int | None = None) -> Any:
         """The decisions in the journal with their rewards, as a pandas DataFrame: what off-policy evaluation needs.
+
+        Parameters
+        ----------
+        last : int, optional
+            Only so many latest decisions; rewards that came much later than others may be missing.
 
         Returns
         -------
@@ -460,12 +471,26 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         from abex.players.journal_log import decision_log
 
         self.refresh()
-        return decision_log(self._kept_events(), self._definition)
+        after = self.first_kept(None if last is None else EVENTS_EACH * max(last, LEAST_READ))
+        frame = decision_log(self.events(after), self.definition, self.arms_after(after))
+        return frame if last is None else frame.tail(last)
 
-    def _kept_events(self) -> Iterable[tuple[int, bytes]]:
-        """All events of the journal, page by page, so that the store's thread writes in between."""
-        after, number = 0, self.id
-        while page := self.store.do(lambda journal, after=after: journal.read(number, after, 5_000)):  # type: ignore[misc]
+    def first_kept(self, most: int | None = None) -> int:
+        """The number before the first event that the journal still has, or before the last ``most`` of them."""
+        record = self.store.do(lambda journal: journal.player(self.name))
+        if record is None:
+            raise self.gone()
+        return record.pruned if most is None else max(record.pruned, record.head - most)
+
+    def arms_after(self, seq: int) -> NamedArms | None:
+        """The arms that a reader of the events after ``seq`` takes for those that were there: None for the first ones."""
+        with self._lock:
+            return self._state.arms.copy() if seq > 0 else None
+
+    def events(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The events of the journal after a number, page by page, so that the store's thread writes in between."""
+        number = self.id
+        while page := self.store.do(lambda journal, after=after: journal.read(number, after, READ_AT_ONCE)):  # type: ignore[misc]
             yield from page
             after = page[-1][0]
 

@@ -180,7 +180,7 @@ class SqliteJournal(Journal):
         heads: dict[int, int] = {}
         values: list[Any] = []
         for player, rows in batch.items():
-            sql = "UPDATE abex_players SET head = head + ? WHERE id = ? RETURNING head"
+            sql = "UPDATE abex_players SET head = head + ? WHERE id = ? AND archived = 0 RETURNING head"
             found = self._run(sql, (len(rows), player)).fetchall()
             if not found:
                 continue

@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from abex.players import forking
 from abex.players.declared_arms import declare
 from abex.players.definitions import Definition, definition_text
-from abex.players.journal import PATIENCE, Journal, PlayerRow, Row, UnavailableError, journal_at
+from abex.players.journal import (
+    PATIENCE,
+    ArchivedError,
+    Journal,
+    PlayerRow,
+    Row,
+    UnavailableError,
+    journal_at,
+)
 from abex.players.player import MOST_PENDING, new_state
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.state import PlayerState
@@ -237,6 +245,8 @@ class Store(AbstractContextManager["Store"]):
             journal.add_player(name, definition_text(wanted.replica, wanted.terms))
             record = journal.player(name)  # perhaps another process was quicker, with another definition
         assert record is not None
+        if record.archived:
+            raise ArchivedError(name)
         return record
 
     def _ask_the_time(self) -> None:
@@ -507,7 +517,7 @@ class Store(AbstractContextManager["Store"]):
         while True:
             journal.connect(create=False)
             record = journal.player(player.name)
-            if record is None:
+            if record is None or record.archived:
                 raise player.gone()
             at = player.seq()
             if player.connection != journal.connections or record.id != player.id:

@@ -37,16 +37,16 @@ from abex.kernels import kernel, rare_kernel
 
 N_NODES = 16  # of a panel, at which Gauss and Legendre look at a function
 
-LEAST_SHAPE, LEAST_TOTAL = 1e-30, 1e-6  # parameters below make a coin of the draw: all lies at 0 and 1
+MIN_SHAPE, MIN_TOTAL = 1e-30, 1e-6  # parameters below make a coin of the draw: all lies at 0 and 1
 LEFT_END, RIGHT_END = (
     -640.0,
     37.43,
 )  # x below e^-640; 1 - x below 2^-54, half of what is between 1 and its neighbour
 NEGLIGIBLE = -34.0  # logarithm of what may be left out
-LEAST = math.exp(NEGLIGIBLE)
+NEGLIGIBLE_MASS = math.exp(NEGLIGIBLE)
 MANY_OBSERVATIONS = 300.0  # beyond, a continued fraction loses digits
-MOST_TERMS = 1_000  # of it
-MOST_GROWTH = 12.0  # of the logarithm of the product over a panel
+MAX_TERMS = 1_000  # of it
+MAX_GROWTH = 12.0  # of the logarithm of the product over a panel
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 # Rows of the table of shapes: the density is HEIGHT * exp(SHAPE * u - TOTAL * log1p(SHARE * expm1(u))), u = SIGN * (y - CENTRE),
@@ -117,9 +117,9 @@ def stirling_rest(x: float) -> float:
 def describe(arm: int, a: float, b: float, weight: float, shapes: Any) -> None:
     """Write the column of an arm's density, which has mass ``weight``."""
     total = a + b
-    if total < LEAST_TOTAL:  # shares first: their quotient is finite for the smallest numbers, too
-        a, b = LEAST_TOTAL * (a / total), LEAST_TOTAL * (b / total)
-    a, b = max(a, LEAST_SHAPE), max(b, LEAST_SHAPE)
+    if total < MIN_TOTAL:  # shares first: their quotient is finite for the smallest numbers, too
+        a, b = MIN_TOTAL * (a / total), MIN_TOTAL * (b / total)
+    a, b = max(a, MIN_SHAPE), max(b, MIN_SHAPE)
     shapes[WON, arm], shapes[LOST, arm] = a, b
     shapes[SHAPE, arm] = min(a, b)
     shapes[TOTAL, arm] = a + b
@@ -215,7 +215,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     """The Beta(a, b) distribution function at x, below the mode, over the density of ln(x/(1-x)): DLMF 8.17.22."""
     c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
     value = d / a
-    for m in range(1, MOST_TERMS):
+    for m in range(1, MAX_TERMS):
         whole = a + 2.0 * m
         even = m * (b - m) * x / ((whole - 1.0) * whole)
         odd = -(a + m) * (a + b + m) * x / (whole * (whole + 1.0))
@@ -373,7 +373,7 @@ def largest_of_line(shapes: Any, out: Any) -> float:
             here, curvature = look_at(shapes, arm, y)
             fall = -shapes[SLOPE, arm]
             ahead = shapes[MASS, arm] > 0.0 and shapes[ATOM, arm] > y
-            counts = fall <= 0.0 or here > LEAST * fall  # what lies above is not negligible
+            counts = fall <= 0.0 or here > NEGLIGIBLE_MASS * fall  # what lies above is not negligible
             if counts:
                 wide = panel_width(fall, curvature, 1.0)
                 if wide < width:
@@ -393,7 +393,7 @@ def largest_of_line(shapes: Any, out: Any) -> float:
         if count == 0:
             break
         # the product may be steeper than any of its factors; it does not matter as long as it is negligible
-        width = min(width, max(MOST_GROWTH, NEGLIGIBLE - log_product) / growth)
+        width = min(width, max(MAX_GROWTH, NEGLIGIBLE - log_product) / growth)
         right = min(y + width, end)
         beta_panel(shapes, active, count, y, 0.5 * (right - y), density, below, out)
         y = right

@@ -1,4 +1,4 @@
-"""The ASGI application: the table of routes, lifespan, errors as JSON."""
+"""The ASGI application: every endpoint, with its address, role, handler and body; lifespan."""
 
 from __future__ import annotations
 
@@ -11,14 +11,45 @@ from starlette.requests import Request
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from abex.service import bodies, handlers, transfer, watching
 from abex.service.endpoint import Endpoint, Handler, HTTPError, Route, ServiceState
 from abex.service.metrics import Metrics
 from abex.service.openapi import description
 from abex.service.page import page, page_file
-from abex.service.routes import PLAYER, ROUTES
 from abex.service.settings import Settings
 from abex.support.errors import shown
 
+PLAYER = "/v1/players/{name}"
+WHOLE: dict[str, Any] = {"type": "integer", "minimum": 1}
+LIMIT = (("limit", WHOLE | {"maximum": handlers.MOST_LISTED}),)
+LOG = (("format", {"type": "string", "enum": ["csv", "parquet", "dsjson"]}), ("last", WHOLE))
+#: those asked most stand first
+ROUTES = (
+    Route("POST", f"{PLAYER}/decisions", "decide", handlers.decide, bodies.DecideBody),
+    Route("POST", f"{PLAYER}/rewards", "reward", handlers.reward, bodies.RewardBody),
+    Route("POST", f"{PLAYER}/decisions/batch", "decide", handlers.decide_many, bodies.DecideManyBody),
+    Route("POST", f"{PLAYER}/rewards/batch", "reward", handlers.reward_many, bodies.RewardManyBody),
+    Route("POST", f"{PLAYER}/observations", "reward", handlers.observe, bodies.ObserveBody),
+    Route("GET", "/v1/players", "read", handlers.list_players, query=LIMIT),
+    Route("POST", "/v1/players", "admin", handlers.create_player, bodies.NewPlayer, status=201),
+    Route("DELETE", PLAYER, "admin", handlers.delete_player),
+    Route("POST", f"{PLAYER}/archive", "admin", handlers.archive_player),
+    Route("POST", f"{PLAYER}/restore", "admin", handlers.restore_player),
+    Route("GET", f"{PLAYER}/export", "admin", handlers.export_player),
+    Route("GET", f"{PLAYER}/summary", "read", handlers.summary, query=LIMIT, has_tag=True),
+    Route("GET", f"{PLAYER}/probabilities", "read", handlers.probabilities, query=LIMIT),
+    Route("GET", f"{PLAYER}/arms", "read", handlers.list_arms, query=LIMIT),
+    Route("POST", f"{PLAYER}/arms", "admin", handlers.add_arm, bodies.ArmBody, status=201),
+    Route("PATCH", f"{PLAYER}/arms/{{arm}}", "admin", handlers.rename_arm, bodies.RenameBody),
+    Route("DELETE", f"{PLAYER}/arms/{{arm}}", "admin", handlers.remove_arm),
+    Route("POST", f"{PLAYER}/learn", "admin", transfer.learn, bodies.LearnBody),
+    Route("GET", f"{PLAYER}/timeline", "read", watching.timeline),
+    Route("GET", f"{PLAYER}/log", "admin", watching.log, query=LOG, media="text/csv"),
+    Route("POST", f"{PLAYER}/evaluate", "admin", watching.evaluate, bodies.EvaluateBody),
+    Route("GET", "/health", None, watching.health),
+    Route("GET", "/ready", None, watching.ready),
+    Route("GET", "/metrics", "read", watching.metrics, media="text/plain"),
+)
 PLAYERS = PLAYER.partition("{")[0]
 
 
@@ -110,7 +141,7 @@ def others_than(methods: Iterable[str]) -> Handler:
 
 async def openapi(state: ServiceState, request: Request, body: None) -> dict[str, Any]:
     """The description of the service."""
-    return description()
+    return description(ROUTES)
 
 
 #: what is not part of the description

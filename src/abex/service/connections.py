@@ -33,8 +33,8 @@ def refusal(status: bytes, sentence: bytes) -> bytes:
     return head % (status, len(content)) + content
 
 
-BUSY = refusal(b"503 Service Unavailable", b"too many connections are open; try again")
-LATE = refusal(b"408 Request Timeout", b"the request did not come in time")
+BUSY = refusal(b"503 Service Unavailable", b"Too many connections are open: try again")
+LATE = refusal(b"408 Request Timeout", b"The request did not come in time")
 
 
 class Guard:

@@ -14,15 +14,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from abex.players.journal import UnavailableError
+from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import UnknownDecisionError
 from abex.players.requests import TooManyPendingError
-from abex.service.bodies import Body, parsed
+from abex.service.bodies import Body
 from abex.service.directory import ConflictError, Directory, FullError, UnknownPlayerError
 from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 from abex.service.timeline import Timeline
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError, brief, shown
 
 logger = logging.getLogger("abex.serve")
 #: what a mistake is called in HTTP; the first that fits
@@ -31,6 +31,7 @@ STATUS: tuple[tuple[type[UserError], int], ...] = (
     (UnknownDecisionError, 404),
     (UnknownPlayerError, 404),
     (ConflictError, 409),
+    (ArchivedError, 409),
     (TooManyPendingError, 429),
     (FullError, 429),
 )
@@ -76,6 +77,7 @@ class Route(NamedTuple):
     query: tuple[tuple[str, dict[str, Any]], ...] = ()
     status: int = 200
     media: str = "application/json"
+    has_tag: bool = False  # an ETag, by which who asks again learns that nothing has happened
 
     @property
     def name(self) -> str:
@@ -106,8 +108,8 @@ def error_response(error: UserError) -> JSONAnswer:
         status = next((code for kind, code in STATUS if isinstance(error, kind)), 400)
     if status in RETRY_AFTER:
         headers = {"retry-after": RETRY_AFTER[status]} | headers
-    sentence = AWAY if isinstance(error, UnavailableError) else str(error)
-    return JSONAnswer({"error": sentence}, status, headers)
+    said = AWAY if isinstance(error, UnavailableError) else str(error)
+    return JSONAnswer({"error": said[:1].upper() + said[1:]}, status, headers)
 
 
 class Endpoint:
@@ -116,6 +118,7 @@ class Endpoint:
     def __init__(self, state: ServiceState, route: Route) -> None:
         self._state, self._route, self._name = state, route, route.name
         self._changes = route.method != "GET"
+        self._decode = None if route.body is None else msgspec.json.Decoder(route.body).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -124,7 +127,8 @@ class Endpoint:
         try:
             headers = dict(scope["headers"])
             self._authorize(headers)
-            body = None if route.body is None else parsed(route.body, await self._content(headers, receive))
+            decode = self._decode
+            body = None if decode is None else decoded(decode, await self._content(headers, receive))
             answer = await route.handler(self._state, Request(scope), body)
         except ClientDisconnect:
             return
@@ -191,7 +195,7 @@ class Endpoint:
             return error_response(error)
         trace = "".join(traceback.format_exception(error))
         logger.error("failed", extra={"fields": {"trace": trace, "endpoint": self._name}})
-        return JSONAnswer({"error": "something went wrong inside the service"}, 500)
+        return JSONAnswer({"error": "Something went wrong inside the service"}, 500)
 
     def _record(self, scope: Scope, status: int, began: float, error: Exception | None) -> None:
         """Count a request; log it where it failed, or all are logged."""
@@ -209,6 +213,23 @@ class Endpoint:
         if error is not None:
             fields["error"] = str(error) if isinstance(error, UserError) else repr(error)
         logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+def decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:
+    """The body of a request; an error is one sentence.
+
+    >>> from abex.service.bodies import DecideBody
+    >>> decoded(msgspec.json.Decoder(DecideBody).decode, b'{"unit": 7}')
+    Traceback (most recent call last):
+    ...
+    abex.support.errors.UserError: the field "unit" is wrong: expected `str | null`, got `int`
+    """
+    try:
+        return decode(content or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        said, _, place = str(error).partition(" - at `$")
+        said, place = said[:1].lower() + said[1:], place.strip("`.")
+        raise UserError(brief(f'the field "{place}" is wrong: {said}' if place else said, 200)) from None
 
 
 def _check_json(headers: Mapping[bytes, bytes]) -> None:

@@ -22,7 +22,9 @@ import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from abex.players.player_settings import PlayerSettings
 from abex.players.shared_player import SharedPlayer
+from abex.players.state import PlayerState
 from abex.players.summary import summarise
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -152,24 +154,23 @@ def _of_instance(counts: Counts) -> Iterator[Metric]:
 def _of_players(players: Iterable[SharedPlayer]) -> Iterable[Metric]:
     families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in FAMILIES.items()}
     for player in players:
-        with player._lock:
-            for name, arm, value in _samples(player):
+        with player.reading() as now:
+            for name, arm, value in _samples(now, player.settings):
                 families[name].add_metric([player.name, *arm], value)
     return families.values()
 
 
-def _samples(player: SharedPlayer) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """Metric, arm if it is of one, value; of the arms chosen most."""
-    replica = player._state
-    first = next(iter(replica.pending.values()), None)
-    yield "abex_decisions", (), replica.decisions
-    yield "abex_rewards", (), replica.tallies.rewarded
-    yield "abex_expired", (), replica.tallies.expired
-    yield "abex_open_decisions", (), len(replica.pending)
+    first = next(iter(now.pending.values()), None)
+    yield "abex_decisions", (), now.decisions
+    yield "abex_rewards", (), now.tallies.rewarded
+    yield "abex_expired", (), now.tallies.expired
+    yield "abex_open_decisions", (), len(now.pending)
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
-    unknown = np.full(replica.n_arms, math.nan)  # probabilities, which may be dear
-    for one in summarise(replica, player._settings, "", MOST_ARMS_SHOWN, unknown):
+    unknown = np.full(now.n_arms, math.nan)  # probabilities, which may be dear
+    for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
         arm = (str(one.arm),)
         yield "abex_arm_rewards", arm, one.observations
         yield "abex_arm_reward_sum", arm, one.observations * one.mean if one.observations else 0.0

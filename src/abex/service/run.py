@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import logging.config
 import multiprocessing
+import os
 import signal
 import socket
 import sys
@@ -19,7 +21,6 @@ import uvicorn
 
 from abex.players.journal import journal_at
 from abex.service.connections import Guard
-from abex.service.json_logs import LOGGING
 from abex.service.settings import Settings
 from abex.support.errors import UserError
 
@@ -30,6 +31,41 @@ RESTART_SECONDS = 1.0  # between two starts in the place of a worker
 BACKLOG = 2048
 
 logger = logging.getLogger("abex.serve")
+
+
+class JsonLines(logging.Formatter):
+    """One line a record: time, level, process, logger, message, and what else is known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        fields: dict[str, Any] = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "process": os.getpid(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= getattr(record, "fields", {})
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+#: for `logging.config.dictConfig`, and for uvicorn, which hands it to its workers
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "abex.service.run.JsonLines"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}
+    },
+    "loggers": {
+        "abex.serve": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "asyncio": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+    },
+}
 
 
 def configuration(guard: Guard) -> uvicorn.Config:

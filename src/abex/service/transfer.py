@@ -17,13 +17,11 @@ from abex.players.state import MOST_SEEN_KEYS
 from abex.service.bodies import LearnBody
 from abex.service.directory import ConflictError
 from abex.service.endpoint import ServiceState
-from abex.service.exports import log_frame
 from abex.service.handlers import JSON, desk_of
 from abex.support.errors import UserError, shown
 
-MOST_LEARNED = (
-    MOST_SEEN_KEYS // 2
-)  # half of the keys that a player remembers: none is forgotten while it can come again
+#: half of the keys that a player remembers: none is forgotten while it can come again
+MOST_LEARNED = MOST_SEEN_KEYS // 2
 
 
 async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
@@ -31,7 +29,7 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     heir, former = await desk_of(state, request), await state.directory.desk(body.player)
     if heir is former:
         raise UserError(f"{shown(body.player)} has learned from its own decisions already")
-    ours, theirs = heir.player._settings, former.player._settings
+    ours, theirs = heir.player.settings, former.player.settings
     if theirs.low < ours.low or theirs.high > ours.high:
         raise ConflictError(
             f"rewards of {shown(body.player)} are from {theirs.low:g} to {theirs.high:g}, "
@@ -40,17 +38,11 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     most = min(body.last or MOST_LEARNED, MOST_LEARNED)
     await former.refresh()
     await heir.refresh()
-
-    def read() -> Any:
-        return state.directory.reading(
-            lambda journal: log_frame(journal, former.player.name, most, former.player)
-        )
-
-    frame = await asyncio.to_thread(read)
+    frame = await asyncio.to_thread(former.player.log, most)
     rewarded = frame[frame["reward"].notna()]
     work = observations(rewarded, set(heir.player.arms), (theirs.low, theirs.high))
-    with heir.player._lock:
-        known = set(heir.player._state.seen_keys)
+    with heir.player.reading() as now:
+        known = set(now.seen_keys)
     new = [one for one in work if one.key not in known]  # the others would be void, and fill the journal
     size, learned = state.settings.max_batch, 0
     for first in range(0, len(new), size):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_classification
 
-from abex.boosting import AdaBoostMHClassifier, pilot
-from abex.boosting.booster import new_booster
-from abex.boosting.parameters import checked_parameters
-from abex.boosting.pilot import candidates, corrects_more, practised
+from abex.boosting import AdaBoostMHClassifier, selection
+from abex.boosting.examples import Examples
+from abex.boosting.fit import trial_fits
+from abex.boosting.selection import first_candidate, mcnemar_better, numbers_of_arms, practised
+from abex.boosting.settings import checked_settings
 from abex.policies import Screening, Setting, Uniform
 
 
@@ -79,10 +79,10 @@ def test_a_practised_policy_finds_its_arms_again_among_more():
     X = X[:, :40].copy()
     X[:, 7] = 0.0
     X[-1, 7] = 1.0
-    parameters = checked_parameters(classifier(policy="Screening"))[0]
+    settings = checked_settings(classifier(policy="Screening"))
     signs = np.where(y[:, None] == np.arange(3), 1, -1).astype(np.int8)
-    new = partial(new_booster, X[:-1], signs[:-1], np.full((1199, 3), 1 / 3597))
-    practice = practised(new, parameters, seed=1).practice
+    new = trial_fits(settings, None, 1, map, Examples(X[:-1], signs[:-1], np.ones(1199)))
+    practice = practised(new, settings, first_candidate(settings, 40, None)).practice
     assert practice.arms.features.tolist() == [j for j in range(40) if j != 7]
     arms = copy.copy(practice.arms)
     arms.start, arms.features = np.arange(41), np.arange(40)
@@ -111,7 +111,7 @@ def test_one_who_learns_from_shadows_goes_on_where_it_was():
 
 def test_where_more_features_do_not_help_nobody_practises(monkeypatch):
     X, y = load_digits(return_X_y=True)
-    monkeypatch.setattr(pilot, "practised", lambda *_: pytest.fail("practised for nothing"))
+    monkeypatch.setattr(selection, "practised", lambda *_: pytest.fail("practised for nothing"))
     assert classifier().fit(X[:600], y[:600]).policy_ == Uniform()
 
 
@@ -140,12 +140,12 @@ def test_stumps_and_products_search_two(base):
 
 
 def test_numbers_of_arms_and_significance():
-    assert candidates(1) == candidates(8) == [2]
-    assert candidates(19) == [4]
-    assert candidates(20) == [4, 16, 20]
-    assert candidates(30) == [5, 20, 30]
-    assert candidates(80) == [5, 20, 80]
-    assert candidates(10**6)[-1] == 640
-    assert corrects_more(30, 15)
-    assert not corrects_more(30, 20)
-    assert not corrects_more(0, 0)
+    assert numbers_of_arms(1) == numbers_of_arms(8) == [2]
+    assert numbers_of_arms(19) == [4]
+    assert numbers_of_arms(20) == [4, 16, 20]
+    assert numbers_of_arms(30) == [5, 20, 30]
+    assert numbers_of_arms(80) == [5, 20, 80]
+    assert numbers_of_arms(10**6)[-1] == 640
+    assert mcnemar_better(30, 15)
+    assert not mcnemar_better(30, 20)
+    assert not mcnemar_better(0, 0)

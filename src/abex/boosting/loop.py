@@ -2,7 +2,10 @@ r"""The boosting loop, where policy and growers meet: ask the policy, search its
 
 As in `abex.simulation`, the policy's kernels are compiled into the loop: a pull costs nanoseconds. A grower is
 a sequence of searches: `begin` opens a weak learner, `accept` takes what a search found and says whether there is another.
-Growers are compiled once; the loop, which there is one of for every policy, calls them by their addresses.
+A function that is called by its
+name is optimised anew together with every caller, one that is called by its address is compiled once: so growers are compiled
+once, and the loop, which there is one of for every policy, calls them by addresses that are handed in, as compiled code from
+the disk cannot know them.
 
 A feature is paid for its *gain*, :math:`-\frac12\ln(1-\gamma^2)` as published, or by comparison with its *shadow*: the same
 values, shuffled among the examples of the leaf. The gains :math:`g` and :math:`g'` of both make the reward :math:`g/(g+g')`. It
@@ -26,17 +29,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
-from abex.boosting.calls import address_of, call_at
-from abex.boosting.parameters import BoostingParameters
+from abex.boosting.learners import WeakLearners
 from abex.boosting.product import accept_term, begin_product
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import PRODUCT, STUMP, TREE, Settings
 from abex.boosting.splitter import SplitSearch, forget, search_feature
 from abex.boosting.stump import accept_stump, begin_stump
 from abex.boosting.tree import accept_split, begin_tree, search_in_leaf
-from abex.boosting.weak_learners import PRODUCT, STUMP, TREE, WeakLearners
 from abex.boosting.weights import ExampleWeights
-from abex.kernels import Record, compiled, is_user_defined, kernel
+from abex.kernels import Record, before_compiling, compiled, is_user_defined, kernel
 from abex.policies.policy import NO_SUCH_ARM, Kernels
 from abex.support.errors import UserError, shown
+
+
+def address_of(function: Any, *arguments: Any) -> Any:
+    """Where a `compiled` function for arguments like these begins, for `call_at`; it must return a double.
+
+    It is the function itself where nothing is compiled, which `call_at` takes as well.
+    """
+    if not hasattr(function, "compile"):
+        return function
+    import numba
+
+    kinds = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(numba.float64(*kinds))  # an int or a float is converted, unless it was compiled before
+    found = function.overloads[kinds]
+    if found.signature.return_type != numba.float64:
+        raise TypeError(
+            f"{function.py_func.__qualname__} returns {found.signature.return_type}, a call by address needs a double"
+        )
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+
+
+def call_at(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """Call what `address_of` gave for arguments like these; addresses can be called in compiled code alone."""
+    if not callable(function):
+        raise TypeError("a call by address works in compiled code alone.")
+    return function(*arguments)
+
+
+@before_compiling
+def _register_call_at() -> None:
+    from llvmlite import ir
+    from numba.core import cgutils, types, typing
+    from numba.extending import lower_builtin, type_callable
+
+    @type_callable(call_at)  # type: ignore[untyped-decorator]
+    def typer(context: Any) -> Any:
+        def typed(function: Any, given: Any) -> Any:
+            if not isinstance(function, types.Integer):
+                return None
+            return typing.signature(types.float64, types.intp, types.unliteral(given))  # type: ignore[attr-defined]
+
+        return typed
+
+    @lower_builtin(call_at, types.intp, types.BaseTuple)  # type: ignore[attr-defined, untyped-decorator]
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds = tuple(signature.args[1])
+        kind = context.call_conv.get_function_type(types.float64, kinds)
+        function = builder.inttoptr(values[0], ir.PointerType(kind))
+        given = cgutils.unpack_tuple(builder, values[1])
+        status, result = context.call_conv.call_function(builder, function, types.float64, kinds, given)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
 
 
 class Arms(Record):
@@ -62,9 +118,9 @@ class Pulls(Record):
         return Pulls(arm=arm, reward=np.append(self.reward, np.zeros(more, np.float32)), made=self.made)
 
 
-def new_pulls(room: int, made: int = 0) -> Pulls:
-    """Room for pulls, the first ``made`` of which are there."""
-    return Pulls(arm=np.zeros(room, np.int32), reward=np.zeros(room, np.float32), made=made)
+def new_pulls(room: int) -> Pulls:
+    """Room for pulls."""
+    return Pulls(arm=np.zeros(room, np.int32), reward=np.zeros(room, np.float32), made=0)
 
 
 @kernel
@@ -111,21 +167,20 @@ def feature_groups(arms: Any, n_features: int) -> list[list[int]] | None:
     return groups
 
 
-def make_arms(binned: BinnedFeatures, parameters: BoostingParameters, groups: list[list[int]] | None) -> Arms:
+def make_arms(
+    binned: BinnedFeatures, settings: Settings, candidate: Candidate, groups: list[list[int]] | None
+) -> Arms:
     """The features of each arm; constant features are left out, except where MultiBoost is followed."""
-    useful = np.ones(binned.bins.size, bool) if parameters.multiboost else binned.bins > 1
-    if parameters.policy is None:
+    useful = np.ones(binned.bins.size, bool) if settings.multiboost else binned.bins > 1
+    if candidate.policy is None:
         groups = [list(range(binned.bins.size))]
     elif groups is None:
         groups = [[j] for j in range(binned.bins.size) if useful[j]] or [[0]]
     kept = [[j for j in group if useful[j]] for group in groups]
-    sizes = [len(group) for group in kept]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum([len(group) for group in kept])]).astype(np.int64)
     features = np.array([j for group in kept for j in group], np.int64)
-    per_search = 1 if parameters.policy is None else parameters.per_search
-    return Arms(
-        start=start, features=features, per_search=per_search, shadows=parameters.shadows, paid=True,
-    )  # fmt: skip
+    per_search = 1 if candidate.policy is None else candidate.per_search
+    return Arms(start=start, features=features, per_search=per_search, shadows=candidate.shadows, paid=True)
 
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search
@@ -190,7 +245,7 @@ def begin_shadows(shadow: SplitSearch, rng: Any) -> None:
     shadow.random = int(rng.random() * 2.0**53)
 
 
-class Chooser(Record):
+class PolicyCall(Record):
     """Who chooses features: the state of the policy, and its random numbers."""
 
     state: Any
@@ -207,11 +262,11 @@ def boosting_loop(kernels: Kernels) -> Any:
     def boost(
         begin: int, end: int, functions: GrowerFunctions, binned: BinnedFeatures, w: ExampleWeights,
         search: SplitSearch, shadow: SplitSearch, grower: Any, arms: Arms, pulls: Pulls, learners: WeakLearners,
-        certain: float, chooser: Chooser,
+        certain: float, policy_call: PolicyCall,
     ) -> int:  # fmt: skip
         """Iterations begin..end-1, or until a weak learner has the edge ``certain``; returns how many there were."""
         shadows, paid = arms.shadows, arms.paid
-        state, rng = chooser.state, chooser.rng
+        state, rng = policy_call.state, policy_call.rng
         for t in range(begin, end):
             scale = call_at(functions.begin, (grower, search, w))
             while scale > 0.0:

@@ -1,4 +1,4 @@
-"""What boosting leaves behind: a sum of voting classifiers, and how it scores examples.
+"""The classifiers found: as a fit records them, and as the model that it leaves, a sum of votes which scores examples.
 
 A model of stumps is additive: all stumps on a feature together are one step function of its value. So
 scores cost one table look-up per feature, however many stumps there are. Products and trees are
@@ -7,6 +7,7 @@ evaluated one by one, compiled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -18,15 +19,108 @@ from numpy.typing import NDArray
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.examples import check_sparse
 from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, count_errors
-from abex.boosting.stored_arrays import Stored
-from abex.boosting.weak_learners import CERTAIN, KINDS, STUMP, WeakLearners, coefficient_of
+from abex.boosting.settings import KINDS, STUMP
+from abex.kernels import Record, fields_of, kernel
 from abex.support.errors import UserError
 from abex.support.tables import html_table
 
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
 ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
-MOST_COEFFICIENT = coefficient_of(CERTAIN, 0.0)
+MAX_EDGE = 1.0 - 1e-7  # an edge of 1 would have an infinite coefficient
 ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
+
+
+class WeakLearners(Record):
+    """The classifiers found: a stump has one node, a product its terms, a tree its inner nodes and leaves."""
+
+    feature: NDArray[np.int32]  # (T, nodes), -1: no node
+    rank: NDArray[np.int32]  # (T, nodes)
+    missing_right: NDArray[np.bool_]  # (T, nodes)
+    left: NDArray[np.int16]  # (T, nodes) trees: the next node, or ~leaf
+    right: NDArray[np.int16]
+    gain: NDArray[np.float32]  # (T, nodes) what the split added to the edge
+    votes: NDArray[np.int8]  # (T, leaves, L)
+    coefficient: NDArray[np.float64]  # (T,)
+    edge: NDArray[np.float64]  # (T,)
+
+    def followed_by(self, others: WeakLearners) -> WeakLearners:
+        """These and then the others."""
+        both = {name: (getattr(self, name), getattr(others, name)) for name in fields_of(self)}
+        return WeakLearners(**{name: np.concatenate(arrays) for name, arrays in both.items()})
+
+
+def new_weak_learners(count: int, nodes: int, leaves: int, labels: int) -> WeakLearners:
+    """Room for ``count`` classifiers."""
+    return WeakLearners(
+        feature=np.full((count, nodes), -1, np.int32),
+        rank=np.zeros((count, nodes), np.int32),
+        missing_right=np.zeros((count, nodes), np.bool_),
+        left=np.zeros((count, nodes), np.int16),
+        right=np.zeros((count, nodes), np.int16),
+        gain=np.zeros((count, nodes), np.float32),
+        votes=np.zeros((count, leaves, labels), np.int8),
+        coefficient=np.zeros(count),
+        edge=np.zeros(count),
+    )
+
+
+@kernel
+def coefficient_of(edge: float, smoothing: float) -> float:
+    """Coefficient a = (1/2) ln((e_plus + s) / (e_minus + s)), e_plus + e_minus = 1, e_plus - e_minus = edge."""
+    edge = min(edge, MAX_EDGE)
+    return 0.5 * math.log((0.5 + 0.5 * edge + smoothing) / (0.5 - 0.5 * edge + smoothing))
+
+
+def committee_begins(edge: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """Where committees begin among weak learners with these edges; after them too, if the last one is complete.
+
+    >>> committee_begins(np.array([0.5, 0.6, 0.4, 0.5, 1.0, 0.5]), 3).tolist()
+    [0, 3, 5]
+    """
+    found = [0]
+    for end in [*(np.flatnonzero(edge >= MAX_EDGE) + 1).tolist(), edge.size + size]:
+        found += range(found[-1] + size, min(end, edge.size) + 1, size)
+        if found[-1] < end <= edge.size:
+            found.append(end)
+    return np.array(found, np.int64)
+
+
+@kernel
+def normaliser(edge: float, coefficient: float) -> float:
+    """Z: the sum of the weights after an update over the sum before."""
+    return 0.5 * (1.0 + edge) * math.exp(-coefficient) + 0.5 * (1.0 - edge) * math.exp(coefficient)
+
+
+@kernel
+def record_split(
+    learners: WeakLearners, t: int, node: int, feature: int, rank: int, missing_right: bool, gain: float
+) -> None:
+    """Write a split, and what it added to the edge, into a node of learner t."""
+    learners.feature[t, node] = feature
+    learners.rank[t, node] = rank
+    learners.missing_right[t, node] = missing_right
+    learners.gain[t, node] = np.float32(min(max(gain, 0.0), 1.0))
+
+
+@kernel
+def record_votes(learners: WeakLearners, t: int, leaf: int, votes: NDArray[np.float64]) -> None:
+    """Write the votes of a leaf of learner t."""
+    for label in range(learners.votes.shape[2]):
+        learners.votes[t, leaf, label] = np.int8(votes[label])
+
+
+class Stored(NamedTuple):
+    """Shape and range of an array in a file: what compiled code may read (`abex.boosting.model_file`).
+
+    A letter stands for one number throughout a record (T classifiers, L labels), so that arrays have to fit together.
+    """
+
+    shape: str
+    least: float = -math.inf
+    most: float = math.inf
+
+
+MAX_COEFFICIENT = coefficient_of(MAX_EDGE, 0.0)
 
 
 class StepFunctions(NamedTuple):
@@ -51,11 +145,13 @@ class Model:
     right: Annotated[NDArray[np.int16], Stored("T nodes")]
     gain: Annotated[NDArray[np.float32], Stored("T nodes", least=0, most=1)]
     votes: Annotated[NDArray[np.int8], Stored("T leaves L", least=-1, most=1)]
-    coefficient: Annotated[NDArray[np.float64], Stored("T", least=0, most=MOST_COEFFICIENT)]
+    coefficient: Annotated[NDArray[np.float64], Stored("T", least=0, most=MAX_COEFFICIENT)]
     edge: Annotated[NDArray[np.float64], Stored("T", least=0, most=1)]
 
     def __repr__(self) -> str:
-        return f"<Model: {self.size:,} {self._kind()}, {self.labels} labels, {self.n_features:,} features>"
+        return (
+            f"<Model: {self.n_learners:,} {self._kind()}, {self.labels} labels, {self.n_features:,} features>"
+        )
 
     def _kind(self) -> str:
         return f"{KINDS[self.kind]}s"
@@ -65,7 +161,7 @@ class Model:
         share = self.importances()
         best = [place for place in np.argsort(-share, kind="stable")[:5].tolist() if share[place] > 0.0]
         rows = [
-            ("weak learners", f"{self.size:,} {self._kind()}"),
+            ("weak learners", f"{self.n_learners:,} {self._kind()}"),
             ("labels", f"{self.labels}"),
             ("features", f"{np.count_nonzero(share):,} used of {self.n_features:,}"),
             ("most important", ", ".join(f"feature {place} ({100 * share[place]:.1f} %)" for place in best)),
@@ -73,7 +169,7 @@ class Model:
         return html_table(("model", ""), rows)
 
     @property
-    def size(self) -> int:
+    def n_learners(self) -> int:
         """Number of classifiers."""
         return int(self.coefficient.size)
 
@@ -126,7 +222,7 @@ class Model:
         def learners() -> Iterator[NDArray[np.float64]]:
             out = np.zeros((X.shape[0], self.labels))
             rows = dense_rows(X, 0, X.shape[0])
-            for t in range(self.size):
+            for t in range(self.n_learners):
                 add_learners(self.kind, self.weighted(t, t + 1), rows, out)
                 yield self.without_noise(out)
 
@@ -168,9 +264,9 @@ class Model:
         if label.shape != (X.shape[0],) or label.min(initial=0) < 0 or label.max(initial=0) >= self.labels:
             raise UserError(f"label must have a number from 0 to {self.labels - 1} for each row of X")
         learners = self.weighted()
-        ends = np.arange(every, self.size + 1, every) if ends is None else np.asarray(ends, np.int64)
-        if ends.size and (ends[0] < 0 or ends[-1] > self.size or (np.diff(ends) < 0).any()):
-            raise UserError(f"ends must be ascending numbers from 0 to {self.size}")
+        ends = np.arange(every, self.n_learners + 1, every) if ends is None else np.asarray(ends, np.int64)
+        if ends.size and (ends[0] < 0 or ends[-1] > self.n_learners or (np.diff(ends) < 0).any()):
+            raise UserError(f"ends must be ascending numbers from 0 to {self.n_learners}")
 
         def count(block: tuple[int, int]) -> NDArray[np.int64]:
             wrong = np.zeros(ends.size, np.int64)
@@ -204,9 +300,9 @@ class Model:
         ``begins`` are the classifiers with which a committee begins, each of which has a bound of its own; None: there is one.
         """
         begins = np.zeros(1, np.int64) if begins is None else begins
-        kept = np.sqrt(1.0 - np.minimum(self.edge, CERTAIN) ** 2)  # of the bound, by each classifier
+        kept = np.sqrt(1.0 - np.minimum(self.edge, MAX_EDGE) ** 2)  # of the bound, by each classifier
         fall = 1.0 - kept
-        for part in np.split(np.arange(self.size), begins[(begins > 0) & (begins < self.size)]):
+        for part in np.split(np.arange(self.n_learners), begins[(begins > 0) & (begins < self.n_learners)]):
             fall[part] *= np.cumprod(np.append(1.0, kept[part[:-1]]))
         gain = self.gain.astype(np.float64)
         share = gain / np.maximum(gain.sum(axis=1, keepdims=True), 1e-300) * fall[:, None]
