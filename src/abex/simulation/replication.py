@@ -1,9 +1,10 @@
-"""One replication of a policy in an environment, in pieces between which it can be stopped."""
+"""One replication of a policy in an environment, in pieces between which it can be stopped; how soon it noticed changes."""
 
 from __future__ import annotations
 
+import bisect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
-from abex.kernels import check_record, compile_as, is_user_defined
+from abex.kernels import check_record, compile_as, is_user_defined, with_present_globals
 from abex.policies.policy import Policy, Setting
+from abex.simulation.conversions import conversion_queue
 from abex.simulation.delay_queue import LATE, as_late, memory_of, new_queue
-from abex.simulation.delays import Delay, Fixed
-from abex.simulation.detection import detection_report
+from abex.simulation.delays import Conversions, Delay, Fixed
 from abex.simulation.loop import Run, compiled_loop, loop, plays_well, short
+from abex.support.errors import UserError
 from abex.support.randomness import counter_key, stream
 
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
@@ -66,8 +68,19 @@ def play_replication(
     if as_late(delay, batch):
         memory = memory_of(policy, state)
         key = counter_key(seed, replication, "delay")
-        pending = new_queue(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
-        play = make(policy.kernels(), environment.rules(), reveal, LATE)
+        waiting = LATE
+        if isinstance(delay, Conversions):
+            if graph is not None:
+                raise UserError(
+                    "conversions are those of the arm pulled: with Conversions leave the graph out"
+                )
+            draw = with_present_globals(environment.draw)
+            pending, waiting = conversion_queue(
+                delay, policy, draw, batch, horizon, key, environment.n_arms, memory
+            )
+        else:
+            pending = new_queue(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
+        play = make(policy.kernels(), environment.rules(), reveal, waiting)
     else:
         play = make(policy.kernels(), environment.rules(), reveal)
     world = environment.open(counter_key(seed, replication, "environment"), horizon)
@@ -115,3 +128,55 @@ def play_replication(
         first = last + 1
     report = {**policy.report(state), **detection_report(policy, state, environment, first - 1)}
     return Replication(run.regret, run.optimal_pulls, report, spent / max(first - 1, 1), state)
+
+
+def detection(
+    alarms: Sequence[tuple[int, int]], changes: Sequence[int], horizon: int, single: bool
+) -> dict[str, float]:
+    """Delay of the first alarm after each change, changes without any, and false alarms.
+
+    An alarm is false if nothing has changed before it, or if the same arm (any arm, where all start anew) has raised one since
+    the last change.
+
+    Parameters
+    ----------
+    alarms : list of (step, arm)
+        In order.
+    changes : list of int
+        The first steps of new means, ascending.
+    horizon : int
+        The last step.
+    single : bool
+        Whether an alarm concerns its arm alone.
+
+    Examples
+    --------
+    >>> detection([(50, 0), (120, 1), (130, 1)], [101, 201], 300, single=False)
+    {'detection delay': 19.0, 'missed changes': 1.0, 'false alarms': 2.0}
+    """
+    raised: dict[int, set[int]] = {}
+    first: dict[int, int] = {}
+    false = 0
+    for step, arm in alarms:
+        since = bisect.bisect_right(changes, step)  # changes before it
+        who = arm if single else 0
+        if since == 0 or who in raised.setdefault(since, set()):
+            false += 1
+        else:
+            raised[since].add(who)
+            first.setdefault(since, step - changes[since - 1])
+    known = [change for change in changes if change <= horizon]
+    return {
+        "detection delay": float(np.mean(list(first.values()))) if first else float(horizon),
+        "missed changes": float(len(known) - len(first)),
+        "false alarms": float(false),
+    }
+
+
+def detection_report(policy: Any, state: Any, environment: Any, horizon: int) -> dict[str, float]:
+    """What `detection` says of a played state, where the policy raises alarms and the environment knows its changes."""
+    alarms = getattr(policy, "alarms", None)
+    changes = environment.changes(horizon)
+    if alarms is None or not changes:
+        return {}
+    return detection(alarms(state), changes, horizon, single=getattr(policy, "restart", "all") == "arm")
