@@ -29,7 +29,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from benchmarks.serve_load import cpu_seconds, free_port, resident, running
+from benchmarks.serve_load import cpu_seconds, family, free_port, resident, running
 from tests import postgresql
 
 from abex.players import Player, Store
@@ -41,6 +41,7 @@ from abex.players.seeding import SequenceStream
 POLICIES = ("Thompson", "UCB1")
 N_ARMS = 3
 RANDOM = 20_000  # decisions on random players
+COUNT = 20_000  # decisions and rewards of one player
 FEW = 300  # players that are opened among many
 
 
@@ -253,7 +254,7 @@ def service(options: argparse.Namespace) -> None:
         "a decision, CPU",
         "p50 / p99",
     )
-    print(f"| {' | '.join(heads)} | a decision with its reward, CPU | p50 / p99 | all names |")
+    print(f"| {' | '.join(heads)} | a decision with its reward, CPU | p50 / p99 | all names | asked again |")
     for kind in options.stores:
         with address(kind) as (url, _):
             port = free_port()
@@ -267,10 +268,12 @@ def service(options: argparse.Namespace) -> None:
 
 def _served(kind: str, pid: int, client: httpx.Client, players: int) -> str:
     rng, tasks = random.Random(3), Path(f"/proc/{pid}")
+    busy: list[str] = []  # that were asked again
 
     def asked(body: dict[str, Any], *place: str) -> tuple[Any, float]:
         at = time.perf_counter()
-        answer = client.post("/".join(("players", *place)), json=body)
+        while (answer := client.post("/".join(("players", *place)), json=body)).status_code == 503:
+            busy.append(answer.text)
         took = time.perf_counter() - at
         assert answer.status_code in (200, 201), answer.text
         return answer.json(), took
@@ -306,7 +309,7 @@ def _served(kind: str, pid: int, client: httpx.Client, players: int) -> str:
         cells += [f"{1e6 * (cpu_seconds([pid]) - cpu) / len(times):,.0f} us", told(times)]
     at = time.perf_counter()
     assert client.get("players").status_code == 200
-    return f"| {' | '.join(map(str, cells))} | {time.perf_counter() - at:.2f} s |"
+    return f"| {' | '.join(map(str, cells))} | {time.perf_counter() - at:.2f} s | {len(busy)} |"
 
 
 # -- one player -----------------------------------------------------------------------------------------------------
@@ -314,19 +317,35 @@ def _served(kind: str, pid: int, client: httpx.Client, players: int) -> str:
 
 def costs(options: argparse.Namespace) -> None:
     """CPU microseconds, `--repeat` times: median (least to largest)."""
-    print("| policy | a decision | a decision with its reward | an event replayed |")
-    for policy in ("UCB1", "Thompson", "Evidence"):
-        with address("sqlite") as (url, _):
-            runs = [alone("costs", url, f"{policy} {number}", policy) for number in range(options.repeat)]
-        cells = []
-        for name in ("decide", "both", "replay"):
-            times = [run[name] for run in runs]
-            cells.append(f"{statistics.median(times):.1f} ({min(times):.1f} to {max(times):.1f})")
-        print(f"| {policy} | {' | '.join(cells)} |", flush=True)
+    heads = (
+        "store",
+        "policy",
+        "a decision",
+        "and its reward",
+        "both, shared",
+        "an event replayed",
+        "an event, server",
+    )
+    print(f"| {' | '.join(heads)} |")
+    for kind in options.stores:
+        for policy in ("UCB1", "Thompson", "Evidence"):
+            runs = []
+            with address(kind) as (url, server):
+                for number in range(options.repeat):
+                    pids = family(server._process.pid) if server else []
+                    cpu = cpu_seconds(pids)
+                    runs.append(alone("costs", url, f"{policy} {number}", policy))
+                    # connections that have ended count in the process that made them
+                    runs[-1]["server"] = 1e6 * (cpu_seconds(pids) - cpu) / (2 * COUNT)
+            cells = []
+            for name in ("decide", "both", "shared", "replay", "server"):
+                times = [run[name] for run in runs]
+                cells.append(f"{statistics.median(times):.1f} ({min(times):.1f} to {max(times):.1f})")
+            print(f"| {kind} | {policy} | {' | '.join(cells)} |", flush=True)
 
 
 def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
-    count = 20_000
+    count = COUNT
     player = Player(policy, N_ARMS, seed=1)
     for _ in range(1_000):
         player.update(player.decide(), 1.0)
@@ -338,8 +357,14 @@ def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
         player.update(decision, float(step % 3 == 0))
     update = time.process_time() - began
     with Player.open(url, name, policy, n_arms=N_ARMS, deadline=600.0, snapshot_every=10**9) as shared:
-        for _ in range(count // 1_000):
-            shared.update_many([(shared.decide(), 1.0) for _ in range(1_000)])
+        for _ in range(10):
+            shared.update_many([(shared.decide(), 1.0) for _ in range(100)])
+        while any("aside" in thread.name for thread in threading.enumerate()):
+            time.sleep(0.05)
+        began = time.process_time()
+        for _ in range(count // 100):
+            shared.update_many([(shared.decide(), 1.0) for _ in range(100)])
+        together = time.process_time() - began
     journal = journal_at(url)
     journal.connect(create=False)
     record = journal.player(name)
@@ -352,7 +377,12 @@ def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
         for seq, body in replayed:
             apply(state, decode(body), definition.terms, learning.at(seq))
         replay = (time.process_time() - began) / len(replayed)
-    return {"decide": 1e6 * decide / count, "both": 1e6 * (decide + update) / count, "replay": 1e6 * replay}
+    return {
+        "decide": 1e6 * decide / count,
+        "both": 1e6 * (decide + update) / count,
+        "shared": 1e6 * together / count,
+        "replay": 1e6 * replay,
+    }
 
 
 def main() -> None:
