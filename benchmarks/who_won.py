@@ -30,10 +30,12 @@ COINS, HEAVY, NARROW = range(3)
 REWARDS = ("coins", "heavy tail", "small variance")
 CONSTANT, SEASON, JUMPS = range(3)
 LEVELS = ("constant", "season of 50 %", "jumps .5 / 1.3")
-TEST = ([0.5, 0.45], [0.1, 0.12], [0.02, 0.03], [0.5, 0.48], [0.6, 0.5, 0.5, 0.5, 0.5], [0.12, 0.1, 0.1, 0.1], [0.7, 0.65, 0.5, 0.4, 0.3],
-        [0.3, 0.25, 0.2, 0.15, 0.1, 0.05], [0.55] + [0.45] * 9, [0.8, 0.7, 0.7], [0.9, 0.85], [0.2, 0.18, 0.1], [0.05, 0.04],
-        [0.5] + [0.3] * 19, [0.4, 0.35, 0.35], [0.95, 0.9, 0.8], [0.06, 0.05, 0.04], [0.65, 0.6, 0.3, 0.3], [0.25, 0.2],
-        [0.5, 0.4, 0.39, 0.38, 0.37])  # fmt: skip
+TEST = (
+    [0.5, 0.45], [0.1, 0.12], [0.02, 0.03], [0.5, 0.48], [0.6, 0.5, 0.5, 0.5, 0.5], [0.12, 0.1, 0.1, 0.1],
+    [0.7, 0.65, 0.5, 0.4, 0.3], [0.3, 0.25, 0.2, 0.15, 0.1, 0.05], [0.55] + [0.45] * 9, [0.8, 0.7, 0.7], [0.9, 0.85],
+    [0.2, 0.18, 0.1], [0.05, 0.04], [0.5] + [0.3] * 19, [0.4, 0.35, 0.35], [0.95, 0.9, 0.8], [0.06, 0.05, 0.04],
+    [0.65, 0.6, 0.3, 0.3], [0.25, 0.2], [0.5, 0.4, 0.39, 0.38, 0.37],
+)  # fmt: skip
 PARTS = ([0.6, 0.5, 0.5, 0.5, 0.5], [0.12, 0.1, 0.1, 0.1], [0.7, 0.65, 0.5, 0.4, 0.3], [0.6, 0.5])
 
 
@@ -137,7 +139,8 @@ def false_winners(runs: int) -> str:
                 found = play(policy, [mean, mean], few, steps, RISK, kind, level)
                 cells.append(share(found[:, 0] >= 0))
             rows.append(cells)
-    text = f"Two *equal* arms, {STEPS:,} steps, risk {RISK}: share of {runs:,} runs that name a winner (bound {2 * RISK}; Thompson: {runs // 20:,} runs of 500 steps).\n\n"
+    text = f"Two *equal* arms, {STEPS:,} steps, risk {RISK}: share of {runs:,} runs that name a winner (bound {2 * RISK}; "
+    text += f"Thompson: {runs // 20:,} runs of 500 steps).\n\n"
     text += table(["rewards, level", *map(str, POLICIES), "Thompson"], rows)
     cells = [
         share(play(policy, [0.31, 0.30], runs, STEPS, RISK, COINS, level)[:, 0] == 1)
@@ -188,7 +191,9 @@ def stops(runs: int) -> str:
         for ratio, means in zip(soft, TEST, strict=True)
         if len(means) == 2 and abs(means[0] - means[1]) < 0.1
     ]
-    text = f"Median stop over the lower bound at risk .01, bets, {max(runs // 100, 20)} runs. Soft top-two: geometric mean {math.exp(np.log(soft).mean()):.2f}, largest {soft.max():.2f}; two arms with gaps below .1: largest {max(two):.2f}.\n\n"
+    text = f"Median stop over the lower bound at risk .01, bets, {max(runs // 100, 20)} runs. "
+    text += f"Soft top-two: geometric mean {math.exp(np.log(soft).mean()):.2f}, largest {soft.max():.2f}; "
+    text += f"two arms with gaps below .1: largest {max(two):.2f}.\n\n"
     return text + table(["means", "lower bound", "TopTwo", "Uniform"], rows)
 
 
@@ -277,7 +282,8 @@ def widths(runs: int) -> str:
         rows.append([*cells, share(left)])
     heads = [f"{what}, n = {n:,}" for n in (100, 1_000, 10_000) for what in ("mean", "difference")]
     return (
-        f"Width over that of the 95 % interval for one look, medians of 40; share of {runs:,} runs that leave the sequence at any of 2,000 steps (bound .05).\n\n"
+        f"Width over that of the 95 % interval for one look, medians of 40; share of {runs:,} runs "
+        + "that leave the sequence at any of 2,000 steps (bound .05).\n\n"
         + table(["rewards", *heads, "left"], rows)
     )
 
@@ -332,7 +338,8 @@ def rivals(runs: int) -> str:
             rows.append(
                 [name, key, share(wrong), share(who >= 0), f"{np.median(when):,.0f}", f"{regret.mean():.0f}"]
             )
-    text = f"The same {count:,} simulated experiments of {horizon:,} visitors, half on each arm; after a decision all get the winner. z, SPRT and dashboard look every 100 visitors, bets at each.\n\n"
+    text = f"The same {count:,} simulated experiments of {horizon:,} visitors, half on each arm; "
+    text += "after a decision all get the winner. z, SPRT and dashboard look every 100 visitors, bets at each.\n\n"
     return text + table(["arms", "rule", "false winners", "decided", "median visitors", "regret"], rows)
 
 
