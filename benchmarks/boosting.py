@@ -19,9 +19,10 @@ import tracemalloc
 import numba
 import numpy as np
 
-from abex.boosting.booster import new_booster
-from abex.boosting.parameters import BoostingParameters
-from abex.boosting.weak_learners import PRODUCT, TREE
+from abex.boosting.examples import Examples
+from abex.boosting.fit import new_fit
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import PRODUCT, TREE, Settings
 from abex.boosting.weights import first_weights
 from abex.kernels import Record, fields_of
 from abex.lab.datasets import load
@@ -62,16 +63,14 @@ def size_of(record: Record) -> int:
 
 def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     signs = np.where(y[:, None] == np.unique(y), 1, -1).astype(np.int8)
-    begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 10).advance(
-        10
-    )  # what the compiler needs is not ours
+    begin(X, signs, 10).advance(10)  # what the compiler needs is not ours
     tracemalloc.start()
-    ours = begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 20_000)
+    ours = begin(X, signs, 20_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     peak -= size_of(ours.learners) + size_of(ours.pulls)
     coded = size_of(ours.binned) + ours.weights.values.nbytes
-    full = begin(X, signs, BoostingParameters(policy=None, dtype=np.float32), 100)
+    full = begin(X, signs, 100, Candidate(None))
     presorted = Presorted(X, signs)
     tuned = Presorted(X, signs, tuned=True)
     plain = Plain(X, signs)
@@ -100,10 +99,9 @@ def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
     )
 
 
-def begin(X, signs, parameters, size):
-    return new_booster(
-        X, signs, first_weights(signs, np.ones(len(X))), parameters, size, rng=stream(0, "policy")
-    )
+def begin(X, signs, size, candidate=None, **settings):
+    examples, candidate = Examples(X, signs, np.ones(len(X))), candidate or Candidate(Uniform())
+    return new_fit(examples, Settings(dtype=np.float32, **settings), candidate, size, rng=stream(0, "policy"))
 
 
 def timed(work, count: int) -> float:
@@ -115,12 +113,9 @@ def timed(work, count: int) -> float:
 def learner_cost(X, signs, kind) -> float:
     """CPU of a tree or product over that of as many stump searches as it has inner stumps times features tried."""
     count, tried = 20, 4
-    parameters = BoostingParameters(
-        policy=Uniform(), dtype=np.float32, kind=kind, terms=3, leaves=16, per_search=tried
-    )
-    parameters = parameters._replace(leaves=16 if kind == TREE else 1)
-    fit = begin(X, signs, parameters, 2 * count)
-    stumps = begin(X, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 4000)
+    leaves = 16 if kind == TREE else 1
+    fit = begin(X, signs, 2 * count, Candidate(Uniform(), tried), kind=kind, terms=3, leaves=leaves)
+    stumps = begin(X, signs, 4000)
     stumps.advance(100)
     fit.advance(count)
     one = timed(lambda: stumps.advance(2000), 2000)
@@ -225,7 +220,7 @@ def prediction(names: list[str]) -> None:
     for name in names:
         data = load(name)
         signs = np.where(data.y_train[:, None] == np.unique(data.y_train), 1, -1).astype(np.int8)
-        fit = begin(data.X_train, signs, BoostingParameters(policy=Uniform(), dtype=np.float32), 50_000)
+        fit = begin(data.X_train, signs, 50_000)
         seconds = timed(lambda fit=fit: fit.advance(50_000), 1)
         model = fit.model()
         model.scores(data.X_test[:2])

@@ -22,9 +22,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "src/abex"
 BESIDE = "(beside the rooms)"
 SUMS = ("the core", "the other rooms", "all")
-#: players and what is built on them, boosting, evaluation, the laboratory, the commands
+#: players and what is built on them, boosting, evaluation, inference, the laboratory, the commands
 OUTER = {
-    "boosting", "cli", "datasets", "evaluation", "experiments", "lab", "players", "report", "results", "service", "sweeps", "web",
+    "boosting", "cli", "datasets", "evaluation", "experiments", "inference", "lab", "players", "report", "results",
+    "service", "sweeps", "web",
 }  # fmt: skip
 SILENT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING,

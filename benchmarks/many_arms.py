@@ -38,7 +38,7 @@ from abex import (
     Thompson,
 )  # fmt: skip
 from abex.graphs import erdos_renyi
-from abex.players.running_policy import compiled_kernels
+from abex.players.policy_runner import compiled_kernels
 from abex.policies.policy import Setting
 from abex.samplers import FEW
 from abex.samplers.buckets import TAIL

@@ -134,7 +134,7 @@ def request() -> Iterator[Way]:
 
 def small_classifier() -> Any:
     """The classifier at its defaults, but for fewer trees in smaller committees."""
-    from abex.boosting import AdaBoostMHClassifier
+    from abex.boosting.estimator import AdaBoostMHClassifier
 
     return AdaBoostMHClassifier(n_estimators=24, committee_size=2, random_state=1)
 

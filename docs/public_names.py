@@ -23,6 +23,7 @@ PUBLIC = {
     "abex.lab.datasets": "Data sets",
     "abex.lab.experiments": "Experiments",
     "abex.lab.results": "The store of results",
+    "abex.inference": "Inference that stays valid while one looks",
     "abex.theory": "Theory",
     "abex.support.intervals": "Intervals",
     "abex.lab.arena": "The arena",

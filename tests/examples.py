@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from abex import (
@@ -12,6 +13,7 @@ from abex import (
     UCB1,
     Boltzmann,
     BoltzmannGumbel,
+    Certify,
     Discounted,
     EpsilonGreedy,
     EpsilonThompson,
@@ -27,6 +29,7 @@ from abex import (
     Restarting,
     Screening,
     Thompson,
+    TopTwo,
     TsallisINF,
     Windowed,
 )
@@ -48,6 +51,7 @@ INSTANCES: dict[Any, list[Policy[Any]]] = {
         Boltzmann(eta=8.0, schedule="constant", initial=1.0),
     ],
     BoltzmannGumbel: [BoltzmannGumbel(), BoltzmannGumbel(scale=0.25, shared_noise=True)],
+    Certify: [Certify(), Certify("Thompson", share=0.25)],
     Discounted: [Discounted(UCB1(scale=0.5), gamma=0.995), Discounted(Thompson(), gamma=0.99)],
     ELP: [ELP(), ELP(independence=2.0), ELP(beta=0.05)],
     EpsilonGreedy: [EpsilonGreedy(), EpsilonGreedy(decay=20.0)],
@@ -65,6 +69,7 @@ INSTANCES: dict[Any, list[Policy[Any]]] = {
         Restarting(Thompson(), detector=CUSUM(warm_up=20, threshold=5.0), exploration=0.1, restart="arm"),
     ],
     Screening: [Screening(), Screening(baseline=0.4, half=0.2, width=0.1, memory=100.0, exploration=0.1)],
+    TopTwo: [TopTwo(), TopTwo(share=0.3, soft=False)],
     TSU: [TSU(), TSU(epsilon=0.3)],
     Thompson: [Thompson(), Thompson(resample=False)],
     TsallisINF: [TsallisINF(), TsallisINF(estimator="IW")],
@@ -81,6 +86,16 @@ def ours() -> list[type[Policy[Any]]]:
 def examples(cls: type[Policy[Any]]) -> list[Policy[Any]]:
     """Instances of a policy."""
     return INSTANCES.get(cls) or [cls()]
+
+
+def by_class(policies: Iterable[Policy[Any]]) -> dict[str, list[Policy[Any]]]:
+    """The policies of each class; of a policy around another, those around it."""
+    groups: dict[str, list[Policy[Any]]] = {}
+    for policy in policies:
+        inside = getattr(policy, "policy", None)
+        name = type(policy).__name__ if inside is None else f"around {type(inside).__name__}"
+        groups.setdefault(name, []).append(policy)
+    return groups
 
 
 def all_examples() -> list[Policy[Any]]:

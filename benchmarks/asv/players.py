@@ -31,6 +31,6 @@ class Memory:
 
     def track_saved_bytes(self, arms: int) -> int:
         """The length of its file."""
-        from abex.players.saving import player_text
+        from abex.players.player_file import player_text
 
         return len(player_text(Player(n_arms=arms, seed=1)))

@@ -26,6 +26,8 @@ POLICIES = (
     "ABE(eta=1.0, c=1.0, alpha=0.5, cover='dominating')", "ABE(eta=1.0, c=1.0, alpha=0.5, cover='lp')", "AnytimeMOSS",
     "Boltzmann(eta=1.0)", "Boltzmann(eta=2.0, schedule='log', initial=None)",
     "Boltzmann(eta=8.0, schedule='constant', initial=1.0)", "BoltzmannGumbel", "BoltzmannGumbel(scale=0.25, shared_noise=True)",
+    "Certify", "Certify(Thompson, share=0.25)", "DTracking", "KLLUCB", "SuccessiveHalving", "TopTwo",
+    "TopTwo(share=0.3, soft=False)",
     "DecayingEpsilonGreedy", "Discounted(UCB1(scale=0.5), gamma=0.995)", "Discounted(Thompson)",
     "Discounted(Evidence)", "Discounted(BoltzmannGumbel)", "ELP", "ELP(independence=2.0)", "ELP(beta=0.05)",
     "EpsilonGreedy", "EpsilonThompson",

@@ -17,6 +17,7 @@ from abex.support.errors import UserError
 from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
+    from abex.inference.experiment import experiment
     from abex.simulation import simulate
     from abex.simulation.curves import Curves
 
@@ -34,13 +35,16 @@ __all__ = [
     "Record",
     "UserError",
     "__version__",
+    "experiment",
     "kernel",
     "simulate",
     *environments.__all__,
     *policies.__all__,
 ]
 
-__getattr__ = lazy_names("abex", {"simulate": "simulation", "Curves": "simulation.curves"})
+__getattr__ = lazy_names(
+    "abex", {"simulate": "simulation", "Curves": "simulation.curves", "experiment": "inference.experiment"}
+)
 
 
 def __dir__() -> list[str]:

@@ -155,6 +155,14 @@ def _delete(player: str, tag: str) -> _Call[None]:
     return _Call("DELETE", _of(player, ""), None, lambda answer: None, False, {"if-match": tag})
 
 
+def _archive(player: str, tag: str) -> _Call[None]:
+    return _Call("POST", _of(player, "/archive"), None, lambda answer: None, True, {"if-match": tag})
+
+
+def _restore(player: str) -> _Call[None]:
+    return _Call("POST", _of(player, "/restore"), None, lambda answer: None)
+
+
 def _of(player: str, rest: str) -> str:
     return f"/v1/players/{quote(player, safe='')}{rest}"
 
@@ -338,6 +346,14 @@ class Client(_Connected, AbstractContextManager["Client"]):
         """The player with all it knows, as the content of a file."""
         return self._do(_export(player))
 
+    def archive(self, player: str, tag: str) -> None:
+        """Let a player rest until `restore`; ``tag`` is that of an export after its last event."""
+        self._do(_archive(player, tag))
+
+    def restore(self, player: str) -> None:
+        """Bring back a player that was archived."""
+        self._do(_restore(player))
+
     def delete(self, player: str, tag: str) -> None:
         """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
         self._do(_delete(player, tag))
@@ -431,6 +447,14 @@ class AsyncClient(_Connected):
     async def export(self, player: str) -> Export:
         """The player with all it knows, as the content of a file."""
         return await self._do(_export(player))
+
+    async def archive(self, player: str, tag: str) -> None:
+        """Let a player rest until `restore`; ``tag`` is that of an export after its last event."""
+        await self._do(_archive(player, tag))
+
+    async def restore(self, player: str) -> None:
+        """Bring back a player that was archived."""
+        await self._do(_restore(player))
 
     async def delete(self, player: str, tag: str) -> None:
         """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""

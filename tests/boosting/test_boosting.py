@@ -20,6 +20,7 @@ from abex.policies import UCB1
 from abex.policies.baselines import ArmCount
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
+from tests.each import each
 from tests.needs import real_data
 
 X, Y = load_digits(return_X_y=True)
@@ -341,7 +342,7 @@ def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
         load(file)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "said"),
     [
         ({"base": "stumps"}, "did you mean 'stump'"),
@@ -349,7 +350,7 @@ def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
         ({"policy": 3}, "policy must be"),
         ({"n_estimators": 0}, "n_estimators must be"),
         ({"n_leaves": 1}, "n_leaves must be"),
-        ({"faithful": "multiboost"}, "stumps only"),
+        ({"compatible_with": "multiboost"}, "is for stumps"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(parameters, said):

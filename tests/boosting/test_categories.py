@@ -9,9 +9,11 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from abex.boosting import AdaBoostMHClassifier, load
-from abex.boosting.categories import FOLDS, SMOOTHING, SURE_ROWS, codes_of
+from abex.boosting.categories import codes_of
+from abex.boosting.selection import CATEGORY_FOLDS, CATEGORY_SMOOTHING, SURE_ROWS
 from abex.cli import main
 from abex.support.errors import UserError
+from tests.each import each
 
 RNG = np.random.default_rng(8)
 N = 600
@@ -63,10 +65,10 @@ def test_codes_are_smoothed_rates_on_their_first_principal_component():
     position[:7] = np.nan
     there = np.stack([position == 1, (position == 2) | (RNG.random(N) < 0.3), RNG.random(N) < 0.5], axis=1)
     weight = np.ones(N)
-    codes, rows = codes_of(position, 5, there, weight, np.arange(N) % FOLDS)
+    codes, rows = codes_of(position, 5, there, weight, np.arange(N) % CATEGORY_FOLDS)
     mean = there[7:].mean(axis=0)
     rates = np.array([
-        (there[position == c].sum(axis=0) + SMOOTHING * mean) / ((position == c).sum() + SMOOTHING) - mean
+        (there[position == c].sum(axis=0) + CATEGORY_SMOOTHING * mean) / ((position == c).sum() + CATEGORY_SMOOTHING) - mean
         for c in range(5)
     ])  # fmt: skip
     counts = np.bincount(position[7:].astype(int))
@@ -80,7 +82,7 @@ def test_rare_categories_do_not_tell_the_label_of_their_own_row():
     """A row alone in its category has the mean of all, whatever its label; categories with enough rows have one code."""
     position = np.concatenate([np.arange(50.0), np.full(SURE_ROWS, 50.0)])
     there = np.stack([np.arange(position.size) % 2 == 0, np.arange(position.size) % 2 == 1], axis=1)
-    _, rows = codes_of(position, 51, there, np.ones(position.size), np.arange(position.size) % FOLDS)
+    _, rows = codes_of(position, 51, there, np.ones(position.size), np.arange(position.size) % CATEGORY_FOLDS)
     assert np.unique(rows[:50]).tolist() == [0.0]
     assert np.unique(rows[50:]).size == 1
 
@@ -135,7 +137,7 @@ def test_words_of_a_file_reach_a_model_of_categories(tmp_path, monkeypatch, caps
     assert pd.read_csv("answers.csv")["class"].tolist() == found.predict(TABLE).tolist()
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "sentence"),
     [
         ("colour", "categorical_features must be"), (5, "categorical_features must be"), ([1.5], "categorical_features must be"),
@@ -190,7 +192,7 @@ def test_rare_classes_are_found_when_balanced():
     assert recall[1] > recall[0] + 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("weight", "sentence"),
     [
         ("even", "class_weight must be"),

@@ -7,11 +7,12 @@ import pytest
 from sklearn.datasets import load_digits, make_classification, make_multilabel_classification
 
 from abex.boosting import AdaBoostMHClassifier, calibration, stopping
-from abex.boosting import committees as committees_module
-from abex.boosting.booster import new_booster
-from abex.boosting.committees import Committees, committee_begins
+from abex.boosting import fit as fit_module
 from abex.boosting.examples import Examples
+from abex.boosting.fit import Committees, new_fit
+from abex.boosting.learners import committee_begins
 from abex.support.errors import UserError
+from tests.each import each
 
 X, Y = load_digits(return_X_y=True)
 
@@ -78,7 +79,7 @@ def test_examples_out_of_the_bag_never_get_weight():
 
 def test_of_very_many_examples_every_committee_sees_others_the_first_too(monkeypatch):
     """With a limit of 100 examples; the oracle is one plain fit for each sample."""
-    monkeypatch.setattr(committees_module, "MOST_SEEN", 100)
+    monkeypatch.setattr(fit_module, "MAX_SEEN", 100)
     rows, classes = X[:300, 20:40], Y[:300]
     together = classifier(policy=None, n_leaves=4).fit(rows, classes)
     committees = Committees(8, True, seed_of(together))
@@ -100,7 +101,7 @@ def test_few_committees_calibrate_by_rows_out_of_the_bag_if_there_are_enough(mon
     """Seven committees of 500 rows: a third is out of the bag of two or more."""
     rows, classes = X[:500], Y[:500]
     fits = []
-    monkeypatch.setattr(calibration, "new_booster", lambda *a, **k: fits.append(a) or new_booster(*a, **k))
+    monkeypatch.setattr(calibration, "new_fit", lambda *a, **k: fits.append(a) or new_fit(*a, **k))
     seven = classifier(n_estimators=56, n_leaves=6, calibrate=True)
     seven.fit(rows, classes)
     assert len(fits) == 5  # too few rows: fits of their own, one for each fifth
@@ -115,7 +116,7 @@ def test_few_committees_calibrate_by_rows_out_of_the_bag_if_there_are_enough(mon
 
 
 def test_a_first_committee_that_is_a_sample_calibrates_too(monkeypatch):
-    monkeypatch.setattr(committees_module, "MOST_SEEN", 200)
+    monkeypatch.setattr(fit_module, "MAX_SEEN", 200)
     monkeypatch.setattr(calibration, "ENOUGH_ROWS", 20)
     two = classifier(n_estimators=16, n_leaves=6, calibrate=True).fit(X[:600], Y[:600])
     committees = Committees(8, True, seed_of(two))
@@ -165,32 +166,32 @@ def test_rows_out_of_the_bag_calibrate():
             margins[half, i] = votes / sum(part.coefficient.sum() for part in parts) if parts else np.nan
     known = ~np.isnan(margins[1, :, 0])
     signs = np.where(classes[known, None] == np.arange(10), 1, -1).astype(np.int8)
-    whole, half = (calibration.fit_power(margin[known], signs, False)[0] for margin in margins)
+    whole, half = (calibration.fit_exponent(margin[known], signs, False)[0] for margin in margins)
     assert fitted.calibration_rows_ == known.sum()
     total = model.coefficient.sum()
     seen = [[committees.sample(k, 200)[i] == 0 for k in range(1, 20)] for i in np.flatnonzero(known)]
     sums = np.array([model.part(8 * k, 8 * k + 8).coefficient.sum() for k in range(1, 20)])
     doublings = np.log2(total / (np.array(seen) @ sums).mean())
-    expected = calibration.carried_power(whole, half, doublings, int(known.sum())) / total
+    expected = calibration.carried_exponent(whole, half, doublings, int(known.sum())) / total
     assert fitted.inverse_temperature_ == pytest.approx(expected, rel=1e-6)
 
 
 def test_rows_out_of_the_bag_judge_with_few_held_out(monkeypatch):
     """The oracle scores each row of the fit by the trees of the committees that have not seen it."""
     rows, classes = X[:200], Y[:200]
-    judged, last = stopping.Judges.judged, []
-    monkeypatch.setattr(stopping.Judges, "judged", lambda *a: last.append(a[0]) or judged(*a))
+    losses, last = stopping.ValidationRows.losses, []
+    monkeypatch.setattr(stopping.ValidationRows, "losses", lambda *a: last.append(a[0]) or losses(*a))
     stopped = classifier(n_estimators=84, n_leaves=6, early_stopping=True, warm_start=True)
     stopped.set_params(n_iter_no_change=90).fit(rows, classes)
     found, model = last[-1], stopped.model_
-    held = stopping.hold_out(stopped, seed_of(stopped), 200)
+    held = stopping.hold_out(stopped.validation_fraction, seed_of(stopped), 200)
     inside = np.setdiff1d(np.arange(200), held)
     begins = committee_begins(model.edge, 8)
-    owner = np.searchsorted(begins, np.arange(model.size), "right") - 1
+    owner = np.searchsorted(begins, np.arange(model.n_learners), "right") - 1
     committees = Committees(8, True, seed_of(stopped))
     assert found.held == 20
     assert found.totals.size == 200
-    assert model.size == 84
+    assert model.n_learners == 84
     seen = np.array([committees.sample(int(k), 180) > 0 for k in owner])
     coefficient = model.coefficient
     np.testing.assert_allclose(found.totals[:20], coefficient.sum())
@@ -245,7 +246,7 @@ def test_committees_of_several_labels_calibrate_and_stop_early():
     assert ((chances > 0.0) & (chances < 1.0)).all()
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.5, "some", True])
+@each("size", [0, -1, 2.5, "some", True])
 def test_a_wrong_size_is_named(size):
     with pytest.raises(UserError, match="committee_size"):
         classifier(committee_size=size).fit(X[:20], Y[:20])
@@ -253,4 +254,4 @@ def test_a_wrong_size_is_named(size):
 
 def test_multiboost_has_one_committee():
     with pytest.raises(UserError, match="committee_size"):
-        classifier(base="stump", faithful="multiboost").fit(X[:20], Y[:20])
+        classifier(base="stump", compatible_with="multiboost").fit(X[:20], Y[:20])

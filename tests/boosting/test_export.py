@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from abex.boosting import AdaBoostMHClassifier
 from abex.cli import main
 from abex.support.errors import UserError
+from tests.each import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "export_model.md"
 RNG = np.random.default_rng(4)
@@ -69,15 +70,15 @@ def by_c(source, rows, folder):
 
 def check(classifier, rows, numbers):
     """The export of a classifier, given ``numbers``, against what it says of ``rows``."""
-    scores, chances = classifier.model_.scores(classifier._checked(rows)), classifier.predict_proba(rows)
+    scores, chances = classifier.model_.scores(classifier.coded(rows)), classifier.predict_proba(rows)
     label, probabilities, found = by_onnx(classifier.to_onnx(), numbers)
     np.testing.assert_allclose(found, scores, atol=1e-9)
     np.testing.assert_allclose(probabilities, chances, atol=1e-9)
     np.testing.assert_array_equal(label, classifier.predict(rows))
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("base", ["stump", "product", "tree"])
+@each("kind", LABELS)
+@each("base", ["stump", "product", "tree"])
 def test_exports_answer_as_the_model_does(base, kind):
     classifier = fitted(base, LABELS[kind], committee_size=25 if kind == "classes" else None)
     rows = np.concatenate([X, X + 1e-9, np.full((1, 5), np.nan), np.zeros((1, 5))])
@@ -141,8 +142,11 @@ def test_categories_are_given_by_their_positions():
     check(classifier, unseen, np.stack([X[:, 0], np.full(250, 99.0), np.full(250, -1.0)], axis=1))
     assert json.loads(json.dumps(list(words))) == ["blue", "green", "red", "violet"]
     assert "colour in {" in classifier.export_text()
-    with pytest.raises(UserError, match="shap cannot read categories"):
-        classifier.to_shap(table)
+    values, mean = classifier.shap_values(table[:20], table)
+    np.testing.assert_allclose(values.sum(axis=1) + mean, classifier.decision_function(table[:20]), atol=1e-9)
+    codes = classifier.coded(table)
+    assert np.isnan(codes[::11, 1]).all()
+    np.testing.assert_allclose(classifier.model_.scores(codes) @ [-1, 1], classifier.decision_function(table))
 
 
 def test_the_command_writes_onnx(tmp_path, capsys):

@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 from abex.boosting import AdaBoostMHClassifier, load
-from abex.boosting.model import Model
-from abex.boosting.model_file import check_model
-from abex.boosting.stored_arrays import array_fields
+from abex.boosting.learners import Model
+from abex.boosting.model_file import array_fields, check_model
 from abex.support.errors import UserError
+from tests.each import each
 from tests.waiting import PATIENCE
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -128,21 +128,21 @@ def damaged():
         ):  # fmt: skip
             matrix = sparse.csr_matrix(X).asformat(form)
             getattr(matrix, name)[place] = value
-            yield pytest.param(matrix, id=f"{form} {name}[{place}] = {value}")
+            yield f"{form} {name}[{place}] = {value}", matrix
         matrix = sparse.csr_matrix(X).asformat(form)
         matrix.indptr = matrix.indptr[:-2]
-        yield pytest.param(matrix, id=f"{form} short indptr")
+        yield f"{form} short indptr", matrix
     for name in ("row", "col"):
         matrix = sparse.coo_matrix(X)
         getattr(matrix, name)[3] = 10**6
-        yield pytest.param(matrix, id=f"coo {name}")
+        yield f"coo {name}", matrix
     matrix = sparse.lil_matrix(X)
     matrix.rows[0][0] = 10**6
-    yield pytest.param(matrix, id="lil")
+    yield "lil", matrix
 
 
-@pytest.mark.parametrize("matrix", list(damaged()))
-def test_damaged_sparse_matrices_are_refused_everywhere(matrix, fitted):
+@each(("damage", "matrix"), damaged())
+def test_damaged_sparse_matrices_are_refused_everywhere(damage, matrix, fitted):
     for method in (
         "predict",
         "predict_proba",
@@ -167,7 +167,7 @@ def fitted():
     return classifier(base="stump").fit(X, Y)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+@each("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
 def test_sound_sparse_matrices_of_every_format_are_read(form, fitted):
     matrix = sparse.csr_matrix(X).asformat(form)
     np.testing.assert_array_equal(fitted.decision_function(matrix), fitted.decision_function(X))

@@ -10,20 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex.boosting import full_search
-from abex.boosting.booster import new_booster
-from abex.boosting.parameters import BoostingParameters
+from abex.boosting.examples import Examples
+from abex.boosting.fit import new_fit
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import PRODUCT, STUMP, TREE, Settings
 from abex.boosting.vectors import ManyVectors, TwoVectors
-from abex.boosting.weak_learners import PRODUCT, STUMP, TREE
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
 from abex.support.randomness import stream
+from tests.each import each
 from tests.naive import boosting as naive
 
 
 def fitted(X, signs, iterations, policy=None, dtype=np.float64, mapper=map, **parameters):
-    start = first_weights(signs, np.ones(len(X)))
-    parameters = BoostingParameters(policy=policy, dtype=dtype, **parameters)
-    fit = new_booster(X, signs, start, parameters, iterations, rng=stream(1, "policy"), mapper=mapper)
+    candidate = Candidate(policy, parameters.pop("per_search", 1))
+    fit = new_fit(
+        Examples(X, signs, np.ones(len(X))), Settings(dtype=dtype, **parameters), candidate, iterations,
+        rng=stream(1, "policy"), mapper=mapper,
+    )  # fmt: skip
     fit.advance(iterations)
     return fit
 
@@ -89,7 +93,7 @@ def test_full_search_finds_the_naive_stumps(kind):
 
 @pytest.mark.parametrize("kind", ["narrow", "wide", "listed", "missing", "multilabel"])
 def test_full_search_by_several_threads_finds_the_naive_stumps(kind, monkeypatch):
-    monkeypatch.setattr(full_search, "LEAST_WORK", 0)
+    monkeypatch.setattr(full_search, "MIN_WORK", 0)
     X, signs = problem(kind)
     iterations = 12 if kind == "wide" else 40
     with ThreadPoolExecutor(3) as pool:
@@ -106,7 +110,7 @@ def test_full_search_in_parts_is_that_of_the_compiled_loop(parameters, monkeypat
     X[:, :7] = np.round(2 * X[:, :7])
     signs = naive.label_signs(np.digitize(np.nan_to_num(X[:, 1] * X[:, 9]), [-0.5, 0.1, 0.6]))
     alone = fitted(X, signs, 15, **parameters)
-    monkeypatch.setattr(full_search, "LEAST_WORK", 0)
+    monkeypatch.setattr(full_search, "MIN_WORK", 0)
     with ThreadPoolExecutor(2) as pool:
         fits = [fitted(X, signs, 15, mapper=mapper, **parameters) for mapper in (map, pool.map)]
     assert not alone.parts
@@ -138,8 +142,8 @@ def test_listed_and_wide_features_at_once():
     assert_follows(fit, X, signs, 25)
 
 
-@pytest.mark.parametrize("labels", [12, 20])  # rows of two vectors of doubles, and of three
-@pytest.mark.parametrize("policy", [None, Uniform()])
+@each("labels", [12, 20])  # rows of two vectors of doubles, and of three
+@each("policy", [None, Uniform()])
 def test_rows_of_several_vectors(labels, policy):
     rng = np.random.default_rng(labels)
     X = rng.normal(size=(500, 3))
@@ -181,9 +185,7 @@ def test_multiboost_mode_smooths_and_uses_single_precision_cuts():
     X, signs = problem("narrow", seed=4)
     X = X + 0.1
     start = first_weights(signs, np.ones(len(X)))
-    parameters = BoostingParameters(policy=Uniform(), dtype=np.float64, multiboost=True)
-    fit = new_booster(X, signs, start, parameters, 40, rng=stream(1, "policy"))
-    fit.advance(40)
+    fit = fitted(X, signs, 40, Uniform(), multiboost=True)
     found, _ = naive.boost(X, signs, start, features_tried(fit, 40), smoothing=0.01 / len(X), tolerance=0.0)
     model = fit.model()
     for t, (stump, coefficient, _) in enumerate(found):
@@ -271,9 +273,9 @@ def test_scores_of_a_model_are_the_sum_of_its_votes(kind):
     np.testing.assert_allclose(last, slow, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["narrow", "wide", "missing"])
-@pytest.mark.parametrize("parameters", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
-@pytest.mark.parametrize("strict", [False, True])
+@each("kind", ["narrow", "wide", "missing"])
+@each("parameters", [{}, {"kind": TREE, "leaves": 5}, {"kind": PRODUCT, "terms": 3}])
+@each("strict", [False, True])
 def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, parameters, strict):
     X, signs = problem(kind, seed=11)
     model = fitted(X, signs, 30, Uniform(), **parameters).model()
@@ -295,8 +297,8 @@ def test_errors_of_a_growing_model_are_counted_as_its_scores_say(kind, parameter
     assert by_row.sum(axis=1).tolist() == slow
 
 
-@pytest.mark.parametrize("kind", ["narrow", "listed", "missing", "multilabel"])
-@pytest.mark.parametrize(("grower", "size"), [(TREE, 5), (PRODUCT, 3)])
+@each("kind", ["narrow", "listed", "missing", "multilabel"])
+@each(("grower", "size"), [(TREE, 5), (PRODUCT, 3)])
 def test_trees_and_products_are_the_naive_ones(kind, grower, size):
     """Each iteration's grower has the edge of the one grown naively under the weights before it."""
     X, signs = problem(kind, seed=9)
@@ -343,10 +345,10 @@ def edges_again(fit, X, signs):
     return np.array(edges)
 
 
-@pytest.mark.parametrize("grower", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-3), (np.float64, 1e-7)])
-@pytest.mark.parametrize("flipped", [0.01, 0.05])
-@pytest.mark.parametrize("values", ["coins", "fractions"])
+@each("grower", [{}, {"kind": PRODUCT, "terms": 3}, {"kind": TREE, "leaves": 4}])
+@each(("dtype", "tolerance"), [(np.float32, 2e-3), (np.float64, 1e-7)])
+@each("flipped", [0.01, 0.05])
+@each("values", ["coins", "fractions"])
 def test_nearly_separable_data_neither_end_a_fit_nor_spoil_its_sums(
     grower, dtype, tolerance, flipped, values
 ):
@@ -376,8 +378,8 @@ def test_separable_data_are_boosted_to_the_end(grower):
         assert fit.weights.sum > 0.0
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("seed", range(6))
+@each("dtype", [np.float32, np.float64])
 def test_trees_find_what_no_single_cut_does(seed, dtype):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=150), rng.integers(0, 2, (150, 4))])

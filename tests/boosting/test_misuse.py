@@ -12,10 +12,12 @@ from sklearn.datasets import load_digits, make_multilabel_classification
 from sklearn.exceptions import NotFittedError
 
 from abex import Bernoulli, simulate
-from abex.boosting import AdaBoostMHClassifier, booster, load
+from abex.boosting import AdaBoostMHClassifier, load
+from abex.boosting import fit as fit_module
 from abex.policies.baselines import ArmCount
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
+from tests.each import each
 
 X, Y = load_digits(return_X_y=True)
 
@@ -43,9 +45,7 @@ def test_a_policy_goes_on_with_its_own_arms_when_other_columns_vary(policy, gain
     assert str(warm.policy_report())
 
 
-@pytest.mark.parametrize(
-    "change", [{"policy": "UCB1"}, {"policy": None}, {"arms": "groups"}, {"policy": "ABE(eta=1)"}], ids=str
-)
+@each("change", [{"policy": "UCB1"}, {"policy": None}, {"arms": "groups"}, {"policy": "ABE(eta=1)"}])
 def test_another_policy_or_other_arms_begin_anew(change):
     warm = classifier(warm_start=True).fit(X, Y)
     warm.set_params(n_estimators=30, **change).fit(X, Y)
@@ -117,7 +117,7 @@ def test_a_time_limit_holds_for_all_of_the_fit_whatever_the_number_of_classifier
 
 def test_room_that_grows_changes_nothing(monkeypatch):
     whole = classifier(base="stump", n_estimators=2500).fit(X, Y)
-    monkeypatch.setattr(booster, "FIRST_ROOM", 1)
+    monkeypatch.setattr(fit_module, "FIRST_ROOM", 1)
     grown = classifier(base="stump", n_estimators=2500).fit(X, Y)
     for name, value in whole.model_.arrays().items():
         np.testing.assert_array_equal(grown.model_.arrays()[name], value)
@@ -139,13 +139,13 @@ def test_staged_scores_are_checked_and_know_labels():
     assert staged[-1] == several.score(features, labels)
 
 
-@pytest.mark.parametrize("method", ["staged_predict", "staged_decision_function", "staged_predict_proba"])
+@each("method", ["staged_predict", "staged_decision_function", "staged_predict_proba"])
 def test_an_unfitted_classifier_says_so(method):
     with pytest.raises(NotFittedError):
         getattr(classifier(), method)(X)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"early_stopping": "no"}, "early_stopping must be True or False"),

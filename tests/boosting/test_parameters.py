@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_multilabel_classification
 
-from abex.boosting import AdaBoostMHClassifier, booster, calibration, estimator, stopping, warm_start
+from abex.boosting import AdaBoostMHClassifier, calibration, estimator, stopping
+from abex.boosting import fit as fit_module
 from abex.policies import UCB1
 from abex.support.errors import UserError
+from tests.each import each
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:400], Y[:400]
@@ -25,7 +27,7 @@ def fitted(**parameters):
 
 
 def check_n_estimators(monkeypatch):
-    assert fitted(n_estimators=7).model_.size == 7
+    assert fitted(n_estimators=7).model_.n_learners == 7
 
 
 def check_policy(monkeypatch):
@@ -63,9 +65,9 @@ def check_committee_size(monkeypatch):
     assert (plain.model_.edge[5:] != restarted.model_.edge[5:]).all()
 
 
-def check_faithful(monkeypatch):
+def check_compatible_with(monkeypatch):
     constant = np.column_stack([X, np.ones(len(X))])
-    arms = classifier(faithful="multiboost").fit(constant, Y).arm_features_
+    arms = classifier(compatible_with="multiboost").fit(constant, Y).arm_features_
     assert [64] in arms
     assert [64] not in classifier().fit(constant, Y).arm_features_
 
@@ -85,8 +87,8 @@ def check_validation_fraction(monkeypatch):
 
 def check_n_iter_no_change(monkeypatch):
     """The fit ends as soon as the best window is so many iterations ago: not sooner, not later."""
-    judged, seen = stopping.Judges.judged, []
-    monkeypatch.setattr(stopping.Judges, "judged", lambda *a: seen.append(judged(*a)) or seen[-1])
+    judged, seen = stopping.ValidationRows.losses, []
+    monkeypatch.setattr(stopping.ValidationRows, "losses", lambda *a: seen.append(judged(*a)) or seen[-1])
     for patience, enough in ((10, 1000), (30, 1000), (30, 40)):
         monkeypatch.setattr(stopping, "ENOUGH_ROWS", enough)
         seen.clear()
@@ -191,9 +193,9 @@ def check_callbacks(monkeypatch):
 
 def check_verbose(monkeypatch):
     shows = []
-    bar = stopping.Progress
+    bar = fit_module.Progress
     monkeypatch.setattr(
-        stopping, "Progress", lambda *words, show: shows.append(show) or bar(*words, show=False)
+        fit_module, "Progress", lambda *words, show: shows.append(show) or bar(*words, show=False)
     )
     fitted(verbose=0)
     fitted(verbose=1)
@@ -208,7 +210,7 @@ def test_the_parameter_does_what_it_says(name, monkeypatch):
 # -- bounds ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "said"),
     [
         ({"n_estimators": 10**9}, "n_estimators must be at most 1e"),
@@ -235,7 +237,7 @@ def test_as_many_arms_as_are_allowed_can_be_pulled():
     assert many.pulled_arms_.size == 10**5
 
 
-@pytest.mark.parametrize(
+@each(
     ("labels", "said"),
     [
         ([1, "a"] * 200, "numbers and words"),
@@ -288,12 +290,12 @@ def test_weights_beyond_all_sums_are_refused():
 def test_growth_is_carried_on():
     """Half as long a fit says what the power was, and how fast it grew; the rest is carried on."""
     many = 10**9
-    assert calibration.carried_power(6.0, 5.0, 1.0, many) == pytest.approx(6.0 * 1.2**0.8)
-    assert calibration.carried_power(6.0, 5.0, 2.0, many) == pytest.approx(6.0 * 1.2**1.6)
-    assert calibration.carried_power(6.0, 5.0, 0.0, many) == 6.0
-    assert calibration.carried_power(6.0, 0.1, 1.0, many) == pytest.approx(6.0 * 2.0**0.8)
-    assert calibration.carried_power(6.0, 5.0, 1.0, 200) == pytest.approx(6.0 * 1.2**0.4)
-    assert calibration.carried_power(6.0, 5.0, 1.0, 50) == pytest.approx(6.0 * 1.2**0.16)
+    assert calibration.carried_exponent(6.0, 5.0, 1.0, many) == pytest.approx(6.0 * 1.2**0.8)
+    assert calibration.carried_exponent(6.0, 5.0, 2.0, many) == pytest.approx(6.0 * 1.2**1.6)
+    assert calibration.carried_exponent(6.0, 5.0, 0.0, many) == 6.0
+    assert calibration.carried_exponent(6.0, 0.1, 1.0, many) == pytest.approx(6.0 * 2.0**0.8)
+    assert calibration.carried_exponent(6.0, 5.0, 1.0, 200) == pytest.approx(6.0 * 1.2**0.4)
+    assert calibration.carried_exponent(6.0, 5.0, 1.0, 50) == pytest.approx(6.0 * 1.2**0.16)
 
 
 @pytest.mark.parametrize("multilabel", [False, True])
@@ -304,7 +306,7 @@ def test_the_power_is_fitted_to_the_probabilities_given(scale, multilabel):
     classes = rng.integers(3, size=60)
     signs = np.where(classes[:, None] == np.arange(3), 1, -1).astype(np.int8)
     margins = np.clip(scale * (0.7 * signs + 0.8 * rng.normal(size=signs.shape)), -scale, scale)
-    power, loss = calibration.fit_power(margins, signs, multilabel)
+    power, loss = calibration.fit_exponent(margins, signs, multilabel)
     share = (60 * 0.5 * (1 + scale) + 0.5) / 61  # of the surest label
     middle = np.log(121) / np.log(share / (1 - share))
 
@@ -322,7 +324,7 @@ def test_the_power_is_fitted_to_the_probabilities_given(scale, multilabel):
 def test_sure_answers_are_as_sure_as_their_rows():
     """A thousand rows that are all right, all votes unanimous: one more is wrong at most."""
     signs = np.where(np.arange(1000)[:, None] % 3 == np.arange(3), 1, -1).astype(np.int8)
-    power, _ = calibration.fit_power(signs.astype(float), signs, False)
+    power, _ = calibration.fit_exponent(signs.astype(float), signs, False)
     chances = calibration.probabilities(
         np.array([[1.0, -1.0, -1.0]]), 1.0, calibration.Calibration(power, 1000), False
     )
@@ -334,8 +336,8 @@ def test_a_calibrated_model_uses_the_growth(monkeypatch):
     monkeypatch.setattr(calibration, "GROWTH", 0.0)
     assert fitted(calibrate=True, n_estimators=200, base="tree").inverse_temperature_ != plain
     asked = []
-    carried = calibration.carried_power
-    monkeypatch.setattr(calibration, "carried_power", lambda *a: asked.append(a) or carried(*a))
+    carried = calibration.carried_exponent
+    monkeypatch.setattr(calibration, "carried_exponent", lambda *a: asked.append(a) or carried(*a))
     fitted(calibrate=True, n_estimators=200)
     fitted(calibrate=True, n_estimators=30)
     assert [doublings for _, _, doublings, _ in asked] == [1.0, 0.0]
@@ -456,16 +458,16 @@ def saved(estimator, folder):
 
 def test_weights_are_doubles_where_they_cost_nothing(monkeypatch):
     kinds = []
-    fits = warm_start.new_booster
+    fits = estimator.new_fit
 
     def noted(*arguments, **options):
         fit = fits(*arguments, **options)
         kinds.append(fit.weights.values.dtype)
         return fit
 
-    monkeypatch.setattr(warm_start, "new_booster", noted)
+    monkeypatch.setattr(estimator, "new_fit", noted)
     fitted()
-    monkeypatch.setattr(booster, "SMALL", 1000)
+    monkeypatch.setattr(fit_module, "SMALL", 1000)
     fitted()
-    fitted(faithful="multiboost")
+    fitted(compatible_with="multiboost")
     assert kinds == [np.float64, np.float32, np.float64]

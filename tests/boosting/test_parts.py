@@ -1,22 +1,24 @@
 """Parts of boosting one by one, by hand: none of these needs a compiled loop."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from abex.boosting.binning import bin_feature, bin_features, even_bins, midpoints
-from abex.boosting.boosting_loop import make_arms, reward_of
-from abex.boosting.parameters import BoostingParameters
+from abex.boosting.fit import Fit
+from abex.boosting.learners import coefficient_of, normaliser
+from abex.boosting.loop import make_arms, reward_of
 from abex.boosting.predictor import goes_right
-from abex.boosting.stopping import StoppingRules, hold_out, run
-from abex.boosting.weak_learners import coefficient_of, normaliser
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import Settings
+from abex.boosting.stopping import Stop, hold_out
 from abex.boosting.weights import first_weights
 from abex.policies import Uniform
+from tests.each import each
 
 
-@pytest.mark.parametrize("edge", [0.0, 0.05, 0.4, 0.9])
+@each("edge", [0.0, 0.05, 0.4, 0.9])
 def test_reward_coefficient_and_normaliser_are_those_of_the_exponential_loss(edge):
     assert reward_of(edge) == pytest.approx(-math.log(math.sqrt(1 - edge**2)))
     best = coefficient_of(edge, 0.0)
@@ -43,13 +45,13 @@ def test_arms_hold_the_features_that_vary():
     X = np.column_stack([np.ones(8), np.arange(8), np.zeros(8), np.arange(8) % 2])
     binned = bin_features(X, np.arange(8), np.array([8]))
     for groups, wanted in ((None, [[1], [3]]), ([[0, 1], [2, 3]], [[1], [3]]), ([[1, 3]], [[1, 3]])):
-        arms = make_arms(binned, BoostingParameters(policy=Uniform()), groups)
+        arms = make_arms(binned, Settings(), Candidate(Uniform()), groups)
         split = np.split(arms.features, arms.start[1:-1])
         assert [part.tolist() for part in split] == wanted
-    assert make_arms(binned, BoostingParameters(), None).features.tolist() == [1, 3]
+    assert make_arms(binned, Settings(), Candidate(), None).features.tolist() == [1, 3]
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "bins", "alone", "wanted"),
     [
         ([1] * 10, 5, -1, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
@@ -67,7 +69,7 @@ def test_values_are_binned_by_the_middle_of_their_rows(counts, bins, alone, want
     assert even_bins(np.array(counts), bins, alone).tolist() == wanted
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_bins_hold_about_equal_counts(seed):
     rng = np.random.default_rng(seed)
     counts, bins = rng.integers(1, 30, 200), int(rng.integers(3, 60))
@@ -96,7 +98,7 @@ def test_thresholds_divide_neighbours_whatever_the_rounding():
     assert (cuts < values[1:]).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "missing_right", "right"),
     [
         (1.0, False, False),
@@ -110,13 +112,12 @@ def test_the_side_of_a_value(x, missing_right, right):
     assert goes_right(x, 1.0, missing_right) == right
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.1, 20), (0.25, 50), (0.9, 180)])
+@each(("share", "count"), [(0.1, 20), (0.25, 50), (0.9, 180)])
 def test_as_many_rows_are_held_out_as_told(share, count):
-    rows = hold_out(SimpleNamespace(early_stopping=True, validation_fraction=share), 3, 200)
+    rows = hold_out(share, 3, 200)
     assert rows.size == count
     assert (np.diff(rows) > 0).all()
     assert rows.max() < 200
-    assert hold_out(SimpleNamespace(early_stopping=False, validation_fraction=share), 3, 200).size == 0
 
 
 @pytest.mark.parametrize("count", [255, 256])
@@ -134,19 +135,19 @@ class Scripted:
     committees, few, held = None, False, 1
 
     def __init__(self, errors):
-        self.errors, self.size, self.done = errors, len(errors), 0
+        self.errors, self.n_learners, self.done = errors, len(errors), 0
 
     def advance(self, count):
         self.done += count
 
-    def hear_since(self, fit, first):
+    def add_scores_since(self, fit, first):
         """Nothing."""
 
-    def judged(self, multilabel):
+    def losses(self, multilabel):
         return self.errors[self.done - 1], 0.0
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each("seed", range(10))
 def test_early_stopping_keeps_the_least_mean_over_half_the_patience(seed):
     errors = np.linspace(1.0, 0.8, 60) + 0.1 * np.random.default_rng(seed).random(60)
     patience, best, least = 8, 0, np.inf
@@ -157,6 +158,7 @@ def test_early_stopping_keeps_the_least_mean_over_half_the_patience(seed):
         elif done - best >= patience:
             break
     fit = Scripted(errors)
-    rules = StoppingRules(True, patience, None, [], lambda size: 0.0)
-    found = run(fit, rules, fit, None, [], multilabel=False, began=0.0, show=False)
-    assert (found.size, fit.done, found.errors) == (best, done, errors[:done].tolist())
+    stop = Stop(Settings(early_stopping=True, patience=patience), fit, fit.n_learners)
+    Fit.run(fit, stop)
+    found = stop.result(fit)
+    assert (found.n_learners, fit.done, found.errors) == (best, done, errors[:done].tolist())

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from abex.boosting import AdaBoostMHClassifier, booster
-from abex.boosting.booster import new_booster
-from abex.boosting.parameters import BoostingParameters
-from abex.boosting.weak_learners import STUMP
-from abex.boosting.weights import first_weights
+from abex.boosting import AdaBoostMHClassifier
+from abex.boosting import fit as fit_module
+from abex.boosting.examples import Examples
+from abex.boosting.fit import new_fit
+from abex.boosting.selection import Candidate
+from abex.boosting.settings import Settings
 from abex.policies import UCB1, Uniform
 from abex.support.errors import UserError
+from tests.each import each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 6))
@@ -56,7 +58,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@each("failure", FAILURES)
 def test_a_fit_that_fails_leaves_everything_as_it_was(failure):
     rows, labels, change, error = FAILURES[failure]
     change = dict(change)
@@ -93,7 +95,7 @@ def test_an_interruption_while_calibrating_leaves_everything_as_it_was(monkeypat
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("abex.boosting.calibration.fit_power", interrupted)
+    monkeypatch.setattr("abex.boosting.calibration.fit_exponent", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(X[:, :2], Y)
     assert state_of(fitted) == before
@@ -119,7 +121,7 @@ def test_names_of_columns_go_with_the_fit_that_had_them():
     assert not hasattr(fitted, "feature_names_in_")
 
 
-@pytest.mark.parametrize("base", ["stump", "tree", "product"])
+@each("base", ["stump", "tree", "product"])
 def test_a_model_does_not_read_rows_of_another_width(base):
     fitted = classifier(base=base).fit(X, Y)
     fitted.n_features_in_ = 2  # whoever changes it
@@ -139,39 +141,37 @@ def test_a_model_does_not_read_rows_of_another_width(base):
 
 def stump_fit(size):
     signs = np.where(Y[:, None] == [0, 1], 1, -1).astype(np.int8)
-    parameters = BoostingParameters(kind=STUMP, policy=Uniform())
-    return new_booster(
-        X, signs, first_weights(signs, np.ones(80)), parameters, size, rng=np.random.default_rng(0)
-    )
+    examples = Examples(X, signs, np.ones(80))
+    return new_fit(examples, Settings(), Candidate(Uniform()), size, rng=np.random.default_rng(0))
 
 
 def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
     """By a clock of its own, on which an iteration takes as long as is said."""
-    for each in (1e-5, 3e-3, 0.5, 40.0):
+    for pause in (1e-5, 3e-3, 0.5, 40.0):
         now = [0.0]
         pieces = []
         fit = stump_fit(10**6)
 
-        def advance(count, certain, each=each, now=now, pieces=pieces):
-            now[0] += each * count
+        def advance(count, certain, pause=pause, now=now, pieces=pieces):
+            now[0] += pause * count
             pieces.append(count)
             return count
 
         monkeypatch.setattr(fit, "_advance_alone", advance)
         monkeypatch.setattr(fit, "_make_room", lambda needed: None)
-        monkeypatch.setattr(booster.time, "monotonic", lambda now=now: now[0])
+        monkeypatch.setattr(fit_module.time, "monotonic", lambda now=now: now[0])
         fit.advance(10**5)
         assert sum(pieces) == fit.done == 10**5
-        assert max(pieces) * each <= max(each, booster.LOOK_UP)
-        assert len(pieces) <= 10**5 * each / booster.LOOK_UP * 2 + 10 or max(pieces) == 1
+        assert max(pieces) * pause <= max(pause, fit_module.LOOK_UP)
+        assert len(pieces) <= 10**5 * pause / fit_module.LOOK_UP * 2 + 10 or max(pieces) == 1
         monkeypatch.undo()
 
 
 def test_pieces_change_nothing(monkeypatch):
     whole = stump_fit(300)
-    monkeypatch.setattr(booster, "LOOK_UP", 1e9)
+    monkeypatch.setattr(fit_module, "LOOK_UP", 1e9)
     whole.advance(300)
-    monkeypatch.setattr(booster, "LOOK_UP", 0.0)
+    monkeypatch.setattr(fit_module, "LOOK_UP", 0.0)
     pieces = stump_fit(300)
     pieces.advance(300)
     assert pieces.pace == 1

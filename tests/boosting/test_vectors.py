@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import abex.boosting.vector_type  # noqa: F401 - importing it tells Numba
 from abex.boosting.vectors import (
     HalfVector,
     ManyVectors,

@@ -12,6 +12,7 @@ from abex.boosting import AdaBoostMHClassifier
 from abex.boosting import load as saved
 from abex.cli import main
 from abex.lab.datasets import load
+from tests.each import each
 
 
 def run(*arguments):
@@ -66,7 +67,7 @@ def test_compare_puts_policies_into_one_table(tmp_path, capsys):
     assert (tmp_path / "compared.png").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "said"),
     [
         (["train", "digits", "--policy", "ABEE"], "unknown policy 'ABEE'"),
@@ -345,7 +346,7 @@ def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path, capsys):
 # -- options ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "value"),
     [
         ("--seed", -1),
@@ -356,7 +357,7 @@ def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path, capsys):
         ("--arms-per-search", 99999999999),
     ],
 )
-@pytest.mark.parametrize("command", ["train", "compare"])
+@each("command", ["train", "compare"])
 def test_numbers_out_of_bounds_are_told(tmp_path, capsys, command, option, value):
     said = refused(capsys, command, "digits", option, value, "--out", tmp_path / "model")
     assert option in said

@@ -9,6 +9,7 @@ import pytest
 from abex.cli import COMMANDS, group, main
 from abex.lab.sweeps.problems import MissingData
 from abex.policies import known_policies
+from tests.each import each
 
 SMALL = ["--arms", "0.75,0.5x2", "--horizon", "500", "--replications", "5", "--quiet"]
 
@@ -54,7 +55,7 @@ def test_other_rewards(tmp_path, capsys, rewards):
     assert rewards in out
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["simulat"], "did you mean 'simulate'"),
@@ -90,7 +91,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, message, capsys):
     assert "Traceback" not in err + out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
     code, out, _ = run([command, "--help"], capsys)
     assert code == 0
@@ -144,7 +145,7 @@ def commands(command, path=()):
 ALL = dict(commands(group))
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
+@each("path", ALL)
 def test_every_help_text_reads_well(path, capsys):
     code, out, _ = run([*path, "--help"], capsys)
     assert code == 0
@@ -167,7 +168,7 @@ def test_every_help_text_reads_well(path, capsys):
         assert shown, "no example"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["simulate", "--rewards", "foo"], "'foo' is not one of 'bernoulli', 'beta', 'gaussian'"),
@@ -235,7 +236,7 @@ def test_reproduce_without_any_data_fails(tmp_path, capsys, monkeypatch):
     assert "nothing was run: the data of all 2 experiments are missing" in err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", [*known_policies(), "Bernoulli", "SpecialArm", "TS-N"])
+@each("name", [*known_policies(), "Bernoulli", "SpecialArm", "TS-N"])
 def test_list_explains_without_markup(name, capsys):
     code, out, _ = run(["list", name], capsys)
     assert code == 0

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from abex.cli import main
+from tests.each import each
 
 
 def run(capsys, *arguments):
@@ -74,7 +75,7 @@ def test_numbered_arms_are_typed_as_numbers(store, capsys):
     assert run(capsys, "reward", "x", "2", "1", "--also", "0", "0") == "learned\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (("decide", "nobody"), "there is no player 'nobody' in"),

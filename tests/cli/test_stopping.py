@@ -22,7 +22,7 @@ import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 import abex.cli.run
 from abex.cli import main
-from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.executors import executor_of
 from abex.lab.sweeps.sweep import sweep
 from tests.lab.sweep_cells import cells, deaf
 
@@ -30,13 +30,14 @@ place, folder, begun = sys.argv[1:]
 long = {"kind": "tests.lab.sweep_cells:deaf", "seed": 1, "begun": begun}
 
 def work(experiment, store, **options):
-    sweep(cells(1), store, in_threads(1))
+    sweep(cells(1), store)
     if place == "main":
         deaf(long, None)
     if place == "adrift":  # as when the signal comes while a pool starts a thread: nobody joins it
         threading.Thread(target=deaf, args=(long, None)).start()
         time.sleep(10_000)
-    sweep([long], store, {"threads": in_threads, "processes": in_processes}[place](1))
+    with executor_of(place, 1) as executor:
+        sweep([long], store, executor)
 
 abex.cli.run.run_one = work
 abex.cli.run.find = lambda what: what

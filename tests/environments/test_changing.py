@@ -26,9 +26,10 @@ from abex.environments.piecewise import PROBLEMS, piece_at
 from abex.kernels import compile_alone
 from abex.simulation.detection import detection
 from abex.support.randomness import counter_key
+from tests.each import each
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@each("problem", PROBLEMS)
 def test_every_step_has_the_means_of_its_piece(problem):
     environment, horizon = Published(problem), 997
     world = environment.open(counter_key(1, "world"), horizon)

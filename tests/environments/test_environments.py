@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from abex import Bernoulli, Beta, ClippedGaussian, Drifting, Switching, Table, Uniform, UserError, simulate
+from tests.each import each
 
 
 def test_a_table_may_be_a_file_that_is_mapped_not_read(tmp_path):
@@ -18,7 +19,7 @@ def test_a_table_may_be_a_file_that_is_mapped_not_read(tmp_path):
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"\x93NUMPY\x01", b"hello"])
+@each("content", [b"", b"\x93NUMPY\x01", b"hello"])
 def test_a_damaged_table_is_named(tmp_path, content):
     path = tmp_path / "rewards.npy"
     path.write_bytes(content)
@@ -33,7 +34,7 @@ def test_a_table_that_would_execute_code_is_refused(tmp_path):
         Table(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: Table([[0.5, 1.5]]), "got 1.5 at step 1, arm 1"),

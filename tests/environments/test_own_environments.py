@@ -13,6 +13,7 @@ from abex.graphs import complete
 from abex.policies.learner import Learner
 from abex.policies.means import Means, learn_mean, new_means
 from abex.simulation import as_checkpoints, check_setting, play_replication
+from tests.each import each
 
 World = namedtuple("World", "odd first loss")
 
@@ -57,8 +58,8 @@ def played(environment, graph=None, interpreted=False, policy=UCB1()):  # noqa: 
     return play_replication(policy, environment, graph, as_checkpoints(1, 60), 1, 0, interpreted=interpreted)
 
 
-@pytest.mark.parametrize("interpreted", [False, True])
-@pytest.mark.parametrize(
+@each("interpreted", [False, True])
+@each(
     ("odd", "shown"),
     [(10.0, "10"), (-3.0, "-3"), (float("nan"), "nan"), (float("inf"), "inf"), (1.0 + 1e-9, "1")],
 )
@@ -76,8 +77,8 @@ def test_the_simulator_refuses_such_an_environment_in_every_thread():
         simulate(UCB1(), Odd(10.0), horizon=50, replications=5, workers=2, progress=False)
 
 
-@pytest.mark.parametrize("interpreted", [False, True])
-@pytest.mark.parametrize("environment", [Odd(0.0), Odd(1.0), Odd(1.0, loss=-0.5), Coin()])
+@each("interpreted", [False, True])
+@each("environment", [Odd(0.0), Odd(1.0), Odd(1.0, loss=-0.5), Coin()])
 def test_every_reward_from_0_to_1_is_a_reward(environment, interpreted):
     result = played(environment, interpreted=interpreted)
     assert result.state.observations.sum() == 60

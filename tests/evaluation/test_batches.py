@@ -14,10 +14,11 @@ from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.uncertainty import guaranteed, likely
 from abex.players.decisions import Batch
 from abex.players.events import Decided, Rewarded
-from abex.players.terms import Terms
-from abex.players.together import Ask, together
+from abex.players.player_settings import PlayerSettings
+from abex.players.requests import DecideRequest, carry_out
 from abex.service.timeline import UniformChoice
 from abex.support.errors import UserError
+from tests.each import each
 
 TARGET = np.array([0.2, 0.3, 0.5])
 PAYS = np.array([0.25, 0.5, 1.0])
@@ -114,7 +115,11 @@ def test_a_batch_is_one_unit_and_not_two():
 def test_the_live_page_takes_decisions_made_at_once_for_one():
     """Uniform choice on the page is what the evaluation says of the log with its batches."""
     rng, distributions = np.random.default_rng(8), np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
-    chances, uniform, rows = [chances_of(one, 2) for one in distributions], UniformChoice(Terms()), []
+    chances, uniform, rows = (
+        [chances_of(one, 2) for one in distributions],
+        UniformChoice(PlayerSettings()),
+        [],
+    )
     for one in range(150):
         arms = rng.choice(3, 2, replace=False, p=distributions[one % 2])
         paid = float(rng.random() < 0.4)  # both alike
@@ -203,9 +208,9 @@ def test_requests_for_different_arms_are_a_batch_of_what_was_drawn(tmp_path):
     """A unit that has its decision already is no part of the batch, and does not count in its probabilities."""
     url = f"sqlite:///{tmp_path}/shop.db"
     with Player.open(url, "banner", "EpsilonGreedy(epsilon=0.5)", arms=["red", "green", "blue"]) as player:
-        ((stands,),) = together(player, [Ask(units=["anna"])])
-        (made,) = together(player, [Ask(units=["anna", "bert", "carl"], distinct=True)])
-        (alone,) = together(player, [Ask(units=["anna", "dora"], distinct=True)])
+        ((stands,),) = carry_out(player, [DecideRequest(units=["anna"])])
+        (made,) = carry_out(player, [DecideRequest(units=["anna", "bert", "carl"], distinct=True)])
+        (alone,) = carry_out(player, [DecideRequest(units=["anna", "dora"], distinct=True)])
         frame = player.log()
     assert made[0].id == stands.id
     assert frame["batch_size"].tolist() == [1, 2, 2, 1]
@@ -240,7 +245,7 @@ def played_by_numbers(batches):
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "message"),
     [
         ({"batch": ["x", "y", "x"]}, "batch 'x' must stand next to each other"),

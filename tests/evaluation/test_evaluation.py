@@ -19,6 +19,7 @@ from abex.evaluation.uncertainty import guaranteed, influence, likely
 from abex.players.events import Decided, Rewarded
 from abex.policies.naming import parse_policy
 from abex.support.errors import UserError
+from tests.each import each
 from tests.needs import DATA, real_data
 
 REAL = DATA / "obd"
@@ -190,7 +191,7 @@ def test_a_value_that_rests_on_two_clicks_is_none():
     assert 0.01 < nothing.interval[1] < 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "message"),
     [
         ({"purple": 1.0}, "no arm 'purple'"),
@@ -207,7 +208,7 @@ def test_bad_targets_are_refused(policy, message):
         evaluate(log_of(0), policy)
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "message"),
     [
         ({"probability": [0.0, 0.5]}, "above 0"),
@@ -232,9 +233,7 @@ def test_bad_columns_are_refused(columns, message):
         Log(**{**good, **columns})
 
 
-@pytest.mark.parametrize(
-    "ask", [lambda log: evaluate(log, "Uniform"), lambda log: replay(log, "Uniform"), LogReplay]
-)
+@each("ask", [lambda log: evaluate(log, "Uniform"), lambda log: replay(log, "Uniform"), LogReplay])
 def test_a_table_that_is_no_log_yet_is_told_how_to_become_one(ask):
     with pytest.raises(UserError, match=r"got DataFrame: see Log\.read, Log\.from_columns"):
         ask(pandas.DataFrame({"arm": [0], "probability": [0.5], "reward": [1.0]}))
@@ -325,7 +324,7 @@ def test_a_log_is_an_environment_that_pays_what_was_logged():
 # -- files -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.parquet", "log.dsjson"])
+@each("name", ["log.csv", "log.csv.gz", "log.parquet", "log.dsjson"])
 def test_a_log_survives_a_file(name, tmp_path):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
@@ -362,7 +361,7 @@ def test_dsjson_of_vowpal_wabbit_is_understood(tmp_path):
     assert log.decision.tolist() == ["e1"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "content", "message"),
     [
         ("a.csv", "arm,reward\n1,1\n", "no column 'probability'"),
@@ -438,6 +437,26 @@ def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
     assert log.side.probability[log.side.arm == place] == pytest.approx(1.0)
     main(["evaluate", url, "--player", "banner", "--estimator", "graph-IPS"])
     assert "108 decisions on 3 arms" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ('a,x,1,"{""a"": 1}","{""b"": 1}"', "cannot take the column 'probability' of .*log.csv for numbers"),
+        ('a,1.5,1,"{""a"": 1}","{""b"": 1}"', "probability must be"),
+        ('a,0.5,1,"{""a"": ""x""}","{""b"": 1}"', "cannot read the observations"),
+        ('a,0.5,1,"{""a"": 1","{""b"": 1}"', "cannot read the observations"),
+        ('a,0.5,1,"{""a"": 1, ""b"": 1}","{""b"": null}"', "cannot read the side observations of row 1 of"),
+    ],
+)
+def test_a_wrong_cell_of_a_players_log_is_one_sentence(tmp_path, capsys, row, sentence):
+    (tmp_path / "log.csv").write_text(f"arm,probability,reward,observed,also\n{row}\nb,0.5,1,,\n")
+    with pytest.raises(UserError, match=sentence):
+        Log.read(tmp_path / "log.csv")
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(tmp_path / "log.csv")])
+    assert stopped.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 # -- the command, and the Open Bandit sample ---------------------------------------------------------------------------------
@@ -519,3 +538,45 @@ def test_the_log_of_a_shared_player_is_read_back(tmp_path):
     log = Log.read(tmp_path / "log.csv")
     assert (log.arm.size, sorted(log.arms), log.observed, log.side) == (60, ["green", "red"], None, None)
     assert log.reward.sum() == 20
+
+
+def test_a_log_takes_names_of_arms_one_probability_and_frames_with_columns_of_their_own():
+    named = Log(["red", "blue"], ["blue", "red", "blue"], 0.5, [1.0, 0.0, 1.0])
+    assert named.arm.tolist() == [1, 0, 1]
+    assert named.probability.tolist() == [0.5] * 3
+    with pytest.raises(UserError, match="'rde' is no name of an arm"):
+        Log(["red", "blue"], ["rde"], 0.5, [1.0])
+    columns = {
+        "variant": ["b", "a", "b"],
+        "paid": [1, 0, 1],
+        "p": [0.25, 0.75, 0.25],
+        "country": ["x", "y", "z"],
+    }
+    import pandas as pd
+    import polars as pl
+
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns), columns):
+        log = Log.from_frame(frame, arm="variant", reward="paid", probability="p")
+        assert log.arms == ("a", "b")
+        assert log.probability.tolist() == [0.25, 0.75, 0.25]
+        assert list(log.context) == ["country"]
+        assert (
+            Log.from_frame(frame, arm="variant", reward="paid", probability=0.5).probability.tolist()
+            == [0.5] * 3
+        )
+    with pytest.raises(UserError, match="no column 'variat' for the arm"):
+        Log.from_frame(columns, arm="variat", reward="paid", probability="p")
+
+
+def test_an_arm_is_no_policy_and_a_wrong_estimator_is_told_the_right_ones(tmp_path, capsys):
+    from abex.cli import main
+
+    path = tmp_path / "log.csv"
+    Log(["red", "blue"], [0, 1, 1], 0.5, [1.0, 0.0, 1.0]).write(path)
+    for arguments, said in (
+        (["--policy", "red"], """--policy '{"red": 1.0}' values playing it always"""),
+        (["--estimator", "SNIP"], "did you mean 'SNIPS'?); known: replay, IPS"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["evaluate", str(path), *arguments])
+        assert said in capsys.readouterr().err

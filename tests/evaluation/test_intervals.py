@@ -9,8 +9,8 @@ from abex.evaluation import Log, Side, evaluate
 from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.target import as_target
 from abex.evaluation.uncertainty import guaranteed, least_mean, likely
+from abex.players.player_settings import PlayerSettings
 from abex.players.summary import interval_of
-from abex.players.terms import Terms
 from abex.service.timeline import MOST_BLOCKS, UniformChoice
 
 LOGS, ROWS = 1_000, 400
@@ -179,7 +179,7 @@ def test_what_the_log_never_tries_may_pay_anything():
 
 def test_the_live_page_shows_the_interval_of_the_evaluation(lives):
     log = next(one for one in lives["EXP3"] if not evaluate(one, "Uniform")["SNIPS"].reason)
-    uniform = UniformChoice(Terms())
+    uniform = UniformChoice(PlayerSettings())
     for reward, chance in zip(log.reward, log.probability, strict=True):
         uniform.add(reward, 1.0 / (4 * chance), None)
     found = evaluate(log, "Uniform")["SNIPS"]
@@ -189,7 +189,7 @@ def test_the_live_page_shows_the_interval_of_the_evaluation(lives):
     truth = 0.425 * ROWS
     inside = 0
     for one in lives["softmax"]:
-        page = UniformChoice(Terms())
+        page = UniformChoice(PlayerSettings())
         for column, values in (
             ("weights", 0.25 / one.probability),
             ("rewards", one.reward),
@@ -202,7 +202,7 @@ def test_the_live_page_shows_the_interval_of_the_evaluation(lives):
 
 
 def test_the_live_page_is_as_sure_of_many_decisions_as_of_their_blocks():
-    rng, uniform = np.random.default_rng(6), UniformChoice(Terms(low=-1.0, high=3.0))
+    rng, uniform = np.random.default_rng(6), UniformChoice(PlayerSettings(low=-1.0, high=3.0))
     for reward in rng.random(5 * MOST_BLOCKS) < 0.5:
         uniform.add(4.0 * reward - 1.0, 1.0, None)
     value, low, high = (end / (5 * MOST_BLOCKS) for end in uniform.earned(5 * MOST_BLOCKS))

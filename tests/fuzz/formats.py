@@ -82,6 +82,17 @@ ALL: dict[str, Format] = {
         share=0.5,
         mended="states of wrong shapes, arms that do not exist, broken graphs",
     ),
+    "large logs": Format(
+        "large",
+        "logs",
+        "run_log",
+        0.02,
+        "words, lines and values of JSON that take many times their bytes",
+        "abex.evaluation",
+    ),
+    "large tables": Format("large", "tables", "run_table", 0.01),
+    "large player files": Format("large", "players", "run_player", 0.01, "empty lists by the million"),
+    "large requests": Format("large", "bodies", "run_body", 0.01),
     "model files": Format(
         "models", share=0.1, mended="trees in a circle or without end, votes that are no numbers, wrong types"
     ),

@@ -26,7 +26,7 @@ from abex import Player, UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
 from abex.kernels import Record
 from abex.kinds import Arms, Score, Series
-from abex.players.saving import BODY, checksum, player_text, read_player
+from abex.players.player_file import BODY, checksum, player_text, read_player
 from abex.policies import known_policies, parse_policy
 from abex.policies.policy import Policy, Setting, plays_on
 from tests.examples import examples
@@ -344,7 +344,7 @@ def run(case: Case) -> str:
 def play(player: Player) -> None:
     """Decide, learn, ask; assert that what comes out is sane."""
     arms = set(player.arms)
-    graph = player._replica.setting.graph is not None
+    graph = player._state.setting.graph is not None
     for step in range(PLAYED):
         decision = player.decide()
         assert type(decision.arm) is int

@@ -6,21 +6,29 @@ that any case can be made again by its number.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
+import re
 import resource
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from abex.support.reading import max_bytes
 from tests.fuzz.formats import ALL
 
 BLOCK = 500
+OVER = 3  # times ABEX_MAX_BYTES: what a case may take at its most
+CLEAR = Path("/proc/self/clear_refs")
 BROKEN = 70  # exit code where a generator fails
 
 
@@ -63,6 +71,46 @@ def outcome_of(run: Any, case: Any, limit: float) -> str:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+class Memory:
+    """What calls take at their most, above what the process had before."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most  # bytes
+
+    def judged(self, function: Callable[[], str]) -> str:
+        """The outcome of a call, or that it took too much; what is imported or compiled at first is not its own."""
+        outcome, taken = self._peak(function)
+        if taken > self._most / OVER:
+            self._give_back()
+        if taken > self._most and not outcome.startswith("failed"):
+            outcome, taken = self._peak(function)
+            self._give_back()
+            if taken > self._most:
+                return f"failed: it took {taken / 1e6:.0f} MB, {OVER} times {self._most / OVER / 1e6:.0f} are allowed"
+        return outcome
+
+    def _peak(self, function: Callable[[], str]) -> tuple[str, int]:
+        if not CLEAR.exists():  # not a Linux
+            return function(), 0
+        CLEAR.write_text("5")
+        before = self._told("VmRSS")
+        outcome = function()
+        return outcome, self._told("VmHWM") - before
+
+    def _told(self, name: str) -> int:
+        found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        assert found
+        return 1024 * int(found[1])
+
+    def _give_back(self) -> None:
+        """To the system what is free: else the next case would find it and seem to take less."""
+        gc.collect()
+        if "pyarrow" in sys.modules:
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+            libc.malloc_trim(0)
+
+
 def _place(trace: Any) -> str:
     frames = traceback.extract_tb(trace)
     ours = [frame for frame in frames if f"{os.sep}abex{os.sep}" in frame.filename] or frames
@@ -71,13 +119,14 @@ def _place(trace: Any) -> str:
 
 def main() -> None:
     """``python -m tests.fuzz.worker SEED LIMIT MEMORY PLAN``: a JSON line for each case."""
-    seed, limit, memory, plan = (
+    seed, limit, room, plan = (
         int(sys.argv[1]),
         float(sys.argv[2]),
         int(sys.argv[3]),
         json.loads(sys.argv[4]),
     )
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_AS, (room, room))
+    memory = Memory(OVER * max_bytes())
 
     def alarm(*arguments: Any) -> None:
         raise Hang
@@ -90,7 +139,8 @@ def main() -> None:
         _, run = ALL[name].functions()
         for number, case in sound(numbered(name, seed, first, count)):
             patience = limit if number > first else 10 * limit  # the first one imports, and may compile
-            answers.write(json.dumps([name, number, outcome_of(run, case, patience)]) + "\n")
+            outcome = memory.judged(partial(outcome_of, run, case, patience))
+            answers.write(json.dumps([name, number, outcome]) + "\n")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from abex.graphs.numbers import (
     regret_lower_bound,
 )
 from abex.support.randomness import counter_key
+from tests.each import each
 from tests.needs import DATA, real_data
 
 pairs = st.integers(1, 7).flatmap(
@@ -163,9 +164,7 @@ def test_a_matrix_of_any_kind_is_a_graph():
     assert Graph.from_matrix(matrix, directed=False) == graph.undirected()
 
 
-@pytest.mark.parametrize(
-    "wrong", [np.ones((2, 3)), [[0, 1], [1]], np.ones(3), 7, "friends.txt", None, [["a", "b"], ["c", "d"]]]
-)
+@each("wrong", [np.ones((2, 3)), [[0, 1], [1]], np.ones(3), 7, "friends.txt", None, [["a", "b"], ["c", "d"]]])
 def test_what_is_no_matrix_is_one_sentence(wrong):
     with pytest.raises(UserError, match=r"matrix must be (square|a square adjacency matrix)"):
         Graph.from_matrix(wrong)
@@ -177,7 +176,7 @@ def test_a_matrix_of_what_is_not_a_number_is_one_sentence(kind):
         Graph.from_matrix(kind(np.array([[0.0, math.nan], [1.0, 0.0]])))
 
 
-@pytest.mark.parametrize("given", [np.eye(3, dtype=bool), csr_array(np.eye(3)), networkx.path_graph(3)])
+@each("given", [np.eye(3, dtype=bool), csr_array(np.eye(3)), networkx.path_graph(3)])
 def test_what_is_not_yet_a_graph_is_told_how_to_become_one(given):
     """Wherever a graph is asked for."""
     for ask in (
@@ -204,7 +203,7 @@ def test_ids_may_be_words(tmp_path):
     assert Graph.read(path, ids="words").labels.tolist() == ["ada", "bob", "eve"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("1 2\n3\n", "line 2 must hold two ids, got '3'"),
@@ -234,7 +233,7 @@ def test_a_missing_or_cut_file_is_one_sentence(tmp_path):
         Graph.read(cut)
 
 
-@pytest.mark.parametrize(
+@each(
     ("edges", "n", "message"),
     [
         ([(0, 3)], 3, "below n_arms = 3, got arm 3"),
@@ -375,7 +374,7 @@ GRAPHS = [
 ]
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+@each("graph", GRAPHS)
 def test_the_questions_about_a_step_agree_with_its_graph(graph):
     key = counter_key(3, 0, "graph")
     record = graph.feedback(key)
@@ -396,7 +395,7 @@ def test_the_questions_about_a_step_agree_with_its_graph(graph):
                 assert probability_seen(record, t, arm, law) == pytest.approx(law[now.into(arm)].sum())
 
 
-@pytest.mark.parametrize(
+@each(
     "graph",
     [
         star(5),
@@ -407,7 +406,6 @@ def test_the_questions_about_a_step_agree_with_its_graph(graph):
         ErdosRenyiEachStep(5, q=0.5),
         ErdosRenyiEachStep(5, q=0.5, directed=True),
     ],
-    ids=str,
 )
 def test_a_saved_graph_is_the_graph(graph):
     again = read_graph(json.loads(json.dumps(write_graph(graph))), graph.n_arms)

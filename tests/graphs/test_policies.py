@@ -34,6 +34,7 @@ from abex.graphs.covers import alpha_sample, greedy_dominating_set
 from abex.graphs.numbers import fractional_domination
 from abex.policies.policy import Setting, plays_on
 from abex.testing.policy_contract import leaves
+from tests.each import each
 from tests.examples import all_examples
 from tests.needs import DATA, real_data
 
@@ -169,7 +170,7 @@ def test_names_of_the_literature_are_found():
     assert {name: type(parse_policy(name)).__name__ for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("name", [name for name, cls in known_policies().items() if cls.needs_graph])
+@each("name", [name for name, cls in known_policies().items() if cls.needs_graph])
 def test_policies_that_must_know_the_graph_refuse_clearly_without(name):
     with pytest.raises(UserError, match="needs to know the feedback graph"):
         known_policies()[name]().start(Setting(3, 100, None))
@@ -214,7 +215,7 @@ def test_the_facebook_experiment_agrees_with_an_independent_implementation(polic
     assert abs(mine.mean() - regret) < 4 * math.hypot(error, mine.std(ddof=1) / math.sqrt(12))
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "played"),
     [
         (ABE(cover="dominating"), ""),
@@ -228,7 +229,6 @@ def test_the_facebook_experiment_agrees_with_an_independent_implementation(polic
         (Exp3IXGraph(), "turns dropping drawn"),
         (UCB1(), "turns dropping drawn"),
     ],
-    ids=str,
 )
 def test_who_plans_on_a_graph_refuses_one_that_changes(policy, played):
     changing = {

@@ -33,6 +33,7 @@ from abex.graphs.numbers import (
     regret_lower_bound,
 )
 from abex.policies.policy import Setting
+from tests.each import each
 from tests.naive import graphs as naive
 from tests.needs import DATA, real_data
 
@@ -143,7 +144,7 @@ def test_known_graphs_have_their_known_numbers():
     assert fractional_domination(five).upper == pytest.approx(5 / 3)
 
 
-@pytest.mark.parametrize("effort", [0.0, 1e-9, 1e-4, 1e-3, 3e-3, 0.01, 0.1])
+@each("effort", [0.0, 1e-9, 1e-4, 1e-3, 3e-3, 0.01, 0.1])
 def test_with_little_effort_a_proven_interval_is_returned(effort):
     graph, numbers = erdos_renyi(60, 0.15, seed=3), {}
     for number, exact in ((independence_number, 20), (domination_number, 8)):
@@ -155,7 +156,7 @@ def test_with_little_effort_a_proven_interval_is_returned(effort):
     assert "independence number" in graph.summary(effort)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_the_search_agrees_with_another(seed):
     undirected, directed = erdos_renyi(40, 0.12, seed), erdos_renyi(45, 0.06, seed, directed=True)
     found = independence_number(undirected)

@@ -16,7 +16,7 @@ import pytest
 
 import abex.kernels.sources
 from abex import Bernoulli, simulate
-from abex.boosting.calls import address_of, call_at
+from abex.boosting.loop import address_of, call_at
 from abex.kernels import (
     compile_as,
     compiled,

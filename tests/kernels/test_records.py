@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from abex import UCB1
 from abex.kernels import Record, compiled, kernel, laid_out, rare_kernel, single_dispatch
 from abex.support.errors import UserError
+from tests.each import each
 
 
 class Inner(Record):
@@ -309,7 +310,7 @@ def test_the_type_of_a_record_like_another_is_found_by_its_key(monkeypatch):
     assert numba.typeof(new_outer(2)) is known
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: Inner(level=1.0), "Inner needs a value for its field 'values'"),

@@ -127,7 +127,7 @@ def copy(tmp_path, monkeypatch):
 def test_an_edit_makes_stale_what_depends_on_it_and_nothing_else(copy):
     depends = {
         "abex.policies.ucb": ["policies/ucb.py", "policies/learner.py", "kernels/compiling.py", "kernels/record_type.py"],
-        "abex.boosting.splitter": ["boosting/splitter.py", "boosting/histogram.py", "boosting/vector_type.py"],
+        "abex.boosting.splitter": ["boosting/splitter.py", "boosting/histogram.py", "boosting/vectors.py"],
         "abex.simulation.loop": ["simulation/loop.py", "policies/policy.py", "kernels/cache.py"],
     }  # fmt: skip
     unrelated = [

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from abex.lab.results import Payload, Store
-from abex.lab.sweeps.cluster import on_cluster
-from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.executors import executor_of
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.randomness import stream
 from tests.waiting import wait_until
@@ -73,7 +72,6 @@ def cells(count: int, **more):
 if __name__ == "__main__":  # store, number of cells, pause, executor, more about the cells
     path, count, pause, where = sys.argv[1:5]
     more = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
-    run = {"threads": in_threads, "processes": in_processes}.get(where)
-    executor = run(2) if run else on_cluster(where)
-    with Store(path) as store:
+    cluster = None if where in ("threads", "processes") else where
+    with executor_of("threads" if cluster else where, 2, cluster) as executor, Store(path) as store:
         raise_on_failure(sweep(cells(int(count), pause=float(pause), **more), store, executor))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from abex.lab.results import Store
-from abex.lab.sweeps.cluster import on_cluster
-from abex.lab.sweeps.executors import in_threads
+from abex.lab.results import Claims, Store, key_of
+from abex.lab.sweeps.dask_workers import at_address
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.errors import UserError
+from tests.each import each
 from tests.lab.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -67,7 +67,7 @@ class Cluster:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """A scheduler may take its time to answer; a cell that waits for its gate takes no other one along."""
-    monkeypatch.setattr("abex.lab.sweeps.cluster.CONNECT_SECONDS", PATIENCE)
+    monkeypatch.setattr("abex.lab.sweeps.dask_workers.CONNECT_SECONDS", PATIENCE)
     monkeypatch.setattr(sys.modules[sweep.__module__], "BATCH_SECONDS", 0.0)
 
 
@@ -90,12 +90,13 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path, cluster):
             gate.touch()
 
     with Store(tmp_path / "cells.sqlite") as store:
-        state = sweep(wanted, store, on_cluster(cluster.address), tell)
+        with at_address(cluster.address) as workers:
+            state = sweep(wanted, store, workers, tell)
         raise_on_failure(state)
         assert 10 <= killed[0] <= 20
         assert state.computed == len(store) == 60
         with Store(tmp_path / "local.sqlite") as local:
-            sweep(wanted, local, in_threads(2))
+            sweep(wanted, local)
             assert store.dump() == local.dump()
 
 
@@ -108,16 +109,20 @@ def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, clus
             cluster.scheduler.kill()
 
     with Store(tmp_path / "cells.sqlite") as store:
-        with pytest.raises(UserError, match=r"lost the scheduler at tcp://.*what was finished is stored"):
-            sweep(wanted, store, on_cluster(cluster.address), tell)
+        with (
+            pytest.raises(UserError, match=r"lost the scheduler at tcp://.*what was finished is stored"),
+            at_address(cluster.address) as workers,
+        ):
+            sweep(wanted, store, workers, tell)
         assert 5 <= len(store) <= 10
         gate.touch()
-        state = sweep(wanted, store, in_threads(2))
+        state = sweep(wanted, store)
         assert state.stored + state.computed == 60
 
 
 def test_a_cluster_without_workers_is_said_and_the_first_one_begins(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.lab.sweeps.cluster.PATIENCE", 0.1)
+    monkeypatch.setattr("abex.lab.sweeps.dask_workers.WORD_SECONDS", 0.0)
+    monkeypatch.setattr("abex.lab.sweeps.dask_workers.WORKER_SECONDS", PATIENCE)
     cluster, said = Cluster(tmp_path, 0), []
 
     def say(message):
@@ -125,12 +130,32 @@ def test_a_cluster_without_workers_is_said_and_the_first_one_begins(tmp_path, mo
         cluster.add_worker(0)
 
     try:
-        with Store(tmp_path / "cells.sqlite") as store:
-            assert sweep(cells(3), store, on_cluster(cluster.address, say)).computed == 3
+        with Store(tmp_path / "cells.sqlite") as store, at_address(cluster.address, say) as workers:
+            assert sweep(cells(3), store, workers).computed == 3
     finally:
         cluster.close()
     assert len(said) == 1
     assert f"{cluster.address} has no worker" in said[0]
+
+
+def test_the_wait_for_workers_has_an_end(tmp_path, monkeypatch):
+    """As after the death of a scheduler whose workers have ended with it: the same command, on a new scheduler."""
+    monkeypatch.setattr("abex.lab.sweeps.dask_workers.WORKER_SECONDS", 0.0)
+    cluster = Cluster(tmp_path, 0)
+    sentence = (
+        rf"{cluster.address} has had no worker for 0 seconds: start one with `dask worker {cluster.address}`"
+    )
+    try:
+        with (
+            Store(tmp_path / "cells.sqlite") as store,
+            at_address(cluster.address) as workers,
+            pytest.raises(UserError, match=sentence),
+        ):
+            sweep(cells(3), store, workers)
+        with Claims(tmp_path / "cells.sqlite") as other:
+            assert len(other.take(key_of(cell) for cell in cells(3))) == 3
+    finally:
+        cluster.close()
 
 
 def test_a_worker_without_abex_is_named(tmp_path):
@@ -139,9 +164,10 @@ def test_a_worker_without_abex_is_named(tmp_path):
     try:
         with (
             Store(tmp_path / "cells.sqlite") as store,
+            at_address(cluster.address) as workers,
             pytest.raises(UserError, match=r"the worker tcp://\S+ cannot run abex .*install"),
         ):
-            sweep(cells(3), store, on_cluster(cluster.address))
+            sweep(cells(3), store, workers)
     finally:
         cluster.close()
 
@@ -153,9 +179,10 @@ def test_a_worker_with_another_numpy_is_named_with_its_host(tmp_path):
     try:
         with (
             Store(tmp_path / "cells.sqlite") as store,
+            at_address(cluster.address) as workers,
             pytest.raises(UserError, match=rf"the worker on {socket.gethostname()} has numpy 1.0, numba 1.0"),
         ):
-            sweep(cells(3), store, on_cluster(cluster.address))
+            sweep(cells(3), store, workers)
     finally:
         cluster.close()
 
@@ -176,30 +203,28 @@ LOSER = """
 import sys
 from abex.support.errors import UserError
 from abex.lab.results import Store
-from abex.lab.sweeps.cluster import on_cluster
+from abex.lab.sweeps.dask_workers import at_address
 from abex.lab.sweeps.sweep import sweep
 from tests.lab.sweep_cells import cells
 try:
-    with Store(sys.argv[1]) as store:
-        sweep(cells(2, pause=10_000, begun=sys.argv[3]), store, on_cluster(sys.argv[2]))
+    with Store(sys.argv[1]) as store, at_address(sys.argv[2]) as workers:
+        sweep(cells(2, pause=10_000, begun=sys.argv[3]), store, workers)
 except UserError as error:
     print(error, file=sys.stderr)
 """
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "ucx://x:1", "tcp://127.0.0.1:99999"])
-def test_where_nobody_answers_is_one_sentence(tmp_path, address, monkeypatch):
-    monkeypatch.setattr("abex.lab.sweeps.cluster.CONNECT_SECONDS", 1)
-    with (
-        Store(tmp_path / "cells.sqlite") as store,
-        pytest.raises(UserError, match="no Dask scheduler answers at"),
-    ):
-        sweep(cells(1), store, on_cluster(address))
+def test_where_nobody_answers_is_one_sentence(address, monkeypatch):
+    monkeypatch.setattr("abex.lab.sweeps.dask_workers.CONNECT_SECONDS", 1)
+    with pytest.raises(UserError, match="no Dask scheduler answers at"), at_address(address):
+        pass
 
 
-@pytest.mark.parametrize(
-    "address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"]
-)
+@each("address", ["", "nonsense", "tcp://", "http://x:80", "nonsense://x", "ucx://x", "x:8786"])
 def test_what_is_no_address_is_one_sentence(address):
-    with pytest.raises(UserError, match=r"is no address of a Dask scheduler: write tcp://HOST"):
-        on_cluster(address)
+    with (
+        pytest.raises(UserError, match=r"is no address of a Dask scheduler: write tcp://HOST"),
+        at_address(address),
+    ):
+        pass

@@ -27,6 +27,7 @@ from abex.lab.datasets.registry import (
 from abex.lab.datasets.source_files import SourceFile, place_of, uncompress, unpacked
 from abex.lab.datasets.types import checksum_of, smallest
 from abex.support.errors import UserError
+from tests.each import each
 from tests.naive.lzw import compress
 from tests.needs import DATA, real_data
 
@@ -280,7 +281,7 @@ COUNTS = {  # of the classes, for training and for the test
 
 
 @needs_data
-@pytest.mark.parametrize("name", names())
+@each("name", names())
 def test_the_values_are_the_registered_ones(real, name):
     entry = registry.entry_of(name)
     if look(entry).status == "missing":

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from abex.lab.datasets import load, read, read_ratings
 from abex.lab.datasets.matrix_files import read_rows
 from abex.support.errors import UserError
+from tests.each import each
 
 X = np.random.default_rng(0).integers(0, 9, (40, 3))
 Y = np.arange(40) % 3
@@ -50,7 +51,7 @@ def write(path, frame=FRAME):
 ENDINGS = [".csv", ".tsv", ".csv.gz", ".parquet", ".svm", ".npz", ".npy"]
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@each("ending", ENDINGS)
 def test_every_format_gives_the_same_data(tmp_path, ending):
     data = read(write(tmp_path / f"toy{ending}"), seed=3)
     plain = read(write(tmp_path / "plain.csv"), seed=3)
@@ -63,7 +64,7 @@ def test_every_format_gives_the_same_data(tmp_path, ending):
     assert load(tmp_path / f"toy{ending}", seed=3).checksum == data.checksum
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@each("ending", ENDINGS)
 def test_a_second_file_is_the_test_set(tmp_path, ending):
     data = read(
         write(tmp_path / f"train{ending}", FRAME[:30]), test=write(tmp_path / f"test{ending}", FRAME[30:])
@@ -131,7 +132,7 @@ def test_the_name_of_a_column_wins_over_a_position(tmp_path):
     assert read(path, target=1).class_names == ("1", "2")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "content", "complaint"),
     [
         ("t.csv", "", "cannot read"),
@@ -270,7 +271,7 @@ def test_ratings_and_trust_are_read_with_and_without_names(tmp_path):
 RATED = [(7, 1, 4), (7, 2, 1), (9, 2, 3)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "pairs"),
     [
         ("7 1 4\n9 2 3\n7 2 1\n", "truster trustee\n7 9\n11 7\n"),
@@ -294,7 +295,7 @@ def test_ratings_are_read_from_data_frames():
     assert read_ratings(large).user_labels.tolist() == [2**60 + 7, 2**60 + 9]
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "complaint"),
     [
         ("user,item\n1,2\n", "has the columns user, item: say which are"),

@@ -22,6 +22,7 @@ from abex.lab.datasets.socialmf import compiled_descent, descend, new_descent, p
 from abex.lab.datasets.types import checksum_of
 from abex.support.errors import UserError
 from abex.support.randomness import counter_key
+from tests.each import each
 from tests.naive import ratings as naive
 from tests.needs import DATA, real_data
 
@@ -110,8 +111,8 @@ def small_problem(seed, model):
     return search, observed, listed, trust
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("trust_weight", [0.0, 0.7])
+@each("seed", range(3))
+@each("trust_weight", [0.0, 0.7])
 def test_objective_and_gradient_agree_with_the_formula(seed, trust_weight):
     model = SocialMF(dimension=3, user_penalty=0.2, item_penalty=0.3, trust_weight=trust_weight)
     search, observed, listed, trust = small_problem(seed, model)
@@ -194,7 +195,7 @@ def test_trust_helps_where_friends_think_alike():
     assert (plain - social).mean() > 4 * np.hypot(*(part.std(ddof=1) / 2 for part in (plain, social)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "complaint"),
     [
         ({"dimension": 0}, "dimension"),

@@ -26,6 +26,7 @@ from abex.lab.results import Payload, Store, key_of
 from abex.lab.sweeps.bandit_cells import replications_of
 from abex.lab.sweeps.boosting_cells import judged_rows
 from abex.support.errors import UserError
+from tests.each import each
 
 PROBLEM = {"environment": {"name": "Bernoulli", "means": [0.8, 0.4]}}
 FILE = """
@@ -92,7 +93,7 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
     assert Experiment.from_json(json.loads(json.dumps(experiment.to_json()))) == experiment
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "right", "message"),
     [
         ("horizon", "horison", r"mine\.toml: unknown key 'horison'.*did you mean 'horizon'"),
@@ -385,7 +386,7 @@ def test_the_command_line_speaks_json_and_is_quiet_when_asked(file, tmp_path, ca
     assert (captured.out, captured.err) == ("", "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["run", "no-such-file.toml"], "no-such-file.toml"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +24,12 @@ from abex import UCB1, Thompson, Uniform
 from abex.lab.results import Claims, Payload, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
 from abex.lab.sweeps.cells import bandit_cell, run_cell
-from abex.lab.sweeps.executors import in_processes, in_threads
+from abex.lab.sweeps.executors import executor_of, outcomes_of
 from abex.lab.sweeps.forecast import Forecast, RunningMedian, guess
-from abex.lab.sweeps.sweep import raise_on_failure, sweep
+from abex.lab.sweeps.sweep import batched, raise_on_failure, sweep
 from abex.lab.sweeps.workers import this_worker
 from abex.support.errors import UserError
+from abex.support.jobs import Threads
 from tests.lab.sweep_cells import cells
 from tests.waiting import PATIENCE, wait_until
 
@@ -56,7 +59,8 @@ def bandits(count: int = 4) -> list[dict]:
 
 def undisturbed(tmp_path, wanted) -> bytes:
     with Store(tmp_path / "undisturbed.sqlite") as store:
-        raise_on_failure(sweep(wanted, store, in_threads(1)))
+        with Threads(1) as pool:
+            raise_on_failure(sweep(wanted, store, pool))
         return store.dump()
 
 
@@ -70,9 +74,24 @@ def test_a_cell_is_the_replication_that_simulate_plays():
         assert run_cell(cell).arrays["regret"].tolist() == curves.regret[0, r].tolist()
 
 
-def test_threads_and_processes_store_the_same_bytes(tmp_path, store):
-    raise_on_failure(sweep(bandits(), store, in_processes(2)))
+def test_an_executor_of_ones_own_stores_the_same_bytes_and_stays_open(tmp_path, store):
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as own:
+        raise_on_failure(sweep(bandits(), store, own))
+        assert own.submit(abs, -1).result() == 1
     assert store.dump() == undisturbed(tmp_path, bandits())
+    with pytest.raises(UserError, match=r"executor must be a concurrent\.futures\.Executor, got int"):
+        sweep(cells(1), store, 4)
+
+
+def test_a_broken_executor_is_one_sentence_and_what_was_done_stays(store):
+    killer = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 0, "pause": 0.5}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
+        sweep(cells(3), store, own)
+        with pytest.raises(
+            UserError, match=r"^lost ProcessPoolExecutor: what was finished is stored, run again"
+        ):
+            sweep([killer, *cells(5)], store, own)
+    assert len(store) >= 3
 
 
 def test_a_second_run_computes_only_what_is_missing(tmp_path, store):
@@ -110,44 +129,42 @@ def test_a_persons_mistake_stops_the_sweep_with_its_sentence(store):
         sweep([{"kind": "bandits"}], store)
 
 
-def test_a_worker_that_is_killed_breaks_the_pool_and_the_sweep_goes_on(tmp_path, store):
-    once = {
-        "kind": "tests.lab.sweep_cells:killer",
-        "seed": 1,
-        "replication": 0,
-        "mark": str(tmp_path / "mark"),
-    }
-    state = sweep([*cells(6, pause=0.01), once, *cells(6, round=2)], store, in_processes(2))
-    assert (state.computed, state.failed) == (13, [])
+def test_processes_store_the_same_bytes_and_one_that_is_killed_is_replaced(tmp_path, store):
+    mark = str(tmp_path / "mark")
+    once = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 0, "mark": mark}
+    wanted = [*bandits(), *cells(6, pause=0.01), {**once, "times": 5}, *cells(6, round=2)]
+    with executor_of("processes", 2) as processes:
+        state = sweep(wanted, store, processes)
+    assert (state.computed, state.failed) == (21, [])
+    assert Path(mark).read_text() == "xxxxxx"
+    assert store.dump() == undisturbed(tmp_path, wanted)
 
 
-def test_a_cell_whose_worker_is_killed_four_times_is_not_given_up(tmp_path, store):
-    """As somebody who kills workers at random might do to an innocent one."""
-    unlucky = {
-        "kind": "tests.lab.sweep_cells:killer",
-        "seed": 1,
-        "replication": 0,
-        "mark": str(tmp_path / "mark"),
-    }
-    state = sweep([{**unlucky, "times": 4}, *cells(5)], store, in_processes(2))
-    assert (state.computed, state.failed) == (6, [])
-    assert (tmp_path / "mark").read_text() == "xxxxx"
+class Mortal(Executor):
+    """Carries a batch out at once, unless a cell in it kills its worker."""
+
+    def __init__(self):
+        self.batches = []
+
+    def submit(self, function, batch):
+        self.batches.append([cell["replication"] for cell in batch])
+        future = Future()
+        if any(cell["kind"].endswith("killer") for cell in batch):
+            future.set_exception(RuntimeError("the node is gone"))
+        else:
+            future.set_result(function(batch))
+        return future
 
 
-def test_a_worker_that_is_killed_while_it_has_nothing_to_do_is_replaced(tmp_path):
-    first = {"kind": "tests.lab.sweep_cells:dies_later", "seed": 1, "replication": 0}
-    second = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 1, "pause": 1.0}
-    batches = [[first], [{**second, "mark": str(tmp_path / "mark")}]]
-    outcomes = [one for ready in in_processes(2)(batches) for one in ready]
-    assert [type(outcome) for _, outcome in outcomes] == [Payload, Payload]
-
-
-def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store, monkeypatch):
-    monkeypatch.setattr(abex.lab.sweeps.executors, "LONE_DEATHS", 1)
-    always = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 0}
-    state = sweep([*cells(3), always, *cells(3, round=2)], store, in_processes(2))
-    assert state.computed == 6
-    assert "worker process died" in state.failed[0][1].why
+def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store):
+    always = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 99}
+    mortal = Mortal()
+    state = sweep([*cells(1), always, *cells(2, round=2)], store, mortal)
+    assert state.computed == 3
+    ((name, failure),) = state.failed
+    assert "replication 99" in name
+    assert failure.why == "its worker died: the node is gone"
+    assert mortal.batches == [[0, 99], [0, 1], [0], [99], [99], [99]]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills")
@@ -229,7 +246,8 @@ def test_cells_of_another_run_are_waited_for_or_taken_over(store):
                 store.put([(wanted[0], run_cell(wanted[0]))])
                 other.release(key_of(cell) for cell in wanted[:3])
 
-        state = sweep(wanted, store, in_threads(1), tell)
+        with Threads(1) as pool:
+            state = sweep(wanted, store, pool, tell)
     assert (3, 0, 3) in told
     assert (state.computed, state.shared, state.left, state.waiting) == (5, 1, 0, 0)
 
@@ -239,8 +257,8 @@ def test_an_interrupted_sweep_gives_its_claims_back(store):
         if state.computed:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        sweep(cells(50, pause=0.01), store, in_threads(1), tell)
+    with pytest.raises(KeyboardInterrupt), Threads(1) as pool:
+        sweep(cells(50, pause=0.01), store, pool, tell)
     with Claims(store.path) as other:
         keys = {key_of(cell) for cell in cells(50, pause=0.01)}
         assert other.take(keys) == keys
@@ -327,20 +345,26 @@ def test_the_compilation_in_the_first_cell_does_not_spoil_the_forecast():
     assert forecast.left == pytest.approx(0.1)
 
 
-def test_a_guess_grows_with_the_problem():
+def test_a_guess_grows_with_the_steps():
     cell = {"kind": "boosting", "policy": "Uniform()", "iterations": 1000, "problem": {"data": "digits"}}
-    assert guess({**cell, "policy": "full search"}) > 3 * guess(cell)
-    few, many = ({"recommendation": {"name": "synthetic", "n_users": users}} for users in (100, 1000))
-    bandit = {"kind": "bandit", "policy": "TSU(epsilon=None)", "horizon": 1000}
-    assert guess({**bandit, "problem": many}) > 5 * guess({**bandit, "problem": few})
+    assert guess({**cell, "iterations": 3000}) == pytest.approx(3 * guess(cell))
+    block = {"kind": "bandit", "policy": "TSU(epsilon=None)", "horizon": 1000, "replications": 50}
+    assert guess(block) == pytest.approx(50 * 1000 * 5e-7)
+
+
+def test_tiny_cells_travel_together_and_long_ones_alone():
+    seconds = {r: 1e-9 if r < 1000 else 5.0 for r in range(1002)}
+    sizes = [len(batch) for batch in batched(cells(1002), lambda cell: seconds[cell["replication"]])]
+    assert sizes == [599, 401, 1, 1]  # half a millisecond each at least, 0.3 s together at most
 
 
 def test_abandoning_a_sweep_stops_its_threads(store):
     began = threading.active_count()
     long = [{**cell, "horizon": 10**9} for cell in bandits(4)]
-    quick = in_threads(2)([[cell] for cell in (*cells(1), *long)])
-    next(quick)
-    quick.close()  # must not wait for 10^9 steps
+    with Threads(2) as pool:
+        quick = outcomes_of(pool, [[cell] for cell in (*cells(1), *long)])
+        next(quick)
+        quick.close()  # must not wait for 10^9 steps
     assert threading.active_count() <= began
 
 
@@ -379,6 +403,7 @@ def test_a_policy_of_ones_own_travels_with_the_cell(tmp_path, store):
         "    pass\n"
     )
     cell = {**bandits(1)[0], "policy": "Mine(scale=2.0)", "code": {"mine.py": source}}
-    raise_on_failure(sweep([cell], store, in_processes(1)))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
+        raise_on_failure(sweep([cell], store, own))
     with pytest.raises(UserError, match=r"mine\.py.*SyntaxError"):
         sweep([{**cell, "code": {"mine.py": "class"}}], store)

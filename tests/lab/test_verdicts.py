@@ -19,6 +19,7 @@ from abex.lab.experiments.outcomes import (
 )
 from abex.lab.experiments.verdicts import FAILS, HOLDS, OPEN, SAME, judge, judge_all
 from abex.support.intervals import Strata, mean_of
+from tests.each import each
 
 
 def experiment_of(drawn: Sequence[Drawn], claim: Claim) -> Experiment:
@@ -38,7 +39,7 @@ def outcome_of(finals: dict[str, list[float]], claim: Claim, numbers=None) -> Ou
 NOISE = [0.0, 1.0, -1.0, 0.5, -0.5]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "shift", "margin", "answer"),
     [
         ("better", -5.0, 0.0, HOLDS),
@@ -108,9 +109,7 @@ def test_a_line_that_has_ended_before_the_step_proves_nothing():
     assert judge(curves_of(rows, {"A": 1.0, "B": 1.0}, claim))[0].answer == OPEN
 
 
-@pytest.mark.parametrize(
-    ("a_seconds", "a_end", "answer"), [(0.1, 1.0, HOLDS), (30.0, 1.0, FAILS), (0.1, 4.0, FAILS)]
-)
+@each(("a_seconds", "a_end", "answer"), [(0.1, 1.0, HOLDS), (30.0, 1.0, FAILS), (0.1, 4.0, FAILS)])
 def test_sooner_compares_the_cpu_time_to_the_others_loss_of(a_seconds, a_end, answer):
     """B ends at 2; A gets below at its second checkpoint, or never."""
     rows = {"A": [[9.0, a_end]] * 5, "B": [[8.0, 5.0, 2.0]]}
@@ -174,9 +173,7 @@ def test_the_loss_between_checkpoints_lies_on_the_line_between_them():
     assert np.isnan(line.loss_at(41.0)).all()
 
 
-@pytest.mark.parametrize(
-    ("rule", "answer"), [("better", FAILS), ("best", HOLDS), ("flat", HOLDS), ("as good", HOLDS)]
-)
+@each(("rule", "answer"), [("better", FAILS), ("best", HOLDS), ("flat", HOLDS), ("as good", HOLDS)])
 def test_lines_that_are_one_algorithm_are_not_told_apart_by_noise(rule, answer):
     """Their runs differ by ten standard errors; they still are the same."""
     drawn = (drawn_of("A", [1.0, 1.1, 0.9, 1.0, 1.05], "Boltzmann"), drawn_of("B", [5.0] * 5, "Boltzmann"))

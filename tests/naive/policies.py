@@ -7,7 +7,10 @@ arms and the horizon, and returns the probability of each arm at the next step (
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betainc, betaln
+
+from abex import TopTwo
 
 
 def observed(history, k):
@@ -490,9 +493,119 @@ def screening(policy, history, n, horizon):
     return (1 - even) * weight / weight.sum() + even / n
 
 
+def transport_costs(policy, seen):
+    means = [np.mean(x) for x in seen]
+    lead = int(np.argmax(means))
+    costs = []
+    for x in seen:
+        both = np.mean([*seen[lead], *x])
+        cost = len(seen[lead]) * kl(means[lead], both) + len(x) * kl(np.mean(x), both)
+        costs.append(cost + math.log(len(x)))
+    return lead, np.array(costs)
+
+
+def top_two(policy, history, n, horizon):
+    seen = [observed(history, k) for k in range(n)]
+    if not all(seen):
+        return share([0.0 if x else 1.0 for x in seen])
+    lead, costs = transport_costs(policy, seen)
+    rivals = np.delete(np.arange(n), lead)
+    law = np.zeros(n)
+    law[rivals] = (1 - policy.share) * (softmax(-costs[rivals]) if policy.soft else share(-costs[rivals]))
+    law[lead] = policy.share
+    return law
+
+
+def certify(policy, history, n, horizon):
+    inner = policy.policy
+    more = (None,) if type(inner).__name__ == "Evidence" else ()
+    law = LAWS[type(inner).__name__](inner, history, n, horizon, *more)
+    return policy.share * law + (1 - policy.share) * top_two(TopTwo(), history, n, horizon)
+
+
+def kl_lucb(policy, history, n, horizon):
+    seen = [observed(history, k) for k in range(n)]
+    if not all(seen):
+        return share([0.0 if x else 1.0 for x in seen])
+    lead = int(np.argmax([np.mean(x) for x in seen]))
+    if len(history) % 2 == 0:
+        return np.eye(n)[lead]
+    level = math.log((1 + math.log(len(history) + 1)) / policy.risk)
+    bounds = np.array(
+        [-1.0 if k == lead else kl_level(np.mean(x), level / len(x)) for k, x in enumerate(seen)]
+    )
+    challenges = bounds >= bounds.max() - 1e-10
+    return challenges / challenges.sum()
+
+
+def kl_level(mean, level):
+    low, high = mean, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if kl(mean, middle) <= level else (low, middle)
+    return low
+
+
+def proof_weights(means):
+    """Shares of the fastest proof (Garivier and Kaufmann 2016, Theorem 5): roots found by Brent's method."""
+    lead = int(np.argmax(means))
+    rivals = [k for k in range(len(means)) if k != lead]
+
+    def middle(x, k):
+        return (means[lead] + x * means[k]) / (1 + x)
+
+    def weight(cost, k):
+        def rate(log_x):
+            x = math.exp(log_x)
+            return kl(means[lead], middle(x, k)) + x * kl(means[k], middle(x, k)) - cost
+
+        return math.exp(brentq(rate, -40.0, 40.0, xtol=1e-13))
+
+    def excess(cost):
+        xs = [weight(cost, k) for k in rivals]
+        pairs = zip(xs, rivals, strict=True)
+        return sum(kl(means[lead], middle(x, k)) / kl(means[k], middle(x, k)) for x, k in pairs) - 1
+
+    most = min(kl(means[lead], means[k]) for k in rivals)
+    low, high = 0.0, most * (1 - 1e-9)
+    for _ in range(60):
+        cost = (low + high) / 2
+        low, high = (cost, high) if excess(cost) < 0 else (low, cost)
+    shares = np.ones(len(means))
+    shares[rivals] = [weight(low, k) for k in rivals]
+    return shares / shares.sum()
+
+
+def tracking(policy, history, n, horizon):
+    t, seen = len(history) + 1, [observed(history, k) for k in range(n)]
+    counts = np.array([len(x) for x in seen], float)
+    if counts.min() <= max(math.sqrt(t) - n / 2, 0):
+        return share(-counts)
+    means = np.clip([np.mean(x) for x in seen], 1e-6, 1 - 1e-6)
+    tied = means >= means.max() - 1e-9
+    return share(t * (tied / tied.sum() if tied.sum() > 1 else proof_weights(means)) - counts)
+
+
+def successive_halving(policy, history, n, horizon):
+    rounds = max(math.ceil(math.log2(n)), 1)
+    inside, taken = np.ones(n, bool), np.zeros(n)
+    for step, (_, seen) in enumerate(history):
+        for k in seen:
+            taken[k] += 1
+        quota = max(math.floor((policy.budget or horizon) / rounds / inside.sum()), 1)
+        if inside.sum() > 1 and taken[inside].min() >= quota:
+            means = means_or(history[: step + 1], n, 0.0)
+            worst = sorted(np.flatnonzero(inside), key=lambda k: (means[k], -k))
+            inside[worst[: len(worst) // 2]] = False
+            taken[:] = 0
+    return share(np.where(inside, -taken, -1e9 * (1 + taken)))
+
+
 LAWS = {
     "Boltzmann": boltzmann,
     "BoltzmannGumbel": gumbel,
+    "Certify": certify,
+    "DTracking": tracking,
     "EpsilonGreedy": epsilon,
     "EpsilonThompson": epsilon_thompson,
     "Evidence": evidence,
@@ -507,6 +620,7 @@ LAWS = {
     "FollowTheLeader": indexed(lambda policy, x, t, n, horizon: x.mean()),
     "IMED": imed,
     "INF": weights(tsallis_rule),
+    "KLLUCB": kl_lucb,
     "KLUCB": indexed(kl_bound),
     "KLUCBPlusPlus": indexed(kl_bound_plus),
     "MOSS": indexed(moss),
@@ -518,8 +632,10 @@ LAWS = {
         )
     ),
     "Screening": screening,
+    "SuccessiveHalving": successive_halving,
     "TSU": ts_u,
     "Thompson": thompson,
+    "TopTwo": top_two,
     "TsallisINF": weights(tsallis_rule),
     "UCB1": indexed(
         lambda policy, x, t, n, horizon: x.mean() + math.sqrt(policy.scale * math.log(t) / len(x))

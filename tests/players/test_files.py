@@ -27,11 +27,12 @@ from abex.graphs.graph_file import read_graph, write_graph
 from abex.kernels import Record
 from abex.kinds import learned, read, written
 from abex.kinds import saved as saved_record
-from abex.players.saving import player_text, read_player
+from abex.players.player_file import player_text, read_player
 from abex.policies.policy import Setting, plays_on
 from abex.policies.ucb import inv_sqrt_counts
 from abex.support.files import encode_array, write_atomically
-from tests.examples import all_examples
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class
 from tests.fuzz.players import FuzzedOwn, FuzzedTuple, graph_of, play, saved, sealed
 
 EXAMPLES = all_examples()
@@ -65,11 +66,11 @@ def play_alike(policy, n_arms, graph, steps):
             )
             also = {int(k): float(rng.random() < 0.5) for k in others if k != arm}
             assert player.update(pair[0], reward, also) == twin.update(pair[1], reward, also)
-    states = [written(saved_record(reloaded(one)._replica.state)) for one in (player, twin)]
+    states = [written(saved_record(reloaded(one)._state.state)) for one in (player, twin)]
     assert states[0] == states[1]
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+@each_group("policy", by_class(EXAMPLES))
 def test_a_loaded_player_goes_on_exactly(policy):
     few, lots = ([] if policy.needs_graph else policy.start(Setting(n, 1000)) for n in (3, 120))
     many = type(getattr(few, "sampler", None)) is not type(getattr(lots, "sampler", None))
@@ -109,13 +110,13 @@ def forged_record(policy, n_arms, change, steps=60):
     player = Player(policy, n_arms, seed=1, compiled=False, horizon=500)
     for step in range(steps):
         player.update(player.select(), float(step % 3 == 0))
-    change(player._replica.state)
-    setting = player._replica.setting
-    text = json.loads(json.dumps(written(saved_record(player._replica.state))))
+    change(player._state.state)
+    setting = player._state.setting
+    text = json.loads(json.dumps(written(saved_record(player._state.state))))
     return policy.resume(setting, read(text, policy.start(setting))), player
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "change", "message"),
     [
         (UCB1(), lambda s: s.observations.__setitem__(1, -1.0), "observations must be numbers >= 0"),
@@ -170,7 +171,7 @@ def test_a_number_that_does_not_belong_is_refused(policy, change, message):
 # -- graphs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"kind": "Links"}, "no feedback graph of kind 'Links'"),
@@ -199,7 +200,7 @@ def test_damaged_graphs_are_refused(change, message):
                 read_graph(wrap(good | change), 5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("saved", "message"),
     [
         ({"kind": "GraphSequence", "graphs": []}, "non-empty list"),
@@ -225,7 +226,7 @@ def test_a_small_file_of_many_graphs_does_not_ask_for_gigabytes(monkeypatch):
 def test_what_follows_from_the_policy_is_not_asked_from_the_file():
     body = saved("UCB1(scale=2.0)", 3, "none")
     assert body["state"].keys() == {"observations", "means"}
-    state = read_player(sealed(body), "the player", False)._replica.state
+    state = read_player(sealed(body), "the player", False)._state.state
     assert state.scale == 2.0
     assert np.array_equal(state.inv_sqrt_count, inv_sqrt_counts(state.observations))
     body = {**body, "state": {**body["state"], "scale": "x"}}
@@ -268,7 +269,7 @@ def test_first_steps_of_your_own_policy_are_checked():
     body = saved("FuzzedOwn(rate=0.5)", 9, "none")
     player = read_player(sealed(body), "the player", True)
     play(player)
-    assert player._replica.careful > 0
+    assert player._state.careful > 0
     array = np.array([10**6])
     wrong = json.loads(json.dumps(body))
     wrong["state"]["last"] = {"dtype": "int64", "shape": [1], "data": _base64(array)}
@@ -350,7 +351,7 @@ def test_what_is_no_file_is_written_to(tmp_path):
         write_atomically(tmp_path, b"content")
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         (

@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from abex import ABE, UCB1, Exp3, Player, Thompson, Uniform, UserError
-from abex.players import decision_ids
+from abex.players import ids
 from tests.fuzz.players import FuzzedOwn
 from tests.players.test_player import snapshot
 from tests.waiting import PATIENCE
@@ -28,7 +28,7 @@ def test_ids_are_uuids_that_sort_by_time():
 def test_ids_increase_when_the_clock_is_set_back(monkeypatch):
     player = Player(Uniform(), 3, seed=1)
     first = player.decide().id
-    monkeypatch.setattr(decision_ids.time, "time_ns", lambda: 10**15)
+    monkeypatch.setattr(ids.time, "time_ns", lambda: 10**15)
     assert player.decide().id > first
 
 
@@ -41,7 +41,7 @@ def test_players_of_one_seed_choose_alike_under_different_ids():
 
 
 def test_a_life_that_has_used_up_its_numbers_is_followed_by_another(monkeypatch):
-    monkeypatch.setattr(decision_ids, "COUNTER_BITS", 3)
+    monkeypatch.setattr(ids, "COUNTER_BITS", 3)
     player = Player(Uniform(), 2, seed=1)
     decisions = [player.decide() for _ in range(30)]
     assert len({d.id for d in decisions}) == 30
@@ -77,7 +77,7 @@ def test_decisions_lost_in_a_crash_are_refused_by_name(tmp_path):
 
 
 def test_a_long_chain_of_restarts_knows_what_was_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.players.replica.MOST_LIVES", 5)
+    monkeypatch.setattr("abex.players.state.MOST_LIVES", 5)
     path = tmp_path / "player.json"
     player = Player(Uniform(), n_arms=3, seed=3)
     decisions = []
@@ -89,7 +89,7 @@ def test_a_long_chain_of_restarts_knows_what_was_saved(tmp_path, monkeypatch):
     player.decide()
     player.save(path)
     player = Player.load(path)
-    assert len(player._replica.lives) == 5
+    assert len(player._state.lives) == 5
     assert not player.update(decisions[-1], 1.0)
     with pytest.raises(UserError, match="never made by this player"):
         player.update(decisions[0], 1.0)
@@ -99,8 +99,8 @@ def test_clicks_are_rewards():
     player = Player(Thompson(), n_arms=2, seed=1)
     assert player.update(0, True)
     assert player.update(1, False, also={0: True})
-    assert player._replica.state.successes.tolist() == [3.0, 1.0]
-    assert player._replica.state.failures.tolist() == [1.0, 2.0]
+    assert player._state.state.successes.tolist() == [3.0, 1.0]
+    assert player._state.state.failures.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_waiting_decisions_are_found_by_arm_and_forgotten_in_order():
         assert not player.update(decision, 1.0)
     player.remove_arm(2)
     assert all(waiting.arm != 2 for waiting in player.pending())
-    listed = {name for names in player._replica.waiting.values() for name in names}
-    assert listed == set(player._replica.pending)
+    listed = {name for names in player._state.waiting.values() for name in names}
+    assert listed == set(player._state.pending)
 
 
 def test_a_reward_from_elsewhere_for_an_arm_without_probability_stays_finite():
@@ -223,7 +223,7 @@ def test_a_reward_from_elsewhere_for_an_arm_without_probability_stays_finite():
 
     player = Player(Exp3PlusPlus(), n_arms=3, seed=1)
     player.update(player.decide(), 0.5)
-    tried = int(player._replica.state.pulls.argmax())
+    tried = int(player._state.state.pulls.argmax())
     player.select()
     player.update(tried, 0.0)
-    assert player._replica.state.losses.max() < 10.0
+    assert player._state.state.losses.max() < 10.0

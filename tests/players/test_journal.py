@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import Player
-from abex.players.decision_ids import Life
 from abex.players.decisions import Batch
 from abex.players.definitions import replica_text, template_of
 from abex.players.events import (
@@ -23,16 +22,17 @@ from abex.players.events import (
     decode,
     encode,
 )
-from abex.players.saving import DAMAGE
+from abex.players.ids import Life
+from abex.players.player_file import DAMAGE
+from abex.players.player_settings import PlayerSettings
 from abex.players.seeding import SequenceStream
-from abex.players.terms import Terms
 
 
 def played(policy="Exp3(gamma=0.2)", **options):
     """A replica with decisions that wait."""
     player = Player(policy, seed=1, **({"n_arms": 3} | options))
     decisions = [player.decide() for _ in range(5)]
-    return player._replica, [decision.id for decision in decisions]
+    return player._state, [decision.id for decision in decisions]
 
 
 def test_every_event_is_read_as_it_was_written():
@@ -59,9 +59,9 @@ def test_every_event_is_read_as_it_was_written():
 def test_a_decision_that_comes_again_changes_nothing():
     replica, _ = played("UCB1")
     event = Decided(Life().next_id(), 10**12, 1, 6, (), None)
-    apply(replica, event, Terms(), None)
+    apply(replica, event, PlayerSettings(), None)
     text = replica_text(replica, 0)
-    apply(replica, event, Terms(), None)
+    apply(replica, event, PlayerSettings(), None)
     assert replica_text(replica, 0) == text
     assert replica.steps == 6
 
@@ -79,7 +79,7 @@ def test_random_numbers_belong_to_events():
 def test_an_event_that_stands_in_the_journal_twice_counts_once():
     """A connection broke, and what was sent by it arrived after it had been sent again."""
     replica, names = played("UCB1")
-    replica.keeps_state = True
+    replica.draws_leave_state = True
     events = [
         Rewarded("e1", 10**12, None, 2, 0.5, {}),
         Rewarded("e2", 10**12, names[0], None, 1.0, {}),
@@ -87,10 +87,10 @@ def test_an_event_that_stands_in_the_journal_twice_counts_once():
         Expired("e4", 10**12, 10**12 - 5),
     ]
     for event in events:
-        apply(replica, event, Terms(), None)
+        apply(replica, event, PlayerSettings(), None)
     text = replica_text(replica, 0)
     for event in events:
-        apply(replica, event, Terms(), None)
+        apply(replica, event, PlayerSettings(), None)
     assert replica_text(replica, 0) == text
     assert replica.n_arms == 4
 
@@ -138,7 +138,7 @@ def test_forged_events_are_refused_or_harmless(policy, data):
             check(event, replica, template_of(replica))
         except DAMAGE:
             continue
-        apply(replica, event, Terms(), SequenceStream(1).at(1))
+        apply(replica, event, PlayerSettings(), SequenceStream(1).at(1))
     json.loads(replica_text(replica, 0))
     arm, _ = replica.draw(replica.steps + 1, np.random.default_rng(1))
     assert 0 <= arm < replica.n_arms

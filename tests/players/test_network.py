@@ -52,7 +52,7 @@ with Store.open(sys.argv[1], deadline=0.5) as store:
             break
         except UnavailableError:
             time.sleep(0.1)
-    print(json.dumps([told + more + last, player._replica.tallies.rewarded]), flush=True)
+    print(json.dumps([told + more + last, player._state.tallies.rewarded]), flush=True)
 """
 
 
@@ -109,7 +109,7 @@ def test_an_application_that_is_cut_off_goes_on_and_loses_nothing():
             reported, rewarded = json.loads(told)
             assert rewarded == reported, "each reward counts once"
             with Player.open(server.url(), "shop") as player:
-                assert player._replica.tallies.rewarded == reported
+                assert player._state.tallies.rewarded == reported
         finally:
             proxy.close()
             server.remove()

@@ -25,16 +25,17 @@ from abex import (
 )
 from abex.kinds import saved as saved_record
 from abex.kinds import written
-from abex.players import saving
-from abex.players.running_policy import reads_last
+from abex.players import player_file
+from abex.players.policy_runner import reads_last
 from abex.policies.policy import Setting
+from tests.each import each
 
 
 def snapshot(player):
     """All that decides what the player does next."""
-    waiting = repr([(name, one.t, one.arm, one.memory) for name, one in player._replica.pending.items()])
+    waiting = repr([(name, one.t, one.arm, one.memory) for name, one in player._state.pending.items()])
     return (
-        written(saved_record(player._replica.state)),
+        written(saved_record(player._state.state)),
         player._steps,
         repr(player._rng.bit_generator.state),
         waiting,
@@ -60,7 +61,7 @@ def test_a_repeated_reward_changes_nothing():
     assert snapshot(player) == before
 
 
-@pytest.mark.parametrize("wrong", ["nonsense", "-1", "00000000-1", "-", "ffffffff-99999999999"])
+@each("wrong", ["nonsense", "-1", "00000000-1", "-", "ffffffff-99999999999"])
 def test_an_id_that_was_never_given_is_an_error_and_changes_nothing(wrong):
     player = Player(Thompson(), n_arms=2, seed=1)
     player.decide()
@@ -84,9 +85,9 @@ def test_late_rewards_are_weighed_by_the_law_of_their_own_decision():
     for _ in range(30):
         decision = player.decide()
         player.update(decision, float(decision.arm == 0))
-    before = player._replica.state.scores.copy()
+    before = player._state.state.scores.copy()
     player.update(late, 1.0)
-    gained = (player._replica.state.scores - before)[late.arm]
+    gained = (player._state.state.scores - before)[late.arm]
     assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
 
 
@@ -98,7 +99,7 @@ def test_a_late_reward_belongs_to_the_step_of_its_decision():
         player.update(player.decide(), 1.0)  # no loss
     player.update(late, 0.0)
     rate = np.sqrt(np.log(3) / 3)
-    assert player._replica.state.losses[late.arm] == pytest.approx(1.0 / (1 / 3 + rate / 2))
+    assert player._state.state.losses[late.arm] == pytest.approx(1.0 / (1 / 3 + rate / 2))
 
 
 def test_an_arm_stands_for_its_latest_decision_that_waits():
@@ -119,7 +120,7 @@ def test_decisions_wait_for_the_same_arms_when_another_goes():
     assert player.pending() == [decision for decision in decisions if decision.arm != 1]
 
 
-@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, [1.0]])
+@each("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, [1.0]])
 def test_a_wrong_reward_is_refused_and_changes_nothing(reward):
     player = Player(ABE(), n_arms=3, seed=1)
     player.update(player.select(), 0.5)
@@ -133,7 +134,7 @@ def test_a_wrong_reward_is_refused_and_changes_nothing(reward):
     assert snapshot(player) == before
 
 
-@pytest.mark.parametrize("arm", [3, -1, 1.5, "x", None, True, 10**30])
+@each("arm", [3, -1, 1.5, "x", None, True, 10**30])
 def test_a_wrong_arm_is_refused_and_changes_nothing(arm):
     player = Player(UCB1(), n_arms=3, seed=1)
     before = snapshot(player)
@@ -149,7 +150,7 @@ def test_the_tried_arm_is_no_side_observation():
         Player(UCB1(), n_arms=3, seed=1).update(0, 0.5, also={0: 0.5})
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"n_arms": 0}, "n_arms must be a whole number >= 1"),
@@ -171,7 +172,7 @@ def test_a_player_that_cannot_be_made_says_why(options, message):
 def test_side_observations_count_as_observations():
     player = Player(UCB1(), n_arms=3, seed=1)
     player.update(0, 0.5, also={2: 1.0})
-    assert player._replica.state.observations.tolist() == [1.0, 0.0, 1.0]
+    assert player._state.state.observations.tolist() == [1.0, 0.0, 1.0]
     assert player.select() == 1
 
 
@@ -215,11 +216,11 @@ def test_a_batch_is_drawn_and_weighed_by_the_law_restricted_to_the_arms_left(pol
             weights = player.copy()
             assert weights.update(decision, 0.75)
             if isinstance(policy, Exp3IX):
-                gained = weights._replica.state.losses - player._replica.state.losses
+                gained = weights._state.state.losses - player._state.state.losses
                 estimate = 0.25 / (chance + 0.2 / 2)
             else:
                 step = 0.5 / n_arms if isinstance(policy, Exp3) else 0.3 / (3 * n_arms)
-                gained = (weights._replica.state.scores - player._replica.state.scores) / step
+                gained = (weights._state.state.scores - player._state.state.scores) / step
                 estimate = 0.75 / chance
             assert gained[decision.arm] == pytest.approx(estimate)
     assert (np.abs(counts - wanted) < 4.5 * np.sqrt(wanted)).all()
@@ -240,7 +241,7 @@ def test_arms_keep_their_names():
     assert 3 in player.arms
     assert len(player.arms) == 3
     assert player.update(waiting, 1.0)
-    assert player._replica.state.observations[player.arms.index(waiting.arm)] == 1.0
+    assert player._state.state.observations[player.arms.index(waiting.arm)] == 1.0
     with pytest.raises(UserError, match="there is no arm"):
         player.update(1 if waiting.arm != 1 else 0, 1.0)
 
@@ -283,9 +284,9 @@ def test_threads_may_share_a_player(policy):
     assert not errors
     assert player._steps == 800
     counted = (
-        player._replica.state.observations
-        if hasattr(player._replica.state, "observations")
-        else player._replica.state.successes + player._replica.state.failures - 2
+        player._state.state.observations
+        if hasattr(player._state.state, "observations")
+        else player._state.state.successes + player._state.state.failures - 2
     )
     assert counted.sum() == 800.0
     assert player.pending() == []
@@ -347,7 +348,7 @@ def test_a_damaged_file_that_still_makes_sense_is_told_by_its_checksum(tmp_path)
             Player.load(path)
 
 
-@pytest.mark.parametrize("keep", [0, 1, 100, 1000])
+@each("keep", [0, 1, 100, 1000])
 def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
     _, path = saved(tmp_path)
     path.write_bytes(path.read_bytes()[:keep])
@@ -355,7 +356,7 @@ def test_a_truncated_file_gives_one_clear_error(tmp_path, keep):
         Player.load(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         ('{"header": {"format": "other"}, "player": {}}', "format 'other'"),
@@ -383,7 +384,7 @@ def test_a_missing_file_and_a_missing_folder_are_named(tmp_path):
 
 def forge(path, change):
     """Change the body and give it a right checksum, as somebody who means harm would."""
-    from abex.players.saving import checksum
+    from abex.players.player_file import checksum
 
     file = json.loads(path.read_text())
     change(file["player"])
@@ -391,7 +392,7 @@ def forge(path, change):
     path.write_text(json.dumps(file))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         lambda body: body.update(policy="__import__('os').system('false')"),
@@ -445,7 +446,7 @@ def test_a_copy_lives_its_own_life():
     twin = player.copy()
     assert [player.select() for _ in range(9)] == [twin.select() for _ in range(9)]
     player.update(0, 1.0)
-    assert twin._replica.state.successes[0] == 1.0
+    assert twin._state.state.successes[0] == 1.0
 
 
 def test_seeds_are_independent_and_repeatable():
@@ -463,7 +464,7 @@ def test_resizing_keeps_what_was_learned():
     assert smaller.means.tolist() == [0.3, 0.1, np.inf]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         ((3, 10**400), "reward must be a finite number"),
@@ -489,9 +490,9 @@ def test_a_reward_from_elsewhere_is_weighed_by_the_present_law():
     decision = player.decide()
     player.update(decision, 1.0)
     chance = player.probabilities()[3]
-    before = player._replica.state.scores[3]
+    before = player._state.state.scores[3]
     player.update(3, 1.0)
-    assert player._replica.state.scores[3] - before == pytest.approx(0.5 / 10 / chance)
+    assert player._state.state.scores[3] - before == pytest.approx(0.5 / 10 / chance)
 
 
 class _Wrong(Uniform):
@@ -522,9 +523,9 @@ def test_compiled_players_decide_alike_while_arms_come_and_go(policy):
         assert arms[0] == arms[1]
         for player in (slow, fast):
             player.update(arms[0], step % 3 / 2.0)
-            if slow._replica.policy.resizable and step == 20:
+            if slow._state.policy.resizable and step == 20:
                 player.add_arm()
-            if slow._replica.policy.resizable and step == 40:
+            if slow._state.policy.resizable and step == 40:
                 player.remove_arm(1)
         if step == 30:
             fast = fast.copy()
@@ -533,8 +534,7 @@ def test_compiled_players_decide_alike_while_arms_come_and_go(policy):
 
 def test_learning_draws_numbers_only_where_a_kernel_reads_them():
     draws = {
-        name: Player(name, n_arms=3)._replica.draws_to_learn
-        for name in ("Evidence", "EXP3IX(eta=0.1)", "UCB1")
+        name: Player(name, n_arms=3)._state.draws_to_learn for name in ("Evidence", "EXP3IX(eta=0.1)", "UCB1")
     }
     assert draws == {"Evidence": False, "EXP3IX(eta=0.1)": False, "UCB1": False}
 
@@ -552,8 +552,8 @@ def test_learning_draws_numbers_only_where_a_kernel_reads_them():
 
 def test_many_arms_are_compiled_unless_told_otherwise():
     many = Player(Thompson(), n_arms=20_000, seed=3)
-    assert many._replica.compiled
-    assert not Player(Thompson(), n_arms=20, seed=3)._replica.compiled
+    assert many._state.compiled
+    assert not Player(Thompson(), n_arms=20, seed=3)._state.compiled
     assert len(set(many.select(4))) == 4
     few, same = (Player(Thompson(), n_arms=40, seed=3, compiled=compiled) for compiled in (False, True))
     assert [few.select(3) for _ in range(5)] == [same.select(3) for _ in range(5)]
@@ -569,13 +569,13 @@ def test_a_file_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, cha
     player.save(path)
     file = json.loads(path.read_text())
     text = json.dumps({**file["player"], **change})
-    file["header"]["sha256"] = saving.checksum(text)
-    path.write_text(f'{{"header": {json.dumps(file["header"])}{saving.BODY}{text}}}\n')
+    file["header"]["sha256"] = player_file.checksum(text)
+    path.write_text(f'{{"header": {json.dumps(file["header"])}{player_file.BODY}{text}}}\n')
     with pytest.raises(UserError, match=r"cannot load|unknown policy"):
         Player.load(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: Thompson(resample="x"), "resample must be True or False"),

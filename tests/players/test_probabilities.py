@@ -21,11 +21,11 @@ from abex import (
 )
 from abex.graphs import erdos_renyi
 from abex.graphs.feedback import reveal
-from abex.players.inclusion import inclusion_probability, successive
+from abex.players.batch_probability import by_quadrature, inclusion_probability
 
 
 def by_enumeration(p, k, place):
-    """The probability of being among the first k of successive sampling, over all orders."""
+    """The probability of being among the first k of by_quadrature sampling, over all orders."""
     if k == 0:
         return 0.0
     total = 0.0
@@ -73,7 +73,7 @@ def test_successive_sampling_agrees_with_all_orders(k):
     rng = np.random.default_rng(k)
     for _ in range(5):
         p = rng.dirichlet(np.ones(5))
-        found = [successive(p, k, place) for place in range(5)]
+        found = [by_quadrature(p, k, place) for place in range(5)]
         assert found == pytest.approx([by_enumeration(p, k, place) for place in range(5)], abs=1e-12)
         assert sum(found) == pytest.approx(k, abs=1e-11)
 
@@ -81,11 +81,11 @@ def test_successive_sampling_agrees_with_all_orders(k):
 @pytest.mark.parametrize("least", [1e-3, 1e-6, 1e-9])
 def test_successive_sampling_of_very_unlike_arms(least):
     p = np.array([1.0 - 3 * least, least, 2 * least])
-    assert [successive(p, 2, place) for place in range(3)] == pytest.approx(
+    assert [by_quadrature(p, 2, place) for place in range(3)] == pytest.approx(
         [by_enumeration(p, 2, place) for place in range(3)], rel=1e-9
     )
     many = np.random.default_rng(1).dirichlet(np.full(200, 0.3)) + 1e-12
-    assert sum(successive(many / many.sum(), 12, place) for place in range(200)) == pytest.approx(
+    assert sum(by_quadrature(many / many.sum(), 12, place) for place in range(200)) == pytest.approx(
         12, abs=1e-7
     )
 
@@ -100,7 +100,7 @@ def test_arms_are_in_a_batch_as_often_as_their_probability_says(policy, exact):
     player = Player(policy, n_arms=5, horizon=100, seed=2)
     player.update_many([(0, 1.0), (1, 0.0), (2, 1.0), (3, 0.5), (4, 0.0)])
     batch = player.copy().decide_many(3)
-    wanted = np.array([inclusion_probability(player._replica, 1, 3, place) for place in range(5)])
+    wanted = np.array([inclusion_probability(player._state, 1, 3, place) for place in range(5)])
     assert [decision.probability for decision in batch] == pytest.approx([wanted[d.arm] for d in batch])
     assert wanted.sum() == pytest.approx(3.0)
     counts, times = np.zeros(5), 3_000
@@ -127,7 +127,7 @@ def test_the_batch_of_a_policy_that_breaks_ties_is_followed_way_by_way():
 
 def test_a_batch_that_would_take_too_long_says_so():
     with pytest.raises(UserError, match="takes too long to work out"):
-        successive(np.full(10**6, 1e-6), 1000, 0)
+        by_quadrature(np.full(10**6, 1e-6), 1000, 0)
 
 
 def test_the_probability_of_an_observation_on_a_graph():
@@ -141,7 +141,7 @@ def test_the_probability_of_an_observation_on_a_graph():
             seen, wanted = np.zeros(12, np.int64), np.zeros(12)
             for arm in range(12):
                 with np.errstate(over="ignore"):
-                    count = reveal(player._replica.feedback, t, arm, seen)
+                    count = reveal(player._state.feedback, t, arm, seen)
                 wanted[seen[:count]] += p[arm]
             assert player.observation_probabilities() == pytest.approx(wanted)
     plain = Player(Uniform(), n_arms=3, seed=1)
@@ -153,10 +153,10 @@ def test_drawing_leaves_the_state_alone():
     player = Player(Exp3(gamma=0.3), n_arms=4, seed=1)
     for step in range(9):
         player.update(player.decide(), float(step % 2))
-    before = player._replica.state.probabilities.copy()
+    before = player._state.state.probabilities.copy()
     decisions = [player.decide() for _ in range(5)] + player.decide_many(3)
-    assert np.array_equal(player._replica.state.probabilities, before)
-    memories = [float(one.memory[0][0]) for one in player._replica.pending.values()]
+    assert np.array_equal(player._state.state.probabilities, before)
+    memories = [float(one.memory[0][0]) for one in player._state.pending.values()]
     assert memories[:5] == pytest.approx([decision.probability for decision in decisions[:5]], rel=1e-14)
     assert not math.isclose(memories[0], float(before[0])) or len(set(memories)) > 1
 

@@ -16,13 +16,14 @@ from abex.players.definitions import (
     snapshot_of,
 )
 from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded, apply
-from abex.players.saving import player_text, read_player
+from abex.players.player_file import player_text, read_player
 from abex.players.seeding import SequenceStream
 from abex.policies.discounted import Discounted
 from abex.policies.learner import Learner
 from abex.policies.restarting import Restarting
 from abex.policies.windowed import Windowed
-from tests.examples import all_examples, examples, ours
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class, examples, ours
 
 EXAMPLES = all_examples()
 INSIDE = [examples(cls)[0] for cls in ours() if issubclass(cls, Learner)]
@@ -35,6 +36,7 @@ FORGETTING = [
         Restarting(policy, exploration=0.1),
     )
 ]
+GROUPS = by_class([*EXAMPLES, *FORGETTING])
 ARMS, STEPS = 4, 150
 MINUTE = 60_000
 
@@ -103,10 +105,10 @@ def history(definition):
     return events
 
 
-@pytest.mark.parametrize("policy", [*EXAMPLES, *FORGETTING], ids=str)
+@each_group("policy", GROUPS)
 def test_a_replica_from_a_snapshot_goes_on_as_a_serial_replay(policy):
     player = new_player(policy)
-    definition = Definition(definition_text(player._replica, player._terms), "the player")
+    definition = Definition(definition_text(player._state, player._settings), "the player")
     events = history(definition)
     serial, opened = Replay(definition, definition.replica(False)), []
     at = {len(events) * part // 10 for part in range(1, 10)}
@@ -125,7 +127,7 @@ def test_a_replica_from_a_snapshot_goes_on_as_a_serial_replay(policy):
             assert one.replica.probabilities(step) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("policy", [*EXAMPLES, *FORGETTING], ids=str)
+@each_group("policy", GROUPS)
 def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
     now = [10**9]
     player = new_player(policy, clock=lambda: now[0])
@@ -136,7 +138,7 @@ def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
         if comes_and_goes and step in (40, 90):
             assert player.add_arm() == twin.add_arm()
         if comes_and_goes and step in (55, 120):
-            most = player.arms[player._replica.tallies.observations.argmax() if step == 55 else 0]
+            most = player.arms[player._state.tallies.observations.argmax() if step == 55 else 0]
             player.remove_arm(most)
             twin.remove_arm(most)
         if step % 17 == 9 or step in (41, 56, 91, 121):
@@ -152,9 +154,9 @@ def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
         if step % 13 == 4:
             assert player.update(player.arms[0], 1.0) == twin.update(twin.arms[0], 1.0)
     ours, theirs = (read_player(player_text(one), "the player", False, one._clock) for one in (player, twin))
-    assert ours._replica.tallies.expired > 0
-    assert written(saved(ours._replica.state)) == written(saved(theirs._replica.state))
-    assert ours._replica.tallies.written() == theirs._replica.tallies.written()
+    assert ours._state.tallies.expired > 0
+    assert written(saved(ours._state.state)) == written(saved(theirs._state.state))
+    assert ours._state.tallies.written() == theirs._state.tallies.written()
     assert ours._steps == theirs._steps
 
 
@@ -179,27 +181,16 @@ def test_who_opens_evidence_from_a_snapshot_finds_the_same_change(tmp_path):
     first.close()
 
 
-def state_of(policy):
-    return new_player(policy)._replica.state
-
-
-LIVES = [
-    (policy, own)
-    for policy in (*EXAMPLES, *FORGETTING)
-    for own in (True, False)
-    if own or not kept_with_decisions(state_of(policy))  # which weighs by what it drew itself
-]
-
-
-@pytest.mark.parametrize(
-    ("policy", "own"), LIVES, ids=[f"{policy}-{'own' if own else 'any'}" for policy, own in LIVES]
-)
+@each_group("policy", GROUPS)
+@each("own", [True, False])
 def test_rows_told_from_elsewhere_are_steps_of_the_policys_life(policy, own):
     """The state is that of a player that lived these steps and chose these arms."""
     player = new_player(policy)
-    lived, told = player._replica, new_player(policy)._replica
-    lived.keeps_state = told.keeps_state = True
-    rng, terms = np.random.default_rng(7), player._terms
+    if not own and kept_with_decisions(player._state.state):  # it weighs by what it drew itself
+        return
+    lived, told = player._state, new_player(policy)._state
+    lived.draws_leave_state = told.draws_leave_state = True
+    rng, terms = np.random.default_rng(7), player._settings
     for step in range(1, 121):
         arm, memory = lived.draw(step, rng)
         arm = arm if own else int(rng.integers(ARMS))
@@ -230,7 +221,7 @@ def test_decisions_and_steps_from_elsewhere_are_kept_apart_and_saved():
     player.update_many([(0, 1.0), (1, 0.0), (0, 1.0)])
     again = read_player(player_text(player), "the player", False)
     for one in (player, again, player.copy()):
-        assert (one._steps, one._replica.decisions) == (4, 1)
+        assert (one._steps, one._state.decisions) == (4, 1)
         assert "after 1 decisions" in repr(one)
         assert ", 1 decisions, 1 rewarded" in str(one.summary())
         assert one.pending() == []

@@ -18,42 +18,13 @@ from abex.kinds import saved, written
 from abex.players import UnavailableError
 from abex.players import journal as journals
 from abex.players.journal import journal_at
-from abex.players.together import Ask, CrowdedError, Tell, together
+from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
 from tests import postgresql
-from tests.examples import all_examples
-from tests.needs import POSTGRESQL
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class
 from tests.players.storm import Storm, replayed, verify
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
-
-
-@pytest.fixture(scope="session")
-def server(request):
-    """A server, when a test asks for one."""
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    pytest.importorskip("psycopg")
-    found = postgresql.Server()
-    yield found
-    found.remove()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request, tmp_path):
-    """The address of a store for one test."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-    return request.getfixturevalue("server").url() + f"?options=-csearch_path%3D{schema(request)}"
-
-
-def schema(request):
-    """A schema of its own for each test."""
-    import psycopg
-
-    name = f"test_{abs(hash(request.node.nodeid))}"
-    with psycopg.connect(request.getfixturevalue("server").url(), autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
-    return name
 
 
 def alike(*players):
@@ -68,9 +39,9 @@ def alike(*players):
 # -- what is shared -------------------------------------------------------------------------------------
 
 
-def test_two_processes_share_what_they_learn(store):
-    first = Player.open(store, "banner", "Thompson", arms=["red", "green", "blue"])
-    second = Player.open(store, "banner")
+def test_two_processes_share_what_they_learn(url):
+    first = Player.open(url, "banner", "Thompson", arms=["red", "green", "blue"])
+    second = Player.open(url, "banner")
     mine = [first.decide() for _ in range(10)]
     first.flush()
     assert [second.update(decision.id, 0.5) for decision in mine[:5]] == [True] * 5
@@ -85,9 +56,9 @@ def test_two_processes_share_what_they_learn(store):
     assert first.arms == second.arms == ["crimson", "blue", "black"]
     with pytest.raises(UserError, match="there is an arm 'black' already"):
         second.add_arm("black")
-    third = Player.open(store, "banner")
+    third = Player.open(url, "banner")
     assert alike(first, second, third)
-    _, _, text, _ = replayed(store, "banner", set())
+    _, _, text, _ = replayed(url, "banner", set())
     assert text == third.text()
     for player in (first, second, third):
         player.close()
@@ -98,7 +69,7 @@ def test_two_processes_share_what_they_learn(store):
 EXAMPLES = all_examples()
 
 
-@pytest.mark.parametrize("policy", EXAMPLES, ids=str)
+@each_group("policy", by_class(EXAMPLES))
 def test_drawing_changes_nothing_that_is_learned(policy):
     """So the state of a replica is a function of the events it was given, whatever it decided itself."""
     for n_arms in (3, 70):
@@ -106,9 +77,9 @@ def test_drawing_changes_nothing_that_is_learned(policy):
         if policy.needs_graph and n_arms > 3:
             continue
         drawing, still = (
-            Player(policy, n_arms, graph=graph, horizon=500, seed=1, compiled=False)._replica for _ in "ab"
+            Player(policy, n_arms, graph=graph, horizon=500, seed=1, compiled=False)._state for _ in "ab"
         )
-        drawing.keeps_state = still.keeps_state = True
+        drawing.draws_leave_state = still.draws_leave_state = True
         rng = np.random.default_rng(2)
         for step in range(1, 2 * n_arms + 20):
             for _ in range(3):
@@ -116,7 +87,7 @@ def test_drawing_changes_nothing_that_is_learned(policy):
             arm, reward = int(rng.integers(n_arms)), float(rng.integers(3)) / 2
             weights = np.full(n_arms, 1.0 / n_arms)
             for replica in (drawing, still):
-                replica.weigh_by(weights, arm)
+                replica.set_propensity(weights, arm)
                 replica.learn(step, arm, [(arm, reward)], np.random.default_rng(step))
         assert written(saved(drawing.state)) == written(saved(still.state))
 
@@ -162,18 +133,18 @@ def test_a_late_reward_is_weighed_by_the_distribution_of_its_own_decision(tmp_pa
             decision = first.decide()
             first.update(decision, float(decision.arm == 0))
         second.refresh()
-        before = second._replica.state.scores.copy()
+        before = second._state.state.scores.copy()
         assert second.update(late.id, 1.0)
-        gained = (second._replica.state.scores - before)[late.arm]
+        gained = (second._state.state.scores - before)[late.arm]
         assert gained == pytest.approx(0.5 / 2 * 1.0 / 0.5)  # the first decision was fair
         log = first.log()
         assert log["probability"][0] == 0.5 == late.probability
         assert log["probability"].between(0.25, 0.75).all()
 
 
-def test_one_commit_serves_all_threads_that_wait(store):
+def test_one_commit_serves_all_threads_that_wait(url):
     """Group commit: many threads report at once, few transactions are needed."""
-    with Player.open(store, "x", "UCB1", n_arms=3) as player:
+    with Player.open(url, "x", "UCB1", n_arms=3) as player:
         decisions = [player.decide() for _ in range(120)]
         player.flush()
         appended, journal = [], player.store._journal
@@ -200,20 +171,20 @@ def test_one_commit_serves_all_threads_that_wait(store):
         assert len(appended) <= 21  # each thread's reward is in this commit or in the next one
 
 
-def test_decisions_reach_the_journal_by_themselves(store, monkeypatch):
-    monkeypatch.setattr("abex.players.shared.LATE_DECISIONS", PATIENCE)
-    with Player.open(store, "x", "UCB1", n_arms=3) as first, Player.open(store, "x") as second:
+def test_decisions_reach_the_journal_by_themselves(url, monkeypatch):
+    monkeypatch.setattr("abex.players.shared_player.LATE_DECISIONS", PATIENCE)
+    with Player.open(url, "x", "UCB1", n_arms=3) as first, Player.open(url, "x") as second:
         decision = first.decide()
         assert second.update(decision.id, 1.0)  # waits for it
         with pytest.raises(UserError, match="was never made by this player"):
             second.update("01890000-0000-7000-8000-000000000001", 1.0)
 
 
-def test_decisions_expire_once_in_all_processes(store):
+def test_decisions_expire_once_in_all_processes(url):
     clock = Clock()
     options = {"expire": timedelta(seconds=10), "unrewarded": 0.0}
-    first = Player.open(store, "x", "UCB1", n_arms=3, clock=clock, **options)
-    second = Player.open(store, "x", clock=clock)
+    first = Player.open(url, "x", "UCB1", n_arms=3, clock=clock, **options)
+    second = Player.open(url, "x", clock=clock)
     early = first.decide()
     first.flush()
     clock.now += 9
@@ -225,15 +196,15 @@ def test_decisions_expire_once_in_all_processes(store):
     assert alike(first, second)
     assert [d.id for d in first.pending()] == [late.id]
     assert not second.update(early.id, 1.0)
-    assert first._replica.tallies.expired == 1
+    assert first._state.tallies.expired == 1
     assert first.log()["status"].tolist() == ["expired", "waiting"]
     assert first.log()["reward"][0] == 0.0
     first.close()
     second.close()
 
 
-def test_a_forked_process_has_a_connection_and_ids_of_its_own(store):
-    player = Player.open(store, "x", "Uniform", n_arms=100)
+def test_a_forked_process_has_a_connection_and_ids_of_its_own(url):
+    player = Player.open(url, "x", "Uniform", n_arms=100)
     early = player.decide()
     child = os.fork()
     if child == 0:
@@ -248,8 +219,8 @@ def test_a_forked_process_has_a_connection_and_ids_of_its_own(store):
     assert player.update_many([(d, 1.0) for d in [early, *made]]) == 21
     assert os.waitpid(child, 0)[1] == 0
     player.refresh()
-    assert player._replica.steps == 41
-    assert player._replica.tallies.observations.sum() == 41
+    assert player._state.steps == 41
+    assert player._state.tallies.observations.sum() == 41
     player.close()
 
 
@@ -267,8 +238,8 @@ def test_a_pickle_opens_the_same_player(tmp_path):
         assert not player.update(decision, 0.0)
 
 
-def test_players_of_one_store_are_told_apart(store):
-    with Player.open(store, "a", "UCB1", n_arms=3) as one, Player.open(store, "b", "UCB1", n_arms=3) as two:
+def test_players_of_one_store_are_told_apart(url):
+    with Player.open(url, "a", "UCB1", n_arms=3) as one, Player.open(url, "b", "UCB1", n_arms=3) as two:
         decision = one.decide()
         one.flush()
         with pytest.raises(UserError, match="was never made by this player"):
@@ -277,7 +248,7 @@ def test_players_of_one_store_are_told_apart(store):
         assert two.seq() == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (
@@ -310,8 +281,8 @@ def test_a_player_that_cannot_be_opened_says_why(tmp_path, arguments, message):
 # -- snapshots, compaction, formats ---------------------------------------------------------------------
 
 
-def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(store):
-    player = Player.open(store, "x", "Exp3(gamma=0.2)", n_arms=4, snapshot_every=50)
+def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(url):
+    player = Player.open(url, "x", "Exp3(gamma=0.2)", n_arms=4, snapshot_every=50)
     for step in range(60):
         player.update(player.decide(), float(step % 2))
     waiting = player.decide()
@@ -319,7 +290,7 @@ def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(store)
 
     found = wait_until(lambda: player.store.do(lambda journal: journal.snapshot(player.id)))
     assert 50 <= found[0] <= 121
-    behind = Player.open(store, "x")
+    behind = Player.open(url, "x")
     text = player.text()
     assert behind.text() == text
     player.update(player.decide(), 1.0)
@@ -330,7 +301,7 @@ def test_snapshots_make_opening_begin_late_and_compaction_keeps_the_state(store)
         player, behind
     )  # reads the snapshot, since events are gone
     assert alike(player, behind)
-    opened = Player.open(store, "x")
+    opened = Player.open(url, "x")
     assert alike(player, opened)
     player.compact()
     assert player.compact() == 0
@@ -352,29 +323,31 @@ def test_compaction_may_keep_what_is_recent(tmp_path):
             player.compact(keep=5)
 
 
-def test_a_newer_journal_is_refused(store, monkeypatch):
+def test_a_newer_journal_is_refused(url, monkeypatch):
     newer = journals.FORMAT + 1
     monkeypatch.setattr("abex.players.journal.FORMAT", newer)
-    Player.open(store, "x", "UCB1", n_arms=2).close()
+    Player.open(url, "x", "UCB1", n_arms=2).close()
     monkeypatch.undo()
     with pytest.raises(
         UserError,
         match=rf"was written by a newer abex \(format {newer}, this one has {newer - 1}\): upgrade abex",
     ):
-        Player.open(store, "x")
+        Player.open(url, "x")
 
 
-def test_words_of_all_kinds_come_back_as_they_were(store):
+def test_words_of_all_kinds_come_back_as_they_were(url):
     words = ['we"ird\\', "{a,b}", "NULL", "naïve \N{SNOWMAN}", "' or 1", "%s"]
-    with Player.open(store, "x", "EXP3IX(eta=0.1)", arms=words) as player:
-        made = [one for (one,) in together(player, [Ask((word,), f"{word} again") for word in words])]
+    with Player.open(url, "x", "EXP3IX(eta=0.1)", arms=words) as player:
+        made = [
+            one for (one,) in carry_out(player, [DecideRequest((word,), f"{word} again") for word in words])
+        ]
         told = [(one.id, 0.1 + 0.2, {arm: 0.3 for arm in words if arm != one.arm}) for one in made[:3]]
-        assert together(player, [Tell(told)]) == [[True] * 3]
+        assert carry_out(player, [RewardRequest(told)]) == [[True] * 3]
         player.rename_arm("NULL", '"\\null"')
-        with Player.open(store, "x") as other:
+        with Player.open(url, "x") as other:
             assert alike(player, other)
             assert '"\\null"' in other.arms
-            assert [one.unit for one in other._replica.pending.values()] == words[3:]
+            assert [one.unit for one in other._state.pending.values()] == words[3:]
 
 
 def test_damage_in_the_journal_is_named(tmp_path):
@@ -442,21 +415,23 @@ def test_the_reward_of_an_arm_is_that_of_its_latest_decision_for_player_and_log(
 
 def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
     with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=5) as player:
-        refused, served, late = together(player, [Ask([None] * 4), Ask([None] * 3), Ask()], most_open=3)
-        assert isinstance(refused, CrowdedError)
-        assert isinstance(late, CrowdedError)
+        refused, served, late = carry_out(
+            player, [DecideRequest([None] * 4), DecideRequest([None] * 3), DecideRequest()], most_open=3
+        )
+        assert isinstance(refused, TooManyPendingError)
+        assert isinstance(late, TooManyPendingError)
         assert player.pending() == served
 
 
 # -- under fire -----------------------------------------------------------------------------------------
 
 
-def test_processes_may_be_killed_at_any_moment(store, tmp_path):
-    policy = "Thompson" if store.startswith("sqlite") else "Exp3(gamma=0.2)"
-    Player.open(store, "fire", policy, n_arms=10, snapshot_every=200).close()
-    storm = Storm(store, "fire", tmp_path, places=3, total=300, seed=1)
+def test_processes_may_be_killed_at_any_moment(url, tmp_path):
+    policy = "Thompson" if url.startswith("sqlite") else "Exp3(gamma=0.2)"
+    Player.open(url, "fire", policy, n_arms=10, snapshot_every=200).close()
+    storm = Storm(url, "fire", tmp_path, places=3, total=300, seed=1)
     storm.rage(kills=6, pause=0.1)
-    found = verify(store, "fire", tmp_path)
+    found = verify(url, "fire", tmp_path)
     assert storm.kills >= 3
     assert found["rewards"] >= 900
     assert found["states"] >= 3
@@ -532,7 +507,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         player.store.do(lambda journal: journal.close())
         # a new connection has no such limit; the first reward was kept
         assert player.update_many([(decision, 1.0) for decision in made]) == 1999
-        assert player._replica.steps == 2001
+        assert player._state.steps == 2001
 
 
 def test_a_file_that_may_not_be_written(tmp_path):
@@ -545,7 +520,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
     player.close()
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "message"),
     [
         ("sqlite://", "sqlite:///shop.db"),
@@ -593,22 +568,21 @@ def test_a_server_that_refuses(server):
         assert postgresql.PASSWORD not in str(raised.value)
 
 
-def test_a_server_that_crashes_and_comes_back(server, request):
+def test_a_server_that_crashes_and_comes_back(server, schema):
     """Also the last test of the server, since it takes it down: acknowledged events are there, decisions meanwhile too."""
-    url = server.url() + f"?options=-csearch_path%3D{schema(request)}"
-    with Player.open(url, "x", "Exp3(gamma=0.2)", n_arms=3) as player:
+    with Player.open(schema, "x", "Exp3(gamma=0.2)", n_arms=3) as player:
         assert player.update_many([(player.decide(), 1.0) for _ in range(50)]) == 50
         server.stop()
         made = faulty(player, "cannot .* the journal")
         server.start()
         assert all(player.update(decision, 1.0) for decision in made)
-        assert player._replica.tallies.rewarded == 54  # the one that was kept, too
-        _, _, text, _ = replayed(url, "x", set())
+        assert player._state.tallies.rewarded == 54  # the one that was kept, too
+        _, _, text, _ = replayed(schema, "x", set())
         assert player.text() == text
 
 
 def test_decisions_do_not_pile_up_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.players.shared.MOST_UNSAVED", 20)
+    monkeypatch.setattr("abex.players.shared_player.MOST_UNSAVED", 20)
     path = tmp_path / "shop.db"
     with Player.open(f"sqlite:///{path}", "x", "UCB1", n_arms=3) as player:
         player.store.do(lambda journal: journal.close())
@@ -630,4 +604,4 @@ def test_a_deleted_player_is_missed(tmp_path):
     with pytest.raises(UnavailableError, match="is gone from the journal"):
         player.update(0, 1.0)
     player.close()
-    assert journal_at(f"sqlite:///{path}").shown == repr(f"sqlite:///{path}")
+    assert journal_at(f"sqlite:///{path}").display_url == repr(f"sqlite:///{path}")

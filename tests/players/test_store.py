@@ -19,34 +19,10 @@ import pytest
 from abex import Player, UserError
 from abex.players import Store, UnavailableError
 from abex.players.sqlite_journal import SqliteJournal
-from tests import postgresql
-from tests.needs import POSTGRESQL
+from tests.each import each
 from tests.waiting import PATIENCE, wait_until
 
 ARMS = ["red", "green", "blue"]
-
-
-@pytest.fixture(scope="module")
-def server():
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    pytest.importorskip("psycopg")
-    found = postgresql.Server()
-    yield found
-    found.remove()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
-    import psycopg
-
-    name = f"test_{abs(hash(request.node.nodeid))}"
-    address = request.getfixturevalue("server").url()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    return f"{address}?options=-csearch_path%3D{name}"
 
 
 # -- many players ---------------------------------------------------------------------------------------
@@ -109,16 +85,16 @@ def test_a_store_of_one_address_is_shared_in_a_process(tmp_path):
 
 def test_slow_probabilities_are_compiled_once_beside_the_work(tmp_path, monkeypatch):
     pytest.importorskip("numba")
-    from abex.players import running_policy
+    from abex.players import policy_runner
 
-    monkeypatch.setattr(running_policy, "_spent", type(running_policy._spent)(float))
-    monkeypatch.setattr(running_policy, "SLOW", 0.0)
+    monkeypatch.setattr(policy_runner, "_spent", type(policy_runner._spent)(float))
+    monkeypatch.setattr(policy_runner, "SLOW", 0.0)
     with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
         players = [store.player(f"player {number}", "Thompson", n_arms=3) for number in range(5)]
         players[0].update(players[0].decide(), 1.0)
         kernel = players[0].policy.probabilities
-        wait_until(lambda: running_policy._spent[kernel] == math.inf)
-        assert not any(player._replica.is_worth_warming() for player in players)
+        wait_until(lambda: policy_runner._spent[kernel] == math.inf)
+        assert not any(player._state.is_worth_warming() for player in players)
         assert players[1].update(players[1].decide(), 1.0)
 
 
@@ -188,7 +164,7 @@ def test_stores_that_write_for_the_same_players_at_once_do_not_block_each_other(
     assert errors == []
     [store.close() for store in stores]
     with Store.open(url) as store:
-        assert sum(store.player(name)._replica.decisions for name in names) == 3 * reported * len(names)
+        assert sum(store.player(name)._state.decisions for name in names) == 3 * reported * len(names)
 
 
 # -- who is behind --------------------------------------------------------------------------------------
@@ -259,7 +235,7 @@ def test_behind_a_stopped_writer_nothing_waits_longer_than_its_deadline(tmp_path
             other.kill()
         player.flush()
         assert not player.update(decision, 1.0)  # it was kept, and counts once
-        assert player._replica.tallies.rewarded == 2
+        assert player._state.tallies.rewarded == 2
 
 
 class Proxy:
@@ -320,8 +296,8 @@ def test_a_server_that_fails_over_is_noticed_and_nothing_is_lost(server, monkeyp
                 player.update(decision, 1.0)
         player.decide()
         wait_until(lambda: not player._follower.own)
-        assert player._replica.decisions == 22
-        assert player._replica.tallies.rewarded == 4
+        assert player._state.decisions == 22
+        assert player._state.tallies.rewarded == 4
     proxy.close()
 
 
@@ -335,11 +311,11 @@ def test_a_stopped_server_holds_up_no_decision(server):
             with pytest.raises(UnavailableError, match=r"has not answered within 0.3 seconds"):
                 player.update(decision, 1.0)
         wait_until(lambda: not player._follower.own)
-        assert player._replica.tallies.rewarded == 2
+        assert player._state.tallies.rewarded == 2
 
 
 def test_rewards_beyond_the_limit_are_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.players.shared.MOST_UNSAVED", 3)
+    monkeypatch.setattr("abex.players.shared_player.MOST_UNSAVED", 3)
     with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
         player = store.player("x", "UCB1", n_arms=3)
 
@@ -355,7 +331,7 @@ def test_rewards_beyond_the_limit_are_not_kept(tmp_path, monkeypatch):
                 kept.append(raised.value.kept)
         assert kept == [True, True, True, False, False]
         player.refresh()
-        assert player._replica.tallies.observations[0] == 3
+        assert player._state.tallies.observations[0] == 3
 
 
 # -- what is used up ------------------------------------------------------------------------------------
@@ -415,7 +391,7 @@ def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_process(url):
 # -- clocks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
+@each("now", [float("nan"), float("inf"), 1e30, -1.0, "noon", None])
 def test_a_clock_that_tells_no_time_is_named(now):
     player = Player("UCB1", n_arms=2, clock=lambda: now)
     with pytest.raises(UserError, match="clock must return the seconds since 1970"):

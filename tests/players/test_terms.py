@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import ABE, UCB1, EpsilonGreedy, Exp3, Player, Thompson, Uniform, UserError
-from abex.players.decision_ids import Life
+from abex.players.ids import Life
 from abex.players.summary import interval_of
+from tests.each import each
 from tests.players.test_player import snapshot
 
 
@@ -80,7 +81,7 @@ def test_numbered_arms_may_get_names_later():
     assert player.add_arm("two") == "two"
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"arms": []}, "n_arms must be a whole number >= 1"),
@@ -97,7 +98,7 @@ def test_numbered_arms_may_get_names_later():
         ({"arms": ["a"], "n_arms": 2}, "n_arms is 2, but there are 1 names"),
         ({}, "a player needs arms"),
         ({"n_arms": 2, "rewards": (1, 0)}, "rewards must be a range"),
-        ({"n_arms": 2, "rewards": 5}, "rewards must be the range"),
+        ({"n_arms": 2, "rewards": 5}, "rewards must be a range"),
         ({"n_arms": 2, "rewards": (0, math.inf)}, "rewards must be a finite number"),
         ({"n_arms": 2, "expire": 5}, "expire must be a positive timedelta"),
         ({"n_arms": 2, "expire": timedelta(0)}, "expire must be a positive timedelta"),
@@ -129,7 +130,7 @@ def test_a_range_of_rewards_is_a_change_of_units(low, width, shares):
         reward = min(high, max(low, low + share * (high - low)))
         player.update(0, reward)
         plain.update(0, min(1.0, max(0.0, (reward - low) / (high - low))))
-    assert np.array_equal(player._replica.state.means, plain._replica.state.means)
+    assert np.array_equal(player._state.state.means, plain._state.state.means)
     one, two = player.summary()[0], plain.summary()[0]
     assert one.mean == pytest.approx(low + two.mean * (high - low))
     assert one.low - 1e-9 * width <= one.mean <= one.high + 1e-9 * width
@@ -140,7 +141,7 @@ def test_a_range_of_rewards_is_a_change_of_units(low, width, shares):
 def test_clicks_are_rewards_of_any_range_that_has_them():
     player = Player(UCB1(), 2, rewards=(-1, 1), seed=1)
     player.update(0, True)
-    assert player._replica.state.means[0] == 1.0
+    assert player._state.state.means[0] == 1.0
     with pytest.raises(UserError, match="reward must be >= 2"):
         Player(UCB1(), 2, rewards=(2, 3)).update(0, True)
 
@@ -165,7 +166,7 @@ def test_decisions_expire_with_a_default_reward():
     assert "1 rewarded, 0 waiting, 1 expired" in player.summary().caption
     twin = Player(UCB1(), n_arms=3, seed=1)
     twin.update(twin.decide(), 0.0)
-    assert twin._replica.state.means[early.arm] == 0.0
+    assert twin._state.state.means[early.arm] == 0.0
 
 
 def test_expired_decisions_may_teach_nothing():
@@ -174,7 +175,7 @@ def test_expired_decisions_may_teach_nothing():
     player.decide()
     clock.now += 2
     assert player.pending() == []
-    assert player._replica.state.observations.tolist() == [0.0, 0.0]
+    assert player._state.state.observations.tolist() == [0.0, 0.0]
 
 
 def test_expiry_is_a_function_of_the_moments_and_survives_a_file(tmp_path):
@@ -198,7 +199,7 @@ def test_expiry_is_a_function_of_the_moments_and_survives_a_file(tmp_path):
     assert twin.summary() == player.summary()
     clock.now += 20
     assert twin.pending() == player.pending()
-    assert np.array_equal(twin._replica.state.scores, player._replica.state.scores)
+    assert np.array_equal(twin._state.state.scores, player._state.state.scores)
     assert len(player.pending()) < 9
 
 
@@ -223,7 +224,7 @@ def test_the_summary_counts_what_happened():
     rows = {row.arm: row for row in player.summary()}
     assert rows["b"].probability == pytest.approx(0.8 + 0.2 / 3)
     assert sum(row.recent_share for row in rows.values()) == pytest.approx(1.0)
-    assert len(player._replica.tallies.recent) == 1_000
+    assert len(player._state.tallies.recent) == 1_000
     frame = player.summary().frame()
     assert frame["pulls"].sum() == 1_500
 
@@ -301,7 +302,7 @@ def test_names_terms_and_tallies_go_along():
     for twin in (player.copy(), copy.deepcopy(player), pickle.loads(pickle.dumps(player))):
         assert twin.arms == ["z", "y"]
         assert repr(twin.summary()) == repr(player.summary())
-        assert twin._terms == player._terms
+        assert twin._settings == player._settings
         assert [twin.select() for _ in range(9)] == [player.copy().select()] + [
             arm for arm in [twin.select() for _ in range(0)]
         ] or twin.n_arms == 2
@@ -311,7 +312,7 @@ def test_names_terms_and_tallies_go_along():
 
 @pytest.mark.parametrize("policy", ["UCB1", "Thompson", "ABE", "Exp3(gamma=0.1)", "BoltzmannGumbel"])
 def test_a_player_that_does_not_fit_into_memory_is_refused_before_it_is_made(policy, monkeypatch):
-    monkeypatch.setattr("abex.players.room.memory", lambda: 2e9)
+    monkeypatch.setattr("abex.players.memory_check.memory", lambda: 2e9)
     with pytest.raises(
         UserError, match=r"1,000,000,000 arms of .* would take .* GB of memory.*: use fewer arms"
     ):

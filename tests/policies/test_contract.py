@@ -12,7 +12,8 @@ from abex.policies import known_policies
 from abex.policies.policy import Policy
 from abex.testing import check_documentation, policy_checks
 from abex.testing.policy_contract import SMALL, check_is_the_same_in_another_process, replicate
-from tests.examples import all_examples, examples
+from tests.each import each, each_group
+from tests.examples import all_examples, by_class, examples
 
 OURS = {name: cls for name, cls in known_policies().items() if cls.__module__.startswith("abex.")}
 EXAMPLES = all_examples()
@@ -20,23 +21,40 @@ EXAMPLES = all_examples()
 
 FIRST = [examples(cls)[0] for cls in OURS.values()]  # an example a class: its kernels are those of the others
 ONCE_A_CLASS = {
-    "treats_arms_alike", "learns", "more_feedback_does_not_hurt", "survives_a_million_steps", "check_documentation",
+    "treats_arms_alike", "learns", "more_feedback_does_not_hurt", "survives_a_million_steps",
+}  # fmt: skip
+#: milliseconds a policy: one test tries all of them
+QUICK = {
+    "is_a_value", "plays_valid_arms", "select_only_reads", "start_is_fresh", "leaves_global_randomness_alone", "resumes_exactly",
+    "takes_and_loses_arms", "batches_hold_different_arms", "check_documentation",
 }  # fmt: skip
 #: among equal plans the numbers of the arms decide
 BY_NUMBER = {"ELP", "Exp3DOM", "Restarting"}
-CHECKS = [check for check in policy_checks() if check is not check_is_the_same_in_another_process]
-assert {check.__name__ for check in [*CHECKS, check_documentation]} >= ONCE_A_CLASS
-PAIRS = [
-    (check, policy)
-    for check in [*CHECKS, check_documentation]
-    for policy in (FIRST if check.__name__ in ONCE_A_CLASS else EXAMPLES)
-    if not (check.__name__ == "treats_arms_alike" and type(policy).__name__ in BY_NUMBER)
-]
+CHECKS = {
+    check.__name__: check
+    for check in [*policy_checks(), check_documentation]
+    if check is not check_is_the_same_in_another_process
+}
+assert set(CHECKS) >= ONCE_A_CLASS | QUICK
 
 
-@pytest.mark.parametrize(("check", "policy"), PAIRS, ids=lambda one: getattr(one, "__name__", str(one)))
-def test_policy(check, policy):
-    check(policy)
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in QUICK | ONCE_A_CLASS])
+@each_group("policy", by_class(EXAMPLES))
+def test_policy(name, policy):
+    CHECKS[name](policy)
+
+
+@pytest.mark.parametrize("policy", FIRST, ids=str)
+@pytest.mark.parametrize("name", sorted(ONCE_A_CLASS))
+def test_one_policy_of_a_class(name, policy):
+    if not (name == "treats_arms_alike" and type(policy).__name__ in BY_NUMBER):
+        CHECKS[name](policy)
+
+
+@pytest.mark.parametrize("name", sorted(QUICK))
+@each("policy", EXAMPLES)
+def test_every_policy(name, policy):
+    CHECKS[name](policy)
 
 
 def test_every_policy_is_the_same_in_another_process():

@@ -131,7 +131,7 @@ def test_an_arm_that_comes_is_explored_and_one_that_goes_leaves_no_trace():
     player.remove_arm(1)
     fresh = Player(Evidence(), n_arms=3, seed=4)
     fresh.update_many([(0, 0.2), (1, 0.3)] * 30 + [(2, 0.25)] * 10)
-    state, other = player._replica.state, fresh._replica.state
+    state, other = player._state.state, fresh._state.state
     for name in ("observations", "means", "squares", "highest", "lowest"):
         assert np.allclose(getattr(state, name), getattr(other, name)), name
     assert state.largest_reward == 0.3
@@ -191,8 +191,8 @@ def test_a_file_with_blocks_that_could_outgrow_their_room_is_refused(change, tmp
     player.update_many([(0, 0.5), (1, 0.25)] * 40)
     player.save(path)
     loaded = Player.load(path)
-    assert np.array_equal(loaded._replica.state.test.blocks, player._replica.state.test.blocks)
-    change(loaded._replica.state)
+    assert np.array_equal(loaded._state.state.test.blocks, player._state.state.test.blocks)
+    change(loaded._state.state)
     with monkeypatch.context() as unchecked:
         unchecked.setattr(Evidence, "prepare", lambda self, state: state)
         loaded.save(path)

@@ -42,6 +42,7 @@ from abex.simulation import as_checkpoints, play_replication
 from abex.support.divergence import bernoulli_kl, kl_upper_bound, two_moment_divergence
 from abex.support.randomness import stream
 from abex.testing.policy_contract import same_states
+from tests.each import each
 from tests.naive.forgetting import discounted, windowed, windowed_exactly
 
 INSIDE = [
@@ -132,8 +133,8 @@ def evidence_law(policy, time, counts, means, squares, highest):
     return law
 
 
-@pytest.mark.parametrize(("way", "late"), [(0, 30), (1, 0), (2, 30), (3, 0)])
-@pytest.mark.parametrize("inside", INSIDE, ids=str)
+@each("inside", INSIDE)
+@each(("way", "late"), [(0, 30), (1, 0), (2, 30), (3, 0)])
 def test_every_decision_is_the_formula_on_what_is_not_forgotten(inside, way, late):
     make, oracle = WAYS[way]
     policy, probe = make(inside), stream(4, "probe")
@@ -189,8 +190,8 @@ GRIDS = {  # rewards that often add up to the same
 }
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("inside", INSIDE, ids=str)
+@each("inside", INSIDE)
+@each("grid", GRIDS)
 def test_arms_that_know_the_same_in_a_window_are_alike_to_the_last_bit(inside, grid):
     """Against fractions that are rounded once, where ties are common: no tie is lost to what was known before."""
     policy, out, ties = Windowed(inside, width=12), np.zeros(4), 0
@@ -309,7 +310,7 @@ def test_texts_within_texts_come_back(policy):
     assert Discounted("UCB1") == Discounted(UCB1())
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("Discounted(UBC1)", "did you mean 'UCB1'"),
@@ -338,7 +339,7 @@ def test_a_window_without_room_loses_the_oldest_first():
         decision = player.decide()
         others = {k: 0.5 for k in range(4) if k != decision.arm}
         player.update(decision, 1.0, also=others)
-        assert player._replica.state.observations.sum() == 4
+        assert player._state.state.observations.sum() == 4
 
 
 @pytest.mark.parametrize("wrap", [Discounted, Windowed, Restarting], ids=lambda wrap: wrap.__name__)
@@ -366,7 +367,7 @@ def test_a_window_that_was_saved_adds_up_to_the_same(tmp_path):
     for _ in range(50):
         player.update(player.select(), GRIDS["thirds"](chance, True))
     player.save(tmp_path / "player.json")
-    one, two = (made._replica.state.memory for made in (player, Player.load(tmp_path / "player.json")))
+    one, two = (made._state.state.memory for made in (player, Player.load(tmp_path / "player.json")))
     assert one.counts.sum() == 16  # the oldest leaves at the next decision
     assert all(np.array_equal(getattr(one, sums), getattr(two, sums)) for sums in ("counts", "high", "low"))
 
@@ -385,7 +386,7 @@ def test_arms_that_go_take_what_was_observed_of_them_along():
         for _ in range(200):
             player.update(player.select(), 0.25)
         player.select()
-        counts, _ = known(player._replica.state)
+        counts, _ = known(player._state.state)
         assert counts.sum() == pytest.approx(50 if isinstance(policy, Windowed) else 10.0, rel=1e-6)
 
 
@@ -395,7 +396,7 @@ def test_a_window_goes_on_where_it_was_when_an_arm_comes():
         player.update(player.select(), 0.5)
     player.add_arm()
     player.select()
-    counts, _ = known(player._replica.state)
+    counts, _ = known(player._state.state)
     assert counts.sum() == 10.0
 
 
@@ -405,7 +406,7 @@ def test_decisions_made_at_once_are_steps_of_the_discounted_time():
         player.update(player.select(), 0.5)
     player.select(5)
     player.select()
-    assert player._replica.state.memory.total == pytest.approx(sum(0.9**age for age in range(13)))
+    assert player._state.state.memory.total == pytest.approx(sum(0.9**age for age in range(13)))
 
 
 class MeansOfMine(Learned):

@@ -288,6 +288,11 @@ PARAMETERS = {
     "KLUCB": {"c": ({}, 0.0, 3.0)},
     "KLUCBPlusPlus": {"horizon": ({}, None, 20)},
     "MOSS": {"horizon": ({}, None, 2000), "anytime": ({}, 1.35, 0.2)},
+    "TopTwo": {"share": ({}, 0.5, 0.3), "soft": ({}, True, False)},
+    "DTracking": {},
+    "KLLUCB": {"risk": ({}, 0.05, 1e-6)},
+    "SuccessiveHalving": {"budget": ({}, 60, 24)},
+    "Certify": {"policy": ({}, abex.Evidence(), abex.Maillard()), "share": ({}, 0.5, 0.1)},
     "Maillard": {"deviation": ({}, 0.5, 1.0), "divergence": ({}, "gaussian", "bernoulli")},
     "Screening": {
         "baseline": ({}, 0.5, 0.3),

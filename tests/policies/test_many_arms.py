@@ -25,7 +25,7 @@ from abex import (
 )
 from abex.kernels import compiled
 from abex.kinds import saved
-from abex.players.running_policy import compiled_kernels
+from abex.players.policy_runner import compiled_kernels
 from abex.policies.policy import Setting
 from abex.samplers import FEW, changed, draw, scan_for
 from abex.samplers.bounded_softmax import mass_of, new_bounded_softmax
@@ -36,6 +36,7 @@ from abex.samplers.tournament import Tournament
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.randomness import stream
 from abex.testing import policy_checks
+from tests.each import each
 from tests.naive.many_arms import boltzmann_law, index_from_history
 
 INDEXED = [
@@ -146,8 +147,8 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-7, 0.7, 30.0, 3e3, 1e6, 1e8])
 @pytest.mark.parametrize("state", STATES)
+@each("rate", [0.0, 1e-7, 0.7, 30.0, 3e3, 1e6, 1e8])
 def test_draws_from_levels_have_the_boltzmann_law(state, rate):
     rng = stream(1, state, str(rate))
     values = STATES[state](rng)
@@ -155,8 +156,8 @@ def test_draws_from_levels_have_the_boltzmann_law(state, rate):
     assert_law(buckets, current, rate, rng)
 
 
-@pytest.mark.parametrize("initial", [0.0, 0.6, 1.0, -3.0, 2.0])
-@pytest.mark.parametrize("rate", [0.0, 2.0, 40.0])
+@each("initial", [0.0, 0.6, 1.0, -3.0, 2.0])
+@each("rate", [0.0, 2.0, 40.0])
 def test_arms_never_observed_have_their_share(initial, rate):
     rng = stream(2, str(initial), str(rate))
     values = rng.random(300)
@@ -195,8 +196,8 @@ def test_levels_stay_exact_while_values_and_rates_move(seed):
 # -- bounded scan: the same draws of few arms ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.7, 30.0, 3e3, 1e8])
-@pytest.mark.parametrize("state", STATES)
+@each("state", STATES)
+@each("rate", [0.0, 0.7, 30.0, 3e3, 1e8])
 def test_draws_from_bounds_have_the_boltzmann_law(state, rate):
     rng = stream(31, state, str(rate))
     values = STATES[state](rng)[-12:]
@@ -314,23 +315,23 @@ def assert_sound(buckets, values):
 # -- the tournament: the largest index ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("continuous", [False, True], ids=["coins", "fractions"])
 @pytest.mark.parametrize("policy", INDEXED, ids=str)
-@pytest.mark.parametrize("n_arms", [3, 13, 37])
+@each("continuous", [False, True])
+@each("n_arms", [3, 13, 37])
 def test_the_tournament_plays_an_arm_of_the_largest_index(policy, n_arms, continuous, always_many):
     check_largest_index(policy, n_arms, continuous)
 
 
-@pytest.mark.parametrize("continuous", [False, True], ids=["coins", "fractions"])
 @pytest.mark.parametrize("policy", [KLUCB(), KLUCB(c=3.0), KLUCBPlusPlus()], ids=str)
-@pytest.mark.parametrize("n_arms", [3, 13])
+@each("continuous", [False, True])
+@each("n_arms", [3, 13])
 def test_a_scan_of_divergences_plays_an_arm_of_the_largest_index(policy, n_arms, continuous):
     check_largest_index(policy, n_arms, continuous)
 
 
 def check_largest_index(policy, n_arms, continuous):
     """Arms never observed first; then no index is larger than that of the arm played."""
-    horizon = 1500
+    horizon = 700
     setting, rng = Setting(n_arms, horizon), stream(8, str(policy))
     state, (select, update) = policy.start(setting), policy.kernels()
     history = [[] for _ in range(n_arms)]

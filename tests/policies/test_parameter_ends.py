@@ -21,6 +21,7 @@ from abex.policies.naming import known_policies
 from abex.policies.policy import Setting
 from abex.support.errors import UserError
 from abex.support.parameters import Range, declared
+from tests.each import each, each_group
 
 HORIZON = 1000
 STEPS = 60
@@ -38,6 +39,7 @@ RANGES = [
     for parameter, allowed in declared(cls).items()
     if isinstance(allowed, Range)
 ]
+RANGES_OF = {name: [pair for pair in RANGES if pair[0] == name] for name, _ in RANGES}
 WORLDS = {
     "Bernoulli": {"means": [0.0, 1.0, 0.5]},
     "Beta": {"means": [1e-6, 1.0 - 1e-6, 0.5]},
@@ -139,8 +141,9 @@ def pairs_of_ends(ranges):
     return chosen
 
 
-@pytest.mark.parametrize(("name", "parameter"), RANGES)
-def test_a_policy_plays_at_both_ends_of_each_parameter(name, parameter):
+@each_group("range_", RANGES_OF)
+def test_a_policy_plays_at_both_ends_of_each_parameter(range_):
+    name, parameter = range_
     cls = POLICIES[name]
     allowed = declared(cls)[parameter]
     assert not allowed.whole or max(map(abs, allowed.ends())) < 2**63
@@ -171,7 +174,7 @@ def beyond(allowed):
     return (*(x for x in (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))), math.nan)
 
 
-@pytest.mark.parametrize(("name", "parameter"), RANGES)
+@each(("name", "parameter"), RANGES)
 def test_what_lies_beyond_is_refused_by_name(name, parameter):
     for value in (*beyond(declared(POLICIES[name])[parameter]), "1", True, [1.0], 10**400):
         with pytest.raises(UserError, match=parameter) as refusal:
@@ -200,11 +203,10 @@ def test_a_policy_plays_with_a_hundred_thousand_arms(name):
         play(policy, 100_000, REWARDS["alternating"], steps=2, law_too=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "policy",
     [ABE(initial=end, eta=eta) for end in declared(ABE)["initial"].ends() for eta in (0.4, 1e100)]
     + [Boltzmann(initial=end, schedule="constant", eta=1e3) for end in declared(Boltzmann)["initial"].ends()],
-    ids=str,
 )
 def test_initial_means_at_their_ends_do_not_hang_at_a_hundred_thousand_arms(policy):
     play(policy, 100_000, REWARDS["alternating"], steps=4)
@@ -249,7 +251,7 @@ def pays(environment, steps=(1, 2, 1000, 10**11)):
             assert best(world, t, arm) in (True, False)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@each("name", WORLDS)
 def test_an_environment_pays_at_both_ends_of_each_parameter(name):
     cls = getattr(abex.environments, name)
     assert set(abex.environments.__all__) == {*WORLDS, "Environment", "known_environments"}
@@ -265,15 +267,15 @@ def test_an_environment_pays_at_both_ends_of_each_parameter(name):
                 cls(**{**WORLDS[name], parameter: value})
 
 
-@pytest.mark.parametrize("cls", [Bernoulli, Beta, ClippedGaussian, Switching, Drifting])
-@pytest.mark.parametrize("n_arms", [1, 2, 3, 100_000])
+@each("cls", [Bernoulli, Beta, ClippedGaussian, Switching, Drifting])
+@each("n_arms", [1, 2, 3, 100_000])
 def test_means_at_their_ends_pay(cls, n_arms):
     low, high = (1e-6, 1.0 - 1e-6) if cls is Beta else (0.0, 1.0)
     for means in ([low] * n_arms, [high] * n_arms, ([low, high] * n_arms)[:n_arms]):
         pays(cls(means), steps=(1, 10**11))
 
 
-@pytest.mark.parametrize("wrong", [[10**400], [math.nan], [[0.5]], "x", [None], [1e-300, 2.0], []])
+@each("wrong", [[10**400], [math.nan], [[0.5]], "x", [None], [1e-300, 2.0], []])
 def test_means_that_are_none_are_refused(wrong):
     for cls in (Bernoulli, Beta, ClippedGaussian, Switching, Drifting):
         with pytest.raises(UserError, match="means"):

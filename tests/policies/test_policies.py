@@ -17,6 +17,7 @@ from abex.samplers import scan_for
 from abex.samplers.scan import pick, softmax, softmax_weights
 from abex.support.divergence import kl_upper_bound
 from abex.support.randomness import stream
+from tests.each import each
 from tests.examples import all_examples
 from tests.naive.graph_policies import abe
 from tests.naive.policies import LAWS, kl
@@ -52,7 +53,7 @@ def play(policy, n_arms, steps, seed):
         history.append((arm, dict(seen)))
 
 
-@pytest.mark.parametrize("policy", [p for p in PLAIN if type(p).__name__ not in SAMPLED], ids=str)
+@each("policy", [p for p in PLAIN if type(p).__name__ not in SAMPLED])
 def test_the_law_of_every_step_is_the_formula_applied_to_the_whole_history(policy):
     law = abe if isinstance(policy, ABE) else LAWS[type(policy).__name__]
     rng = stream(1, "probe")
@@ -66,7 +67,7 @@ def test_the_law_of_every_step_is_the_formula_applied_to_the_whole_history(polic
             assert expected[chosen] > 0.0, (t, history, expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "horizon", "same"),
     [
         (ABE(eta=0.7, c=0.1, alpha=0.7), 1_000, True),
@@ -140,7 +141,7 @@ def test_softmax_never_overflows(values, rate):
     assert abs(out.sum() - 1.0) < 1e-9
 
 
-@pytest.mark.parametrize(
+@each(
     ("scores", "weights"),
     [
         ([0.0, math.log(2.0) / 3.0, 0.0], [0.5, 1.0, 0.5]),
@@ -244,7 +245,7 @@ def test_abe_finds_its_exploration_sequence_without_the_graph():
         assert player.report()["exploration_slots"] == 2 * cover
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("Tompson", "did you mean 'Thompson'"),
@@ -292,7 +293,7 @@ def test_the_remembered_leader_is_the_leader(policy):
     assert t == 300
 
 
-@pytest.mark.parametrize("policy", PLAIN, ids=str)
+@each("policy", PLAIN)
 @given(
     st.integers(1, 40),
     st.lists(st.sampled_from([0.0, 1.0, 0.5, 1e-9, 1.0 - 1e-9]), max_size=30),

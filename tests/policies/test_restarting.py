@@ -25,6 +25,7 @@ from abex.policies.detectors import clear, observe
 from abex.policies.policy import Setting
 from abex.support.divergence import kl_upper_bound
 from abex.support.randomness import stream
+from tests.each import each
 from tests.naive.detectors import cusum, glr, page_hinkley
 
 DETECTORS = [
@@ -35,8 +36,8 @@ DETECTORS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(DETECTORS)))
-@pytest.mark.parametrize("kind", ["coin", "uniform"])
+@each("number", range(len(DETECTORS)))
+@each("kind", ["coin", "uniform"])
 def test_a_detector_raises_the_alarm_of_its_definition(number, kind):
     value, oracle = DETECTORS[number]
     record, rng, alarms = value.watch(2), stream(1, kind), 0
@@ -171,7 +172,7 @@ def indices(policy, counts, rewards, times):
     return np.array(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "policy",
     [
         Restarting(),
@@ -184,7 +185,7 @@ def test_texts_come_back(policy):
     assert parse_policy(str(policy)) == policy
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("Restarting(detector=GRL())", "did you mean 'GLR'"),

@@ -6,8 +6,9 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-import pytest
 from benchmarks import architecture, lines
+
+from tests.each import each
 
 SOURCES = Path(__file__).parents[2] / "src" / "abex"
 ONE_ROOM = {
@@ -17,7 +18,7 @@ ONE_ROOM = {
 }  # the only room that imports it
 # ... but for what boosting alone adds to compiled code.
 ELSEWHERE = {
-    (package, f"boosting/{name}") for package in ("numba", "llvmlite") for name in ("calls", "vector_type")
+    (package, f"boosting/{name}") for package in ("numba", "llvmlite") for name in ("loop", "vectors")
 }
 LABORATORY = ("lab/datasets", "lab/results", "lab/sweeps", "lab/experiments", "lab/report", "cli")
 KERNELS = {"kernel", "rare_kernel", "single_dispatch", "register", "compiled"}
@@ -42,7 +43,8 @@ FIRST_PLACES = {
 SHARED_NAMES = {
     "evidence": {"policies", "samplers", "theory"},
     "page": {"lab/report", "lab/arena", "service"},
-    "parameters": {"support", "boosting"},
+    "loop": {"simulation", "boosting"},  # of a policy and a world, and of a policy and a learner
+    "settings": {"service", "boosting"},
     "schedule": {"policies", "theory"},
     "store": {"players", "lab/results"},  # of players, and of results: nobody has both at hand
 }
@@ -51,6 +53,7 @@ SHARED_NAMES = {
 SHARED_CLASSES = {
     "Uniform": {"simulation/delays", "policies/baselines"},
     "Store": {"players/store", "lab/results/store"},
+    "Settings": {"service/settings", "boosting/settings"},  # of a server, and of a fit
 }
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
@@ -234,7 +237,7 @@ def test_the_checks_can_fail():
     assert by_room({"policies/a": {"clock"}, "b": {"x"}}) == {"policies": {"a: clock"}, "": {"b: x"}}
 
 
-@pytest.mark.parametrize("text", ["x[1]", "x[-1]", "x[FOUND]"])
+@each("text", ["x[1]", "x[-1]", "x[FOUND]"])
 def test_what_counts_as_a_number(text):
     assert is_number(ast.parse(text, mode="eval").body.slice)
 

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.fuzz import __main__ as driver
 from tests.fuzz import formats, worker
 from tests.fuzz.outcomes import check_sentence
@@ -32,6 +33,8 @@ def run(case):
             pass
     if case == 9:
         bytearray(10**12)
+    if case == 11:
+        return "worked" * (len(b"x" * 100_000_000) > 0)
     return "worked" if case % 2 else "refused"
 """
 
@@ -50,7 +53,7 @@ def test_thousands_of_forged_inputs_work_or_are_refused_in_a_sentence():
     assert counts.total() == sum(driver.shares(names, CASES).values())
 
 
-def test_crashes_hangs_and_tracebacks_are_found_and_the_rest_goes_on(tmp_path, monkeypatch):
+def test_crashes_hangs_tracebacks_and_hunger_are_found_and_the_rest_goes_on(tmp_path, monkeypatch):
     (tmp_path / "planted.py").write_text(PLANTED)
     (tmp_path / "start.py").write_text(
         "import sys\n"
@@ -64,12 +67,13 @@ def test_crashes_hangs_and_tracebacks_are_found_and_the_rest_goes_on(tmp_path, m
     monkeypatch.setitem(formats.ALL, "planted", formats.Format("planted"))
     monkeypatch.setattr(driver, "LIMIT", 0.5)
     monkeypatch.setattr(driver, "WORKER", [sys.executable, str(tmp_path / "start.py")])
-    found = {number: outcome for _, number, outcome in driver.run_plan({"planted": 12}, 1)}
-    assert sorted(found) == list(range(12))
+    found = {number: outcome for _, number, outcome in driver.run_plan({"planted": 14}, 1)}
+    assert sorted(found) == list(range(14))
     assert "KeyError" in found.pop(3)
     assert "SIGSEGV" in found.pop(5)
     assert "more than 0.5 s" in found.pop(7)
     assert "MemoryError" in found.pop(9)
+    assert "it took 1" in found.pop(11)  # megabytes, of which 60 are allowed
     assert all(outcome == ("worked" if number % 2 else "refused") for number, outcome in found.items())
 
 
@@ -83,7 +87,7 @@ def test_a_case_is_made_again_by_its_number():
     assert len(list(islice(cases(np.random.default_rng(0)), 3))) == 3
 
 
-@pytest.mark.parametrize("text", ["", "x" * 200, "two\nlines", "a\rb"])
+@each("text", ["", "x" * 200, "two\nlines", "a\rb"])
 def test_a_sentence_is_short_and_stands_in_one_line(text):
     with pytest.raises(AssertionError):
         check_sentence(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from abex.policies import known_policies
+from tests.each import each
 from tests.mutants import __main__ as runner
 from tests.mutants.catalogue import ROOT, Mutant, catalogue, mutated, out_of_date
 
@@ -47,7 +48,7 @@ def test_there_are_mutants_of_every_room():
     assert {room: rooms.count(room) >= count for room, count in least.items()} == dict.fromkeys(least, True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         (

@@ -31,10 +31,15 @@ def service(store, **settings):
 
 
 @contextmanager
-def command(store, *options, log=None):
-    """`abex serve` as a process on a free port, its log in a file; yields the process and its address."""
+def command(store, *options, log=None, descriptors=None):
+    """`abex serve` as a process on a free port, its log in a file; yields the process and its address.
+
+    With ``descriptors`` it may have no more files and connections open.
+    """
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     words = [sys.executable, "-m", "abex", "serve", "--store", store, "--port", "0", *options]
+    if descriptors is not None:
+        words = ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *words]
     with contextlib.ExitStack() as stack:
         if log is None:  # a pipe that nobody reads would fill up
             log = stack.enter_context(tempfile.NamedTemporaryFile("w"))

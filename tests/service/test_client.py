@@ -74,7 +74,11 @@ def test_a_client_does_what_the_service_does(app):
         assert client.evaluate("shop front", ["Uniform"])["rows"] == 3
         export = client.export("shop front")
         assert b"abex-player" in export.content
-        client.delete("shop front", export.tag)
+        client.archive("shop front", export.tag)
+        assert client.players() == []
+        client.restore("shop front")
+        assert client.decide("shop front").arm in ("red", "green")
+        client.delete("shop front", client.export("shop front").tag)
         assert client.players() == []
 
 
@@ -116,10 +120,10 @@ def test_mistakes_are_sentences_and_are_not_repeated(app):
         client.create("x", 2, "UCB1")
         transport = client._http._transport
         asked = transport.asked
-        with pytest.raises(ServiceError, match="there is no player 'y'") as refused:
+        with pytest.raises(ServiceError, match="There is no player 'y'") as refused:
             client.decide("y")
         assert (refused.value.status, transport.asked) == (404, asked + 1)
-        with pytest.raises(ServiceError, match="reward must be"):
+        with pytest.raises(ServiceError, match="Reward must be"):
             client.reward("x", client.decide("x").id, 7.0)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +13,14 @@ import pytest
 import uvicorn
 
 from abex import Player
-from abex.players.decision_ids import moment_of
+from abex.players.ids import moment_of
 from abex.players.player import UnknownDecisionError
-from abex.players.together import RequestBatch
+from abex.players.requests import RequestBatch
 from abex.service import Settings, connections
 from abex.service.connections import Guard
-from abex.service.desk import Desk
+from abex.service.directory import Desk
 from abex.service.run import configuration, listening_socket
+from tests.service.serving import command
 from tests.waiting import PATIENCE, wait_until
 
 DECIDE, REWARD = "/v1/players/banner/decisions", "/v1/players/banner/rewards"
@@ -202,7 +204,7 @@ def test_what_goes_wrong_inside_is_no_end_of_the_service(store, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(RequestBatch, "propose", broken)
             status, _, said = connection.ask(DECIDE)
-            assert (status, json.loads(said)) == (500, {"error": "something went wrong inside the service"})
+            assert (status, json.loads(said)) == (500, {"error": "Something went wrong inside the service"})
         assert connection.ask(DECIDE)[0] == 200
 
 
@@ -299,6 +301,36 @@ def test_a_handler_may_take_longer_than_a_client(store, monkeypatch):
         monkeypatch.setattr(Desk, "_answers", slow)
         assert connection.ask(DECIDE)[0] == 200
         assert connection.ask(DECIDE)[0] == 200
+
+
+def test_a_connection_that_asks_for_nothing_more_is_closed(store):
+    with served(store, idle_timeout=1) as port, Connection(port) as idle:
+        assert idle.ask(DECIDE)[0] == 200
+        assert idle.is_closed()
+
+
+def test_a_thousand_unfinished_connections_of_an_address_leave_descriptors_for_others(store):
+    resource = pytest.importorskip("resource")
+    if sys.platform != "linux":
+        pytest.skip("needs more than one address of its own")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 4_096:
+        pytest.skip("this process may not have 2,000 connections")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, before[1]))
+    opened = []
+    try:
+        with command(store, descriptors=1_024) as (_, address):
+            port = int(address.rpartition(":")[2])
+            for _ in range(1_010):
+                opened.append(socket.create_connection(("127.0.0.1", port), PATIENCE, ("127.0.0.2", 0)))
+                opened[-1].sendall(b"POST /v1/players HTTP/1.1\r\n")
+            with Connection(port) as honest:
+                assert honest.ask(DECIDE)[0] == 200
+            assert metric(port, 'abex_refused_connections_total{limit="client"}') >= 510.0
+    finally:
+        for one in opened:
+            one.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_two_hundred_unfinished_connections_leave_room_for_others(store):

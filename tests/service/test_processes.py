@@ -53,7 +53,7 @@ def check_log(store, loads):
     """Nothing that was acknowledged is missing, nothing counted twice."""
     with Player.open(store, "x") as player:
         log = player.log().set_index("decision")
-        tallies = player._replica.tallies
+        tallies = player._state.tallies
     assert log.index.is_unique
     for load in loads:
         assert set(load.decided) <= set(log.index)
@@ -158,7 +158,7 @@ def test_a_stopped_database_is_503_and_then_it_goes_on():
             wait_for(f"{address}/ready", 503)
             refused = httpx.post(f"{address}/v1/players/x/decisions", timeout=PATIENCE)
             assert refused.status_code == 503
-            assert refused.json()["error"].startswith("the store cannot be reached")
+            assert refused.json()["error"].startswith("The store cannot be reached")
             assert get(f"{address}/health").status_code == 200
             server.start()
             done = len(load.rewarded)

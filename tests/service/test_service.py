@@ -5,6 +5,7 @@ import gc
 import io
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -19,14 +20,17 @@ from starlette.routing import Mount
 
 from abex import Player, UserError
 from abex.evaluation import Log, evaluate
+from abex.players import Store
 from abex.players.journal import journal_at
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
-from abex.service.desk import Desk
+from abex.service.app import ROUTES
+from abex.service.directory import Desk
+from abex.service.handlers import summary_of
 from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
-from abex.service.overview import summary_of
-from abex.service.routes import ROUTES
+from abex.service.metrics import Metrics
 from abex.service.timeline import Timeline
+from tests.each import each
 from tests.players.test_terms import Clock
 from tests.service.serving import TestClient, service
 from tests.waiting import wait_until
@@ -41,6 +45,15 @@ def store(tmp_path):
 
 
 @pytest.fixture
+def elsewhere(store):
+    """The address of the same store as another process has it: not shared with who opens `store`."""
+    found = store.replace("normal", "NORMAL")
+    with Store.open(store) as one, Store.open(found) as two:
+        assert one is not two
+    return found
+
+
+@pytest.fixture
 def shop(store):
     """A service with one player."""
     with service(store) as client:
@@ -52,6 +65,14 @@ def banner(client, name="banner", policy="Thompson", arms=("red", "green", "blue
     answer = client.post("/v1/players", json={"name": name, "policy": policy, "arms": arms, **terms})
     assert answer.status_code in (200, 201), answer.text
     return answer
+
+
+def patiently(client, address, body):
+    """As a client does that finds the store busy: nothing counts twice."""
+    answers = iter(lambda: client.post(address, json=body), None)
+    answer = next(answer for answer in answers if answer.status_code != 503)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 def ask(client, unit=None, **body):
@@ -119,14 +140,27 @@ def test_a_deploy_adds_the_arms_that_are_new_and_a_conflict_names_them(shop):
     assert shop.post("/v1/players/banner/arms", json={"name": "white"}).status_code < 300
     answer = shop.post("/v1/players", json=more)
     assert answer.status_code == 409
-    assert "not 'black': on_new_arms=\"add\" adds what is new" in answer.json()["error"]
+    assert 'not \'black\': "on_new_arms": "add" adds what is new' in answer.json()["error"]
+    fewer = shop.post("/v1/players", json=more | {"arms": ["red", "green"]})
+    assert '"on_missing_arms": "keep" leaves it, "retire" removes it' in fewer.json()["error"]
     deployed = shop.post("/v1/players", json=more | {"on_new_arms": "add", "on_missing_arms": "keep"})
     assert deployed.status_code == 200, deployed.text
     assert shop.get("/v1/players/banner/arms").json()["arms"] == ["red", "green", "blue", "white", "black"]
 
 
-def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store):
-    with service(store) as one, service(store) as two:
+@pytest.mark.parametrize("arms", [["red", "green", "blue", "white"], 4])
+def test_workers_that_deploy_at_once_add_an_arm_once(store, elsewhere, arms):
+    with service(store) as one, service(elsewhere) as two, ThreadPoolExecutor(6) as pool:
+        banner(one, arms=arms[:3] if isinstance(arms, list) else 3)
+        body = {"name": "banner", "policy": "Thompson", "arms": arms, "on_new_arms": "add"}
+        list(pool.map(patiently, [one, two] * 3, ["/v1/players"] * 6, [body] * 6))
+        for client in (one, two):
+            found = client.get("/v1/players/banner/arms").json()["arms"]
+            assert found == (arms if isinstance(arms, list) else [0, 1, 2, 3])
+
+
+def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         first = ask(one, unit="ann")
         assert [ask(worker, unit="ann")["id"] for worker in (one, two, two)] == [first["id"]] * 3
@@ -135,22 +169,14 @@ def test_a_unit_keeps_its_decision_until_it_is_rewarded_in_any_worker(store):
         assert ask(one, unit="ann")["id"] != first["id"]
 
 
-def ask_again(client, unit):
-    """As a client does that finds the store busy: nothing counts twice."""
-    answers = iter(lambda: client.post(DECIDE, json={"unit": unit}), None)
-    answer = next(answer for answer in answers if answer.status_code != 503)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def test_workers_that_decide_for_a_unit_at_once_agree(store):
+def test_workers_that_decide_for_a_unit_at_once_agree(store, elsewhere):
     """Each worker draws before it knows of the other; the journal's order tells which decision stands."""
-    with service(store) as one, service(store) as two, ThreadPoolExecutor(8) as pool:
+    with service(store) as one, service(elsewhere) as two, ThreadPoolExecutor(8) as pool:
         banner(one)
         ask(two)
         for turn in range(15):
             unit = f"u{turn}"
-            answers = list(pool.map(ask_again, [one, two] * 4, [unit] * 8))
+            answers = list(pool.map(patiently, [one, two] * 4, [DECIDE] * 8, [{"unit": unit}] * 8))
             assert len({answer["id"] for answer in answers}) == 1
             assert len({(answer["arm"], answer["probability"]) for answer in answers}) == 1
         summary = two.get("/v1/players/banner/summary").json()
@@ -166,8 +192,8 @@ def test_a_unit_gets_another_decision_when_its_own_expires(store):
         assert tell(client, first["id"]).json() == {"learned": False}
 
 
-def test_a_request_that_comes_again_under_its_key_gets_the_same_decisions(store):
-    with service(store) as one, service(store) as two:
+def test_a_request_that_comes_again_under_its_key_gets_the_same_decisions(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         first = ask(one, key="k")
         assert ask(two, key="k") == first
@@ -304,6 +330,10 @@ def test_who_looks_again_gets_a_summary_only_where_something_has_happened(shop):
     tag = {"if-none-match": first.headers["etag"]}
     again = shop.get("/v1/players/banner/summary", headers=tag)
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    described = shop.get("/openapi.json").json()["paths"]
+    assert {
+        path for path, methods in described.items() if "304" in methods.get("get", {}).get("responses", {})
+    } == {"/v1/players/{name}/summary"}
     ask(shop)
     assert shop.get("/v1/players/banner/summary", headers=tag).json()["decisions"] == 1
 
@@ -336,8 +366,43 @@ def test_a_player_is_deleted_after_its_last_state_was_exported(store, tmp_path):
         assert two.get(f"{path}/summary").json()["decisions"] == 2
 
 
-def test_a_deleted_player_whose_name_comes_again_is_the_new_one_elsewhere(store):
-    with service(store) as one, service(store) as two:
+def test_an_archived_player_rests_until_it_is_brought_back(store, elsewhere):
+    path = "/v1/players/banner"
+    sentence = "The player 'banner' is archived and neither decides nor learns until it is brought back"
+    with service(store) as one, service(elsewhere) as two:
+        banner(one)
+        banner(one, "other")
+        waiting = ask(two)["id"]
+        assert one.post(f"{path}/archive").status_code == 428
+        tag = {"if-match": one.get(f"{path}/export").headers["etag"]}
+        ask(one)
+        assert one.post(f"{path}/archive", headers=tag).status_code == 412
+        tag = {"if-match": one.get(f"{path}/export").headers["etag"]}
+        assert one.post(f"{path}/archive", headers=tag).json() == {"archived": "banner"}
+        assert two.post(DECIDE).status_code in (409, 503)  # it learns of it now
+        for answer in (one.post(DECIDE), two.post(DECIDE), tell(one, waiting), two.get(f"{path}/summary")):
+            assert (answer.status_code, answer.json()) == (409, {"error": sentence})
+        new = {"name": "banner", "policy": "Thompson", "arms": ["red", "green", "blue"]}
+        assert one.post("/v1/players", json=new).json()["error"] == sentence
+        with pytest.raises(UserError, match="is archived"):
+            Player.open(store, "banner")
+        listed = two.get("/v1/players").json()
+        assert [[one["name"] for one in listed[key]] for key in ("players", "archived")] == [
+            ["other"],
+            ["banner"],
+        ]
+        assert listed["n_players"] == 1
+        assert one.post(f"{path}/restore").json() == {"restored": "banner"}
+        assert tell(two, waiting).json() == {"learned": True}  # what waited waits still
+        assert one.get(f"{path}/summary").json()["decisions"] == 2
+        tag = {"if-match": one.get(f"{path}/export").headers["etag"]}
+        assert one.post(f"{path}/archive", headers=tag).status_code == 200
+        assert two.delete(path, headers=tag).json() == {"deleted": "banner"}
+        assert one.post(f"{path}/restore").status_code == 404
+
+
+def test_a_deleted_player_whose_name_comes_again_is_the_new_one_elsewhere(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
         banner(one)
         ask(two)
         tag = {"if-match": one.get("/v1/players/banner/export").headers["etag"]}
@@ -361,7 +426,7 @@ def test_many_players_need_no_thread_each(store):
 
 
 def test_a_player_that_takes_long_works_beside_the_event_loop(shop, monkeypatch):
-    monkeypatch.setattr("abex.service.desk.SLOW", 0.0)
+    monkeypatch.setattr("abex.service.directory.SLOW", 0.0)
     first = ask(shop, unit="ann")
     assert ask(shop, unit="ann") == first
     assert tell(shop, first["id"]).json() == {"learned": True}
@@ -413,6 +478,21 @@ WRONG = [
     ("POST", "/v1/players", b'{"name": "x", "arms": 2, "expire": -1}', 400),
     ("POST", "/v1/players", b'{"name": "x", "arms": 2, "expire": 1e300}', 400),
     ("POST", "/v1/players", b'{"name": "x", "arms": 2, "edges": [[0, 7]]}', 400),
+    ("POST", "/v1/players", b'{"name": "x", "arms": 2, "policy": "MOSS"}', 400),
+    ("POST", "/v1/players", b'{"name": "x", "arms": 2, "policy": "ELP"}', 400),
+    ("POST", "/v1/players", b'{"name": "x", "arms": 2, "unrewarded": 7}', 400),
+    ("POST", "/v1/players", b'{"name": "x", "arms": 2, "rewards": [0]}', 400),
+    ("POST", "/v1/players", b'{"name": "banner", "policy": "Thompson", "arms": ["red", "green"]}', 409),
+    ("POST", "/v1/players", b'{"name": "banner", "policy": "Thompson", "arms": 2}', 409),
+    (
+        "POST",
+        "/v1/players",
+        b'{"name": "banner", "policy": "Thompson", "arms": ["red"], "rewards": [0, 2]}',
+        409,
+    ),
+    ("POST", "/v1/players/banner/arms", b"{}", 400),
+    ("POST", "/v1/players/nobody/archive", b"", 428),
+    ("POST", "/v1/players/nobody/restore", b"", 404),
     ("POST", "/v1/players/banner/evaluate", b'{"policies": []}', 400),
     ("GET", "/v1/players/banner/summary?limit=0", b"", 400),
     ("GET", "/v1/players/banner/summary?limit=x", b"", 400),
@@ -423,7 +503,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "content", "status"), WRONG)
+#: words of Python, which nobody knows who asks over HTTP
+PYTHON = re.compile(r"\w=[^=]|\w\(\)|timedelta|None|True|False")
+
+
+@each(("method", "path", "content", "status"), WRONG)
 def test_a_wrong_request_gets_one_sentence_and_changes_nothing(shop, store, method, path, content, status):
     decision = ask(shop)
     before = head(store), shop.get("/v1/players").json()
@@ -434,6 +518,8 @@ def test_a_wrong_request_gets_one_sentence_and_changes_nothing(shop, store, meth
     assert 0 < len(sentence) < 400
     assert "\n" not in sentence
     assert "Traceback" not in sentence
+    assert not sentence[0].islower()
+    assert not PYTHON.search(sentence)
     assert (head(store), shop.get("/v1/players").json()) == before
 
 
@@ -494,8 +580,8 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
-@pytest.mark.parametrize("content", [b"", b"{}"], ids=["empty", "JSON"])
+@each("headers", FOREIGN)
+@each("content", [b"", b"{}"])
 def test_a_web_page_elsewhere_changes_nothing(shop, store, headers, content):
     headers = headers | ({"content-type": "application/json"} if content else {})
     before = head(store)
@@ -531,7 +617,7 @@ def test_a_web_page_elsewhere_cannot_use_a_service_without_keys(shop):
     assert shop.post(DECIDE, content=b'{"unit": "a"}', headers=form).status_code == 415
 
 
-@pytest.mark.parametrize("text", ["", "admin", "boss sha256:00", "admin md5:00", "admin sha256:zz"])
+@each("text", ["", "admin", "boss sha256:00", "admin md5:00", "admin sha256:zz"])
 def test_a_wrong_file_of_keys_is_refused(tmp_path, text):
     (tmp_path / "keys.txt").write_text(text)
     with pytest.raises(UserError, match="keys"):
@@ -563,7 +649,7 @@ def test_keys_are_read_again_when_their_file_changes(store, tmp_path, monkeypatc
         file.write_text("# nobody any more\n")
         assert statuses() == [401, 401]
         unknown = client.get("/v1/players", headers={"authorization": f"Bearer {first}"})
-        assert unknown.json()["error"] == "this API key is not known"
+        assert unknown.json()["error"] == "This API key is not known"
         assert "is needed" in client.get("/v1/players").json()["error"]
 
 
@@ -578,7 +664,7 @@ def test_what_anybody_may_ask_tells_nothing_of_the_store(tmp_path):
 
 def test_exceptions_of_the_event_loop_are_lines_of_json():
     code = (
-        "import asyncio, logging.config\nfrom abex.service.json_logs import LOGGING\n"
+        "import asyncio, logging.config\nfrom abex.service.run import LOGGING\n"
         "logging.config.dictConfig(LOGGING)\nloop = asyncio.new_event_loop()\n"
         "loop.call_soon(lambda: 1 / 0)\nloop.call_later(0.01, loop.stop)\nloop.run_forever()"
     )
@@ -665,8 +751,8 @@ def test_a_long_timeline_is_told_in_wider_buckets_that_lose_nothing(tmp_path):
         for step in range(250):  # of a second each, where there is room for a hundred
             clock.now += 1.0
             player.update(player.decide(), float(step % 2))
-        found = Timeline(player._definition)
-        player.store.do(lambda journal: found.read_on(journal, player.id))
+        found = Timeline(player.definition)
+        found.read_on(player)
     told = found.as_json()
     assert told["bucket_milliseconds"] == 4_000
     assert told["buckets"][-1]["rewards"] == sum(one["decisions"] for one in told["buckets"]) == 250
@@ -706,8 +792,8 @@ def test_metrics_tell_of_requests_and_players(shop):
         'abex_request_seconds_count{endpoint="reward"} 3.0',
         'abex_oldest_open_decision_seconds{player="banner"}',
         'abex_arm_share{arm="',
-        'abex_answered_decisions_total{player="banner"} 4.0',
-        'abex_learned_rewards_total{player="banner"} 3.0',
+        'abex_instance_decisions_total{player="banner"} 4.0',
+        'abex_instance_rewards_total{player="banner"} 3.0',
     ):
         assert line in text
     for arm in shop.get("/v1/players/banner/summary").json()["arms"]:
@@ -716,8 +802,47 @@ def test_metrics_tell_of_requests_and_players(shop):
         assert f"abex_arm_reward_sum{labels} {float(arm['observations'])}" in text  # each reward was 1
 
 
+def test_workers_add_up_and_a_successor_goes_on(tmp_path):
+    first, second = (Metrics(f"{tmp_path}/{place}.json") for place in range(2))
+    for metrics, many in ((first, 2), (second, 3)):
+        metrics.counts.connections = many
+        metrics.add("abex_instance_decisions", "x", many)
+        for _ in range(many):
+            metrics.count("decide", 200, 0.003)
+    second.keep()
+    successor = Metrics(f"{tmp_path}/1.json")  # the second worker was killed
+    successor.count("decide", 503, 9.0)
+    successor.keep()
+    text = first.text([]).decode()
+    for line in (
+        "abex_connections 2.0",
+        'abex_instance_decisions_total{player="x"} 5.0',
+        'abex_requests_total{endpoint="decide",status="200"} 5.0',
+        'abex_requests_total{endpoint="decide",status="503"} 1.0',
+        'abex_request_seconds_bucket{endpoint="decide",le="0.002"} 0.0',
+        'abex_request_seconds_bucket{endpoint="decide",le="0.005"} 5.0',
+        'abex_request_seconds_count{endpoint="decide"} 6.0',
+    ):
+        assert f"\n{line}\n" in text
+
+
+def test_an_event_counts_in_the_instance_that_wrote_it(store, elsewhere):
+    with service(store) as one, service(elsewhere) as two:
+        banner(one)
+        first = ask(one, key="k")
+        assert [ask(client, key="k") for client in (one, two)] == [first] * 2  # no new decision
+        assert [tell(client, first["id"]).json()["learned"] for client in (two, one)] == [True, False]
+        texts = [client.get("/metrics").text for client in (one, two)]
+    for metric, counts in (("decisions", (1.0, 0.0)), ("rewards", (0.0, 1.0))):
+        found = [
+            float(re.search(f'^abex_instance_{metric}_total{{player="banner"}} (.*)$', text, re.M)[1])
+            for text in texts
+        ]
+        assert found == list(counts)
+
+
 def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):
-    from abex.service.json_logs import JsonLines
+    from abex.service.run import JsonLines
 
     logger = __import__("logging").getLogger("abex.serve")
     logger.propagate = True
@@ -744,7 +869,7 @@ def test_a_store_that_is_away_is_503_and_then_works_again(shop, monkeypatch, cap
     monkeypatch.setattr(logging.getLogger("abex.serve"), "propagate", True)
     for answer in (shop.post(DECIDE, json={"key": "again"}), tell(shop, decision["id"])):
         assert answer.status_code == 503
-        assert answer.json()["error"].startswith("the store cannot be reached just now")
+        assert answer.json()["error"].startswith("The store cannot be reached just now")
         assert answer.headers["retry-after"]
         assert "the disk is away" in caplog.records[-1].fields["error"]  # what is told to whoever runs it
     assert shop.get("/health").status_code == 200

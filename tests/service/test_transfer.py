@@ -75,9 +75,9 @@ def test_rewards_of_a_wider_range_and_its_own_log_are_refused(client):
     play(client, "banner", 5, seed=2)
     make(client, "small", ["red"], rewards=[0.0, 0.5], unrewarded=0.0)
     make(client, "wide", list(MEANS), rewards=[-1.0, 3.0])
-    assert "rewards of 'banner' are from 0 to 1" in learn(client, "small", "banner", 409)["error"]
+    assert "Rewards of 'banner' are from 0 to 1" in learn(client, "small", "banner", 409)["error"]
     assert "already" in learn(client, "banner", "banner", 400)["error"]
-    assert "there is no player 'nobody'" in learn(client, "wide", "nobody", 404)["error"]
+    assert "There is no player 'nobody'" in learn(client, "wide", "nobody", 404)["error"]
     assert learn(client, "wide", "banner")["learned"] == 5
     former, heir = arms_of(client, "banner"), arms_of(client, "wide")
     for arm, one in former.items():  # the same rewards, whatever the scale

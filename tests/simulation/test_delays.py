@@ -36,6 +36,7 @@ from abex.simulation import as_checkpoints, delays, play_replication
 from abex.simulation.delays import Fixed, Geometric, PerArm, Uniform, as_delay, delay_at, delay_table
 from abex.support.randomness import counter_key, stream
 from abex.testing.policy_contract import same_states
+from tests.each import each
 
 ENVIRONMENT = Bernoulli([0.2, 0.5, 0.7, 0.4])
 LATE = [
@@ -74,7 +75,7 @@ def driven_by_hand(policy, graph, delay, batch, horizon, seed):
     return player, pulls
 
 
-@pytest.mark.parametrize(
+@each(
     "policy",
     [
         UCB1(), Thompson(), ABE(eta=1.0, c=1.0, alpha=0.5), Exp3(), Exp3PlusPlus(), TsallisINF(),
@@ -82,8 +83,8 @@ def driven_by_hand(policy, graph, delay, batch, horizon, seed):
         Restarting(KLUCB(), PageHinkley(threshold=2.0)), Restarting(UCB1(), CUSUM(warm_up=10, threshold=2.0), restart="arm"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("graph", [None, star(4)])
-@pytest.mark.parametrize("number", range(len(LATE)))
+@each("graph", [None, star(4)])
+@each("number", range(len(LATE)))
 def test_player_and_simulator_agree_event_by_event(policy, graph, number):
     delay, batch = LATE[number]
     horizon = 150
@@ -106,8 +107,8 @@ def test_player_and_simulator_agree_event_by_event(policy, graph, number):
     for name in kept_with_decisions(
         result.state
     ):  # of the decision learned last, or made last: the next one writes it
-        getattr(result.state, name)[:] = getattr(player._replica.state, name)
-    assert same_states(result.state, player._replica.state)
+        getattr(result.state, name)[:] = getattr(player._state.state, name)
+    assert same_states(result.state, player._state.state)
 
 
 @pytest.mark.parametrize("policy", [UCB1(), Exp3PlusPlus(), Exp3DOM()])
@@ -122,9 +123,7 @@ def test_compiled_is_interpreted(policy):
         assert same_states(fast.state, slow.state)
 
 
-@pytest.mark.parametrize(
-    "delay", [None, 1, Fixed(0), Uniform(0, 1), "Uniform(1, 1)", Geometric(1.0), [1] * 4]
-)
+@each("delay", [None, 1, Fixed(0), Uniform(0, 1), "Uniform(1, 1)", Geometric(1.0), [1] * 4])
 def test_a_delay_of_one_step_is_none_bit_for_bit(delay):
     options = {"horizon": 400, "replications": 3, "seed": 8, "workers": 1}
     policies = [UCB1(), Exp3IX()]
@@ -174,6 +173,12 @@ def test_delays_have_their_distribution(delay):
     assert chisquare(counts[likely], expected[likely] * f).pvalue > 1e-6
 
 
+def test_every_arm_has_a_delay_of_its_own():
+    table = delay_table(PerArm([Fixed(1), Uniform(40, 40), Fixed(9)]), counter_key(1, "delay"), 3)
+    with np.errstate(over="ignore"):
+        assert [delay_at(table, t, arm) for t in (1, 7) for arm in range(3)] == [1, 40, 9] * 2
+
+
 @given(st.floats(1.0, 1e9), st.integers(0, 2**64 - 1), st.integers(1, 10**9), st.integers(0, 10**6))
 def test_no_delay_is_longer_than_the_longest(mean, key, t, arm):
     delay = Geometric(mean)
@@ -183,9 +188,7 @@ def test_no_delay_is_longer_than_the_longest(mean, key, t, arm):
     assert smallest <= delay.longest
 
 
-@pytest.mark.parametrize(
-    "delay", [Fixed(3), Uniform(0, 9, never=0.5), Geometric(2.5), PerArm([Fixed(1), Geometric(3)])]
-)
+@each("delay", [Fixed(3), Uniform(0, 9, never=0.5), Geometric(2.5), PerArm([Fixed(1), Geometric(3)])])
 def test_a_delay_is_a_value(delay):
     assert as_delay(repr(delay)) == delay
     assert hash(as_delay(repr(delay))) == hash(delay)
@@ -193,7 +196,7 @@ def test_a_delay_is_a_value(delay):
         delay.never = 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("delay", "message"),
     [
         ("Geometrc(3)", "unknown delay 'Geometrc' (did you mean 'Geometric'?)"),

@@ -1,11 +1,12 @@
 """The simulator: paired rewards, workers that change nothing, prompt stops, clear refusals."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,10 @@ from abex import ABE, UCB1, Bernoulli, Curves, EpsilonGreedy, Table, Thompson, U
 from abex.graphs import complete
 from abex.policies.learner import Learner
 from abex.policies.means import Means, learn_mean, new_means
-from abex.simulation import as_checkpoints, play_replication, run_in_threads
+from abex.simulation import as_checkpoints, play_replication
+from abex.simulation.running import run_in_threads
 from abex.support.randomness import counter_key
+from tests.each import each
 from tests.waiting import PATIENCE
 
 ARMS = Bernoulli([0.3, 0.6, 0.5])
@@ -93,7 +96,7 @@ def test_a_policy_from_outside_the_package_plays_like_ours():
     assert curves.regret[0, 0, -1] == pytest.approx(100 * 0.3 + 100 * 0.1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"horizon": 0}, "horizon must be a whole number >= 1"),
@@ -120,26 +123,54 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(change, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
+@each("means", [[], [0.5, 1.5], [float("nan")], "x", [[0.5]], [-0.1]])
 def test_wrong_means_are_refused(means):
     with pytest.raises(UserError, match="means"):
         Bernoulli(means)
 
 
 def test_an_error_in_a_worker_stops_the_others():
-    stop = threading.Event()
-    started = []
+    started, told = [], []
 
-    def one(job):
+    def one(job, stopped):
         started.append(job)
+        told.append(stopped)
         if job == 3:
             raise UserError("job 3")
         return job
 
     with pytest.raises(UserError, match="job 3"):
-        run_in_threads(one, range(10_000), 2, stop)
-    assert stop.is_set()
+        run_in_threads(one, range(10_000), 2)
+    assert told[0]()
     assert len(started) < 100
+
+
+@pytest.mark.parametrize("horizon", [300, 1_000_000])
+def test_an_executor_of_ones_own_plays_the_same(horizon):
+    """In blocks of many short replications, or of one long one."""
+    played = {
+        "environment": Bernoulli([0.9, 0.1]),
+        "horizon": horizon,
+        "replications": 3,
+        "seed": 4,
+        "delay": "Fixed(3)",
+    }
+    here = simulate([UCB1(), Thompson()], **played)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as own:
+        there = simulate([UCB1(), Thompson()], **played, executor=own)
+    assert there.regret.tolist() == here.regret.tolist()
+    assert there.optimal_pulls.tolist() == here.optimal_pulls.tolist()
+
+
+def test_what_is_no_executor_or_a_broken_one_is_a_sentence():
+    with pytest.raises(UserError, match=r"executor must be a concurrent\.futures\.Executor, got str"):
+        simulate(UCB1(), Bernoulli([0.9, 0.1]), horizon=10, executor="dask")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
+        own.submit(os.kill, os.getpid(), 0).result()
+        with pytest.raises(BrokenExecutor):
+            own.submit(os._exit, 1).result()
+        with pytest.raises(UserError, match=r"^lost ProcessPoolExecutor: start a new one and run again"):
+            simulate(UCB1(), Bernoulli([0.9, 0.1]), horizon=10, executor=own)
 
 
 def test_ctrl_c_stops_promptly_and_cleanly():

@@ -18,6 +18,7 @@ from abex.support.randomness import (
     uniform_at,
     word_at,
 )
+from tests.each import each
 
 LEVEL = 1e-6
 
@@ -34,7 +35,7 @@ def test_streams_are_named_by_their_key():
     assert len({stream(*key).random() for key in keys}) == len(keys)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
+@each("seed", [-1, 1.5, "x", None, True])
 def test_wrong_seeds_are_refused(seed):
     with pytest.raises(UserError, match="seed"):
         stream(seed)

@@ -16,10 +16,12 @@ from abex import Curves, Graph
 from abex.cli import main
 from abex.environments import Table
 from abex.lab.datasets import read, read_ratings
+from abex.lab.datasets.table_files import read_columns
 from abex.lab.experiments import read_experiment
 from abex.lab.sweeps.problems import bandit_problem, with_checksums
 from abex.support.errors import UserError, brief
 from abex.support.reading import array_of, max_bytes, reader_errors, short_path
+from tests.each import each
 
 LITTLE = 10**6
 
@@ -130,7 +132,7 @@ def test_a_column_for_each_word_is_limited(tmp_path, little):
 def test_a_wide_first_line_does_not_widen_short_ones_without_end(tmp_path, little):
     path = tmp_path / "t.csv"
     path.write_text(",".join(f"c{k}" for k in range(1_000)) + "\n" + "1\n" * 1_000)
-    refused(read, path, match="1,000 columns would take")
+    refused(read, path, match="t.csv would take")
     path.write_text("," * 1_000_001 + "\n1\n")
     refused(read, path, match="t.csv")
 
@@ -147,6 +149,29 @@ def test_a_word_that_a_parquet_file_repeats_is_held_once(tmp_path, little):
     refused(read, path, match="200,000 rows and 2 columns would take")
     parquet.write_table(pa.table({"w": [[1, 2], [3]], "y": [0, 1]}), path)
     refused(read, path, match="lists or records in column 'w'")
+
+
+@pytest.mark.parametrize("content", [
+    "w,x,y\n" + "1,0.5,3\n" * 9 + "a,2,\n" + "1,1,4\n" * 9,  # words and gaps come late
+    "w,x,y\n" + "1,True,a\n" * 9 + "2.5,yes,b\n" + "1,False,a\n" * 9,
+    "w,x,y\n" + "007,,1\n" * 9 + "x,,2.5\n",
+])  # fmt: skip
+def test_a_table_in_pieces_is_the_table_as_a_whole(tmp_path, monkeypatch, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    whole = read_columns(path)
+    monkeypatch.setattr("abex.lab.datasets.table_files.CELLS", 6)
+    pieces = read_columns(path)
+    assert list(pieces) == list(whole)
+    for name, values in whole.items():
+        assert pieces[name].dtype == values.dtype
+        assert str(pieces[name].tolist()) == str(values.tolist())
+
+
+def test_a_word_of_many_rows_is_held_once(tmp_path):
+    (tmp_path / "t.csv").write_text("w,y\n" + "a long word,1\n" * 100)
+    words = read_columns(tmp_path / "t.csv")["w"]
+    assert len(set(map(id, words))) == 1
 
 
 LIES = (
@@ -241,7 +266,7 @@ def test_a_good_experiment_is_read(tmp_path):
     assert read_experiment(path).length == 100
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "complaint"),
     [
         ("horizon = 100", "horizon = 100\nvalidation_seeds = 1e12", "validation_seeds"),
@@ -277,7 +302,7 @@ def test_numbers_kinds_and_nesting_of_an_experiment_are_limited(tmp_path, old, n
     refused(read_experiment, path, match=complaint)
 
 
-@pytest.mark.parametrize(
+@each(
     ("problem", "complaint"),
     [
         ("data = [1]", "data must be a text"),

@@ -17,6 +17,7 @@ from abex.lab.experiments.verdicts import ClaimVerdict, Verdicts
 from abex.policies import known_policies
 from abex.support.figures import canvas, style_of
 from abex.support.tables import markdown_of
+from tests.each import each
 from tests.examples import examples
 from tests.waiting import KERNEL_PATIENCE
 
@@ -99,9 +100,7 @@ def test_a_notebook_tells_the_size_of_a_graph():
     assert "<td>2 directed</td>" in Graph.from_edges([(0, 1), (1, 2)], 3, directed=True)._repr_html_()
 
 
-@pytest.mark.parametrize(
-    "name", sorted(n for n, cls in known_policies().items() if cls.__module__.startswith("abex."))
-)
+@each("name", sorted(n for n, cls in known_policies().items() if cls.__module__.startswith("abex.")))
 def test_every_policy_shows_its_rule(name):
     policy = examples(known_policies()[name])[0]
     text = policy._repr_markdown_()

@@ -9,6 +9,7 @@ import pytest
 from abex import Bernoulli, Player, Policy, UserError, kernel, simulate
 from abex.policies.learner import Learner
 from abex.policies.means import learn_mean, new_means
+from tests.each import each
 
 RATE = 0
 TABLE = np.array([0, 1])
@@ -161,7 +162,7 @@ def test_a_mistake_is_a_sentence_with_its_line_and_reason(policy, text, reason):
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "sentence"),
     [
         (

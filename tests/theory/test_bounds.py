@@ -30,6 +30,7 @@ from abex.theory import (
 )
 from abex.theory.explanation import explain
 from abex.theory.lemma4 import leak_integral
+from tests.each import each
 from tests.naive import finite_time as naive
 
 CERTAIN = 4.0  # standard errors: a false alarm in 1 of 30,000
@@ -38,7 +39,7 @@ CERTAIN = 4.0  # standard errors: a false alarm in 1 of 30,000
 # -- the numbers of the specification --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("c", "alpha", "gap", "gamma", "log10"),
     [
         (0.1, 0.7, 1.0, 4.8e3, 1.4e3),
@@ -90,7 +91,7 @@ def test_corollary_1_is_at_least_the_sum_of_lemma_4(
     )
 
 
-@pytest.mark.parametrize(("a", "start"), [(0.3, 0.0), (0.3, 50.0), (2.0, 4.0)])
+@each(("a", "start"), [(0.3, 0.0), (0.3, 50.0), (2.0, 4.0)])
 def test_the_leak_integral_is_the_integral(a: float, start: float) -> None:
     from scipy.integrate import quad
 
@@ -98,7 +99,7 @@ def test_the_leak_integral_is_the_integral(a: float, start: float) -> None:
     assert leak_integral(a, start) == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@each("share", [0.2, 0.5, 0.9])
 def test_the_sharp_lemma_4_is_its_formula(share: float) -> None:
     t, gap, n, eta = 5_000, 0.4, 150, 0.7
     leak = math.exp(-eta * (1 - share) * gap * math.sqrt(t - 1))
@@ -197,7 +198,7 @@ def test_lemma_4_bounds_the_chance_of_a_wrong_arm_in_simulation() -> None:
     assert informative >= 3
 
 
-@pytest.mark.parametrize(("c", "eta"), [(2.0, 0.3), (6.0, 1.0), (1.0, 3.0)])
+@each(("c", "eta"), [(2.0, 0.3), (6.0, 1.0), (1.0, 3.0)])
 def test_our_lemma_4_bounds_it_too_and_is_not_far_off(c: float, eta: float) -> None:
     gap, alpha = 0.5, 0.5
     schedule = Schedule(2, c, alpha, "carry")
@@ -233,7 +234,7 @@ def test_theorem_1_bounds_the_regret_where_it_is_not_empty() -> None:
     assert printed < bound  # without its O-term
 
 
-@pytest.mark.parametrize(
+@each(
     ("n_arms", "gap", "c", "alpha", "rounding", "eta"),
     [(2, 0.5, 5.0, 0.5, "floor", 1.0), (4, 0.5, 8.0, 0.5, "carry", 1.0), (4, 0.8, 1.5, 1.0, "ceil", 0.5),
      (10, 0.4, 20.0, 0.3, "carry", 2.0), (3, 0.3, 40.0, 0.2, "floor", 0.6)],
@@ -312,8 +313,8 @@ def test_where_softmax_is_nearly_uniform_the_bound_lies_between_two_thirds_and_e
     assert 2.0 / 3.0 * 10**4 * gap < finite_time_bound([gap] * 2, 10**4, schedule, 1e-5) <= 10**4 * gap
 
 
-@pytest.mark.parametrize("gap", [1e-12, 1e-4, 0.01, 0.5, 1.0])
-@pytest.mark.parametrize("horizon", [1, 10**4, 10**9])
+@each("gap", [1e-12, 1e-4, 0.01, 0.5, 1.0])
+@each("horizon", [1, 10**4, 10**9])
 def test_no_sentence_promises_more_regret_than_losing_every_step(gap: float, horizon: int) -> None:
     words = explain(3, horizon, gap, 8.0, 0.5, eta=1e-5)
     paragraph = words.split("\n\n")[-1]
@@ -332,8 +333,8 @@ def test_the_floor_is_told_where_it_says_something() -> None:
     assert "UCB1 no better than losing every step" in small
 
 
-@pytest.mark.parametrize("gap", [1e-300, 1e-160, 1e-80])
-@pytest.mark.parametrize("eta", [1e-300, 1e-80, 1e300])
+@each("gap", [1e-300, 1e-160, 1e-80])
+@each("eta", [1e-300, 1e-80, 1e300])
 def test_the_smallest_and_largest_numbers_are_no_accident(gap: float, eta: float) -> None:
     assert (
         theorem_1([gap] * 2, 10**6, 8.0, 0.5, eta).log10 >= theorem_1([1e-3] * 2, 10**6, 8.0, 0.5, 1.0).log10

@@ -19,6 +19,7 @@ from abex.theory.evidence import (
     regret_most,
 )
 from abex.theory.lower_bounds import lai_robbins
+from tests.each import each
 
 
 def states(policy, means, steps, seed):
@@ -29,8 +30,8 @@ def states(policy, means, steps, seed):
         yield t + 1, arm, state
 
 
-@pytest.mark.parametrize("safety", [0.0, 12.0])
-@pytest.mark.parametrize("means", [[0.3, 0.6], [0.2, 0.5, 0.55, 0.9, 0.1]])
+@each("safety", [0.0, 12.0])
+@each("means", [[0.3, 0.6], [0.2, 0.5, 0.55, 0.9, 0.1]])
 def test_the_probabilities_lie_between_the_bounds_of_lemma_3(means, safety):
     policy, n = Evidence(safety=safety, forget=False), len(means)
     for t, _, state in states(policy, means, 300, 1):

@@ -24,6 +24,7 @@ from abex.theory import (
     lemma_3,
     lemma_3_sharp,
 )
+from tests.each import each
 from tests.naive.schedule import play
 
 HORIZON = 1500
@@ -74,7 +75,7 @@ def test_first_exploration_is_where_the_first_slot_is(schedule: Schedule) -> Non
         assert first.log10_step == pytest.approx(math.log10(first.step))
 
 
-@pytest.mark.parametrize(
+@each(
     ("c", "alpha", "epoch", "n_arms", "step"),
     [
         (0.1, 0.7, 27, 333, 4.5e10),

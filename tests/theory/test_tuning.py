@@ -12,9 +12,10 @@ from abex.cli import main
 from abex.cli.theory_study import CONTENDERS, instances, ratios, run_study, table
 from abex.theory import Schedule, recommend
 from abex.theory.tuning import leak_constant
+from tests.each import each
 
 
-@pytest.mark.parametrize("n_arms", [2, 3, 10, 333, 10_000])
+@each("n_arms", [2, 3, 10, 333, 10_000])
 def test_the_leak_constant_is_the_integral_of_the_softmax(n_arms: int) -> None:
     x = np.linspace(0.0, 80.0, 400_001)
     probability = np.exp(-x) / (1.0 + (n_arms - 1) * np.exp(-x))
@@ -154,7 +155,7 @@ def test_the_command_draws_the_schedule_the_bound_and_the_regret(
     assert path.read_bytes().startswith(b"<?xml")
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "named"),
     [(["--arms", "1.5"], "arms"), (["--gap", "0"], "gap"), (["--rounding", "flor"], "floor"),
      (["--horizon", "0"], "horizon"), (["--eta", "0"], "eta"), (["study", "--replications", "0"], "replications")],

@@ -16,13 +16,13 @@ from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
     from abex.boosting.estimator import AdaBoostMHClassifier
-    from abex.boosting.model import Model
+    from abex.boosting.learners import Model
     from abex.boosting.model_file import load
     from abex.boosting.policy_report import PolicyReport
 
 _HOME = {
     "AdaBoostMHClassifier": "estimator",
-    "Model": "model",
+    "Model": "learners",
     "PolicyReport": "policy_report",
     "load": "model_file",
 }

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record
 
-MOST_BINS = 256  # a code is one byte
+MAX_BINS = 256  # a code is one byte
 WIDE_BINS = 192  # measured on USPS and ISOLET: fewer cost refinement, more cost cache
 LISTED_FROM = 0.35  # share of the most frequent value from which the other rows are listed
 # lists must save this share of all codes, since with them totals are carried from stump to stump
 LISTS_PAY = 0.2
-MOST_COPIED = 1 << 24  # bytes of columns that are copied at once, about
+MAX_COPIED_BYTES = 1 << 24  # bytes of columns that are copied at once, about
 BLOCK = (
     64  # columns of a sparse matrix converted at a time; of an array, as many as fill so many bytes of a row
 )
@@ -102,7 +102,7 @@ def bin_features(
         return [bin_feature(c, ends, exact, single) for c in columns(X, rows, *block)]
 
     size = BLOCK if hasattr(X, "toarray") else max(1, BLOCK // X.dtype.itemsize)
-    size = max(1, min(size, MOST_COPIED // (rows.size * 8)))
+    size = max(1, min(size, MAX_COPIED_BYTES // (rows.size * 8)))
     blocks = [(first, min(first + size, X.shape[1])) for first in range(0, X.shape[1], size)]
     parts = [column for part in mapper(coded, blocks) for column in part]
     saved = sum(rows.size - column.code.size for column in parts if column.listed)
@@ -128,7 +128,7 @@ def bin_feature(
     missing = bool(lost.any())
     present = values[~lost] if missing else values
     distinct, rank = ranked(present)
-    most = MOST_BINS - missing
+    most = MAX_BINS - missing
     wide = distinct.size > most
     counts = np.bincount(rank, minlength=distinct.size)
     common = int(counts.argmax()) if distinct.size else 0

@@ -12,9 +12,9 @@ loss on rows set aside, within reason.
 However right a model is on :math:`n` rows, they prove no more than :math:`n` rows can: shares and probabilities are those of
 :math:`n` rows and one more, spread evenly over what is possible. No probability of :math:`L` classes is below
 :math:`1 / (L (n + 1))`. What the fit makes small is the loss of these very probabilities. Where all rows are right that is small
-for every large power, so the power :math:`\tau A` has a gamma prior, of shape 2, whose mean is the power that makes the surest
-answer as sure as :math:`n` rows can; for unanimous votes that is 1, and shares are probabilities. Smoothed targets (Platt 1999)
-in its place hold sure answers back.
+for every large exponent, so the exponent :math:`\tau A` has a gamma prior, of shape 2, whose mean is the one that makes the
+surest answer as sure as :math:`n` rows can; for unanimous votes that is 1, and shares are probabilities. Smoothed targets
+(Platt 1999) in its place hold sure answers back.
 
 Rows set aside are, for committees of trees, those *out of the bag*: every row is scored by the fifth of the committees that has
 not seen it (Breiman 1996). Without committees they come from fits to four fifths of the rows.
@@ -27,30 +27,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.booster import new_booster
-from abex.boosting.committees import SEEN, Committees, committee_begins
 from abex.boosting.examples import Examples
-from abex.boosting.model import Model
-from abex.boosting.parameters import BoostingParameters
-from abex.boosting.weak_learners import TREE
-from abex.boosting.weights import first_weights
+from abex.boosting.fit import Committees, committees_of, new_fit
+from abex.boosting.learners import Model, committee_begins
+from abex.boosting.selection import (
+    ENOUGH_ROWS,
+    FIFTHS,
+    GROWTH,
+    MAX_CALIBRATION_ROWS,
+    MIN_CALIBRATION_FIT,
+    MIN_CALIBRATION_ROWS,
+    MIN_COMMITTEES,
+    PRIOR,
+    SEEN,
+    TREND_ROWS,
+    Candidate,
+)
+from abex.boosting.settings import TREE, Settings
 from abex.support.extras import needed
 from abex.support.randomness import stream
 
-GROWTH = 0.8  # measured on pendigits, USPS, letter: how far the trend of the last doubling goes on
-TREND_ROWS = 200  # that many tell half as much about a trend as all there could be
-PRIOR = 2.0  # shape of the gamma distribution of powers
-FARTHEST = 7  # e-folds from the middle of the prior to the farthest power looked at
-LEAST_ROWS = 10  # fewer are not set aside for a temperature
-ENOUGH_ROWS = (
-    1000  # with fewer in a fifth of the rows, further fifths are set aside, each from a fit of its own
-)
-FIFTHS = 5
-SHORTEST = 50  # classifiers: a model up to this size is calibrated by fits as long as itself
-FEWEST_COMMITTEES = (
-    12  # with fewer, most rows are out of the bag of none or one: there must be many rows then
-)
-MOST_ROWS = 10_000  # out of the bag: more tell nothing new about one number
+FARTHEST = 7  # e-folds from the middle of the prior to the farthest exponent looked at
 COST = 0.45  # time of a fit half as long on four fifths of the rows, over that of the whole
 SCORING = 0.1  # time to score rows out of the bag, over that of the fit
 
@@ -65,19 +62,19 @@ class Calibration(NamedTuple):
 UNCALIBRATED = Calibration(1.0, 1000)  # a model whose probabilities nobody has compared with anything
 
 
-def blended(share: NDArray[np.float64], rows: int, choices: int) -> NDArray[np.float64]:
+def add_one_smoothed(share: NDArray[np.float64], rows: int, choices: int) -> NDArray[np.float64]:
     """Shares among ``rows``, and one row more that is spread evenly over ``choices``.
 
-    >>> blended(np.array([1.0, 0.0]), 9, 2).tolist()
+    >>> add_one_smoothed(np.array([1.0, 0.0]), 9, 2).tolist()
     [0.95, 0.05]
     """
     return (rows * share + 1.0 / choices) / (rows + 1.0)
 
 
-def log_votes(scores: NDArray[np.float64], total: float, rows: int) -> NDArray[np.float64]:
+def log_vote_share(scores: NDArray[np.float64], total: float, rows: int) -> NDArray[np.float64]:
     """Logarithm of the share of the votes for each label; ``-scores`` give that against it."""
     margin = np.clip(scores / (total or 1.0), -1.0, 1.0)
-    return np.log(blended(0.5 * (1.0 + margin), rows, 2))
+    return np.log(add_one_smoothed(0.5 * (1.0 + margin), rows, 2))
 
 
 def probabilities(
@@ -87,25 +84,29 @@ def probabilities(
     with needed("boosting"):
         from scipy.special import expit, softmax
 
-    power = how.temperature * total
-    votes = power * log_votes(scores, total, how.rows)
+    exponent = how.temperature * total
+    votes = exponent * log_vote_share(scores, total, how.rows)
     if multilabel:
-        return blended(expit(votes - power * log_votes(-scores, total, how.rows)), how.rows, 2)
-    return blended(softmax(votes, axis=1), how.rows, scores.shape[1])
+        return add_one_smoothed(
+            expit(votes - exponent * log_vote_share(-scores, total, how.rows)), how.rows, 2
+        )
+    return add_one_smoothed(softmax(votes, axis=1), how.rows, scores.shape[1])
 
 
-def fit_power(margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel: bool) -> tuple[float, float]:
-    """The power of the votes with the smallest logarithmic loss on rows with these scores over their largest; that loss.
+def fit_exponent(
+    margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel: bool
+) -> tuple[float, float]:
+    """The exponent of the votes with the smallest logarithmic loss on rows with these scores over their largest; that loss.
 
-    The loss of a row counts the prior of the power as one of the rows.
+    The loss of a row counts the prior of the exponent as one of the rows.
     """
     with needed("boosting"):
         from scipy.optimize import minimize_scalar
 
     rows, labels = signs.shape
     there = signs > 0
-    votes = log_votes(margins, 1.0, rows)
-    odds = votes - log_votes(-margins, 1.0, rows)
+    votes = log_vote_share(margins, 1.0, rows)
+    odds = votes - log_vote_share(-margins, 1.0, rows)
     surest = float(np.abs(odds).max()) or 1.0
     middle = np.log(np.log(2.0 * rows + 1.0) / surest)
     if multilabel:  # what speaks against what is true, a sum over the last axis
@@ -113,11 +114,11 @@ def fit_power(margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel:
     else:
         against, choices = (votes - votes[there][:, None])[~there].reshape(rows, labels - 1), labels
 
-    def loss(log_power: float) -> float:
+    def loss(log_exponent: float) -> float:
         with np.errstate(over="ignore"):
-            chance = 1.0 / (1.0 + np.exp(np.exp(log_power) * against).sum(axis=-1))
-        surprise = -np.log(blended(chance, rows, choices)).sum()
-        away = log_power - middle
+            chance = 1.0 / (1.0 + np.exp(np.exp(log_exponent) * against).sum(axis=-1))
+        surprise = -np.log(add_one_smoothed(chance, rows, choices)).sum()
+        away = log_exponent - middle
         return float((surprise + PRIOR * (np.exp(away) - away)) / rows)
 
     near = middle + min(range(-FARTHEST, FARTHEST + 1), key=lambda step: loss(middle + step))
@@ -125,13 +126,13 @@ def fit_power(margins: NDArray[np.float64], signs: NDArray[np.int8], multilabel:
     return float(np.exp(found.x)), float(found.fun)
 
 
-def carried_power(at_full: float, at_half: float, doublings: float, rows: int) -> float:
-    """The power for a larger model from those of a smaller one, whole and half as long, by so many rows.
+def carried_exponent(at_full: float, at_half: float, doublings: float, rows: int) -> float:
+    """The exponent for a larger model from those of a smaller one, whole and half as long, by so many rows.
 
     Powers grow slowly with the size; the growth over the last doubling is carried on for the missing ones, the less far the
     fewer rows tell of it.
 
-    >>> carried_power(8.0, 4.0, 0.0, 200), round(carried_power(8.0, 4.0, 1.0, 200), 3)
+    >>> carried_exponent(8.0, 4.0, 0.0, 200), round(carried_exponent(8.0, 4.0, 1.0, 200), 3)
     (8.0, 10.556)
     """
     growth = float(np.clip(at_full / at_half, 0.5, 2.0))
@@ -147,10 +148,10 @@ def fifths_of(rows: int) -> int:
     return int(min(FIFTHS, -(-ENOUGH_ROWS // max(1, rows // FIFTHS))))
 
 
-def cost(parameters: BoostingParameters, size: int, rows: int) -> float:
-    """Time to calibrate a model of ``size`` weak learners of ``rows`` rows, over that of its fit."""
-    committees = size // (parameters.committee or size)
-    if parameters.kind == TREE and enough_out_of_bag(committees, rows):
+def cost(settings: Settings, committee: int | None, n_learners: int, rows: int) -> float:
+    """Time to calibrate a model of so many learners of ``rows`` rows, over that of its fit."""
+    committees = n_learners // (committee or n_learners)
+    if settings.kind == TREE and enough_out_of_bag(committees, rows):
         return SCORING
     return COST * fifths_of(rows)
 
@@ -163,10 +164,10 @@ def enough_out_of_bag(committees: int, rows: int) -> bool:
     """
     others = max(committees - 1, 0)
     twice = 1.0 - SEEN**others - others * (1.0 - SEEN) * SEEN ** max(others - 1, 0)
-    return others >= FEWEST_COMMITTEES or twice * rows >= ENOUGH_ROWS
+    return others >= MIN_COMMITTEES or twice * rows >= ENOUGH_ROWS
 
 
-class Unseen(NamedTuple):
+class HeldOut(NamedTuple):
     """What parts of a model have not seen."""
 
     held: NDArray[np.int64]  # rows held out
@@ -175,8 +176,8 @@ class Unseen(NamedTuple):
 
 
 def calibrate(
-    model: Model, unseen: Unseen, data: Examples, parameters: BoostingParameters, groups: Any, seed: int, mapper: Any,
-    multilabel: bool,
+    model: Model, unseen: HeldOut, data: Examples, settings: Settings, candidate: Candidate, groups: Any, seed: int,
+    mapper: Any, multilabel: bool,
 ) -> Calibration:  # fmt: skip
     """The temperature of a model of ``data`` by rows that it has not seen.
 
@@ -184,19 +185,23 @@ def calibrate(
     half as long are made to four fifths of the rows.
     """
     n, total = data.weight.size, float(model.coefficient.sum())
-    if n < LEAST_ROWS or total <= 0.0 or data.signs.shape[1] < 2:
+    if n < MIN_CALIBRATION_ROWS or total <= 0.0 or data.signs.shape[1] < 2:
         return Calibration(1.0, n)
     if unseen.held.size >= ENOUGH_ROWS:
-        judged, stopped = data.rows(unseen.held), unseen.stopped
-        margins = stopped.scores(judged.X, mapper) / stopped.coefficient.sum()
-        power, _ = fit_power(margins, judged.signs, multilabel)
-        return Calibration(power / total, unseen.held.size)
-    bags = bags_of(model, unseen, n, parameters.committees_of(seed, "committee"))
+        held, stopped = data.rows(unseen.held), unseen.stopped
+        margins = stopped.scores(held.X, mapper) / stopped.coefficient.sum()
+        exponent, _ = fit_exponent(margins, held.signs, multilabel)
+        return Calibration(exponent / total, unseen.held.size)
+    bags = bags_of(model, unseen, n, committees_of(settings, candidate, seed, "committee"))
     if bags is not None and enough_out_of_bag(bags.numbers.size + 1, bags.rows.size):
-        power, rows = power_out_of_bag(model, data, bags, stream(seed, "calibration"), mapper, multilabel)
+        exponent, rows = exponent_out_of_bag(
+            model, data, bags, stream(seed, "calibration"), mapper, multilabel
+        )
     else:
-        power, rows = power_by_fifths(model, data, parameters, groups, seed, mapper, multilabel)
-    return Calibration(power / total, rows)
+        exponent, rows = exponent_by_fifths(
+            model, data, settings, candidate, groups, seed, mapper, multilabel
+        )
+    return Calibration(exponent / total, rows)
 
 
 class Bags(NamedTuple):
@@ -208,33 +213,33 @@ class Bags(NamedTuple):
     begins: NDArray[np.int64]  # where each of them begins, and where the last one ends
 
 
-def bags_of(model: Model, unseen: Unseen, n: int, committees: Committees | None) -> Bags | None:
+def bags_of(model: Model, unseen: HeldOut, n: int, committees: Committees | None) -> Bags | None:
     """The committees of a model of ``n`` rows whose samples are known; None where they see all rows."""
     if committees is None or not committees.parts:
         return None
     begins = committee_begins(model.edge, committees.size)
-    begins = begins[begins < model.size]
+    begins = begins[begins < model.n_learners]
     rows = np.arange(n)
     if unseen.stopped is model:
         rows = np.setdiff1d(rows, unseen.held)
     first = 1 if committees.sees_all(0, rows.size) else 0
     known = np.flatnonzero(begins >= max(first, unseen.before))
-    return Bags(committees, rows, known, np.append(begins, model.size))
+    return Bags(committees, rows, known, np.append(begins, model.n_learners))
 
 
-def power_out_of_bag(
+def exponent_out_of_bag(
     model: Model, data: Examples, bags: Bags, rng: np.random.Generator, mapper: Any, multilabel: bool
 ) -> tuple[float, int]:
-    """The power of the votes from rows that some committees have not seen, and how many rows these are.
+    """The exponent of the votes from rows that some committees have not seen, and how many rows these are.
 
-    A row is scored by the committees that have not seen it, and by the first half of these. The growth of the power from half
+    A row is scored by the committees that have not seen it, and by the first half of these. The growth of the exponent from half
     of them to all is carried on to the whole model.
     """
     absent = np.ones((bags.numbers.size, data.weight.size), bool)
     for out, number in zip(absent, bags.numbers, strict=True):
         out[bags.rows] = bags.committees.sample(int(number), bags.rows.size) == 0
     often = np.flatnonzero(absent.sum(axis=0) >= 2)  # so that there is a half of them
-    chosen = np.sort(rng.permutation(often)[:MOST_ROWS])
+    chosen = np.sort(rng.permutation(often)[:MAX_CALIBRATION_ROWS])
     absent = absent[:, chosen]
     unseen = data.rows(chosen)
     earlier = absent & (absent.cumsum(axis=0) <= absent.sum(axis=0) // 2)
@@ -247,44 +252,38 @@ def power_out_of_bag(
             scores[k, rows] += found[first[out]] if k else found
             totals[k, rows] += part.coefficient.sum()
     at_full, at_half = (
-        fit_power(score / np.maximum(total, 1e-300)[:, None], unseen.signs, multilabel)[0]
+        fit_exponent(score / np.maximum(total, 1e-300)[:, None], unseen.signs, multilabel)[0]
         for score, total in zip(scores, totals, strict=True)
     )
     doublings = np.log2(model.coefficient.sum() / totals[0].mean())
-    return carried_power(at_full, at_half, doublings, chosen.size), chosen.size
+    return carried_exponent(at_full, at_half, doublings, chosen.size), chosen.size
 
 
-def power_by_fifths(
-    model: Model,
-    data: Examples,
-    parameters: BoostingParameters,
-    groups: Any,
-    seed: int,
-    mapper: Any,
+def exponent_by_fifths(
+    model: Model, data: Examples, settings: Settings, candidate: Candidate, groups: Any, seed: int, mapper: Any,
     multilabel: bool,
-) -> tuple[float, int]:
-    """The power of the votes from fits half as long to four fifths of the rows, and how many rows were set aside."""
+) -> tuple[float, int]:  # fmt: skip
+    """The exponent of the votes from fits half as long to four fifths of the rows, and how many rows were set aside."""
     n = data.weight.size
     order = stream(seed, "calibration").permutation(n)
-    size = min(model.size, max(SHORTEST, model.size // 2))
-    half = max(1, size // 2)
-    margins: dict[int, list[NDArray[np.float64]]] = {size: [], half: []}
+    whole = min(model.n_learners, max(MIN_CALIBRATION_FIT, model.n_learners // 2))
+    half = max(1, whole // 2)
+    margins: dict[int, list[NDArray[np.float64]]] = {whole: [], half: []}
     signs = []
     for k in range(fifths_of(n)):
         aside = np.sort(order[k * n // FIFTHS : (k + 1) * n // FIFTHS])
         unseen, rest = data.rows(aside), data.rows(np.setdiff1d(np.arange(n), aside))
-        side = new_booster(
-            rest.X, rest.signs, first_weights(rest.signs, rest.weight), parameters, size,
-            groups=groups, rng=stream(seed, "calibration", "policy", k), mapper=mapper,
-            committees=parameters.committees_of(seed, "calibration", "committee", k),
+        fit = new_fit(
+            rest, settings, candidate, whole, groups=groups, rng=stream(seed, "calibration", "policy", k), mapper=mapper,
+            committees=committees_of(settings, candidate, seed, "calibration", "committee", k),
         )  # fmt: skip
-        side.advance(size)
-        smaller = side.model()
+        fit.advance(whole)
+        smaller = fit.model()
         signs.append(unseen.signs)
         for length, found in margins.items():
             part = smaller.first(length)
             found.append(part.scores(unseen.X, mapper) / (part.coefficient.sum() or 1.0))
     known = np.concatenate(signs)
-    at_full, at_half = (fit_power(np.concatenate(margins[k]), known, multilabel)[0] for k in (size, half))
+    at_full, at_half = (fit_exponent(np.concatenate(margins[k]), known, multilabel)[0] for k in (whole, half))
     rows = known.shape[0]
-    return carried_power(at_full, at_half, np.log2(model.size / size), rows), rows
+    return carried_exponent(at_full, at_half, np.log2(model.n_learners / whole), rows), rows

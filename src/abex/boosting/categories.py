@@ -20,12 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.examples import Examples
+from abex.boosting.selection import CATEGORY_FOLDS, CATEGORY_SMOOTHING, SURE_ROWS
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
 
-SMOOTHING = 10.0  # rows of the mean that are added to each category
-SURE_ROWS = 20  # rows of a category that hide the label of each of them
-FOLDS = 5
 FROM_DTYPE = "from_dtype"
 
 
@@ -185,7 +183,7 @@ def with_codes(
     X = np.array(data.X, dtype=np.float64)
     there = data.signs > 0
     weight = data.weight / data.weight.mean()
-    fold = stream(0, "categories").permutation(weight.size) % FOLDS
+    fold = stream(0, "categories").permutation(weight.size) % CATEGORY_FOLDS
     found = []
     for j, names in zip(columns, values, strict=True):
         codes, rows = codes_of(X[:, j], max(1, names.size), there, weight, fold)
@@ -201,10 +199,11 @@ def codes_of(
     present = ~np.isnan(position)
     place = position[present].astype(np.int64)
     cell = fold[present] * count + place
-    mass = np.bincount(cell, weight[present], FOLDS * count).reshape(FOLDS, count)
+    mass = np.bincount(cell, weight[present], CATEGORY_FOLDS * count).reshape(CATEGORY_FOLDS, count)
     sums = np.stack(
-        [np.bincount(cell, weight[present] * label[present], FOLDS * count) for label in there.T], axis=1
-    ).reshape(FOLDS, count, -1)
+        [np.bincount(cell, weight[present] * label[present], CATEGORY_FOLDS * count) for label in there.T],
+        axis=1,
+    ).reshape(CATEGORY_FOLDS, count, -1)
     every, total = mass.sum(axis=0), sums.sum(axis=0)
     mean = total.sum(axis=0) / max(float(every.sum()), 1e-300)
     rate = smoothed(total, every, mean)
@@ -220,16 +219,16 @@ def codes_of(
 def smoothed(
     sums: NDArray[np.float64], mass: NDArray[np.float64], mean: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Rates of the labels less their mean, with `SMOOTHING` rows of the mean added.
+    """Rates of the labels less their mean, with `CATEGORY_SMOOTHING` rows of the mean added.
 
     >>> smoothed(np.array([[30.0]]), np.array([30.0]), np.array([0.2])).round(3).tolist()
     [[0.6]]
     """
-    rates: NDArray[np.float64] = (sums - mass[..., None] * mean) / (mass[..., None] + SMOOTHING)
+    rates: NDArray[np.float64] = (sums - mass[..., None] * mean) / (mass[..., None] + CATEGORY_SMOOTHING)
     return rates
 
 
-def coded(X: Any, categories: tuple[Category, ...], n_features: int) -> Any:
+def with_known_codes(X: Any, categories: tuple[Category, ...], n_features: int) -> Any:
     """X with codes in place of categories, for a fitted model; what has another width is left to be refused."""
     if not categories or np.ndim(X) != 2 or np.shape(X)[1] != n_features:
         return X

@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.boosting_loop import feature_groups
-from abex.boosting.calibration import UNCALIBRATED, Calibration, Unseen, calibrate, probabilities
-from abex.boosting.categories import Category, categorical_columns, coded, positions_of, with_codes
-from abex.boosting.committees import committee_begins
+from abex.boosting.calibration import UNCALIBRATED, Calibration, HeldOut, calibrate, probabilities
+from abex.boosting.categories import Category, categorical_columns, positions_of, with_codes, with_known_codes
 from abex.boosting.examples import (
     Examples,
     check_readable,
@@ -24,18 +23,26 @@ from abex.boosting.examples import (
     read_weights,
     weighted_by_class,
 )
+from abex.boosting.fit import PolicyProgress, check_unchanged, committees_of, new_fit, trial_fits
 from abex.boosting.forest import Forest, forest_of
-from abex.boosting.model import Model
+from abex.boosting.learners import Model, committee_begins
+from abex.boosting.loop import Pulls, feature_groups
 from abex.boosting.model_text import text_of
-from abex.boosting.parameters import checked_parameters, committee_for, committee_of, size_for
-from abex.boosting.pilot import piloted
 from abex.boosting.policy_report import PolicyReport, policy_report
+from abex.boosting.selection import (
+    carried_candidate,
+    committee_for,
+    first_candidate,
+    n_learners_for,
+    select,
+)
+from abex.boosting.settings import checked_settings
 from abex.boosting.shap_values import ShapValues, shap_values, trees_for_shap
-from abex.boosting.stopping import hold_out, judges_of, refits, run, stopping_rules
-from abex.boosting.warm_start import PolicyProgress, as_played, begin, check_unchanged, policy_continues
+from abex.boosting.stopping import Stop, StopResult, ValidationRows, hold_out
 from abex.policies.policy import Policy
 from abex.support.errors import UserError, whole_number
 from abex.support.extras import needed
+from abex.support.randomness import stream
 
 with needed("boosting"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -56,7 +63,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Number of classifiers. "auto" is 512 trees (256 of more than 500,000 rows), or 1,000 stumps or products.
     policy : "auto", abex policy, str or None
         Who chooses the features: a policy, its text such as ``"ABE(eta=0.1)"``, or None for full search. "auto" is uniform
-        choice, for trees of 20 features or more ``Screening()`` where short trials say that it pays (`abex.boosting.pilot`).
+        choice, for trees of 20 features or more ``Screening()`` where short trials say that it pays (`abex.boosting.selection`).
     base : {"tree", "product", "stump"}
         The base learner.
     n_leaves, n_terms : int
@@ -71,12 +78,12 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         for them.
     arms_per_search : "auto" or int
         How many arms the policy names for one inner stump; the best feature among them is taken. "auto" is 2 for stumps and
-        products; for trees the root of the number of arms up to 5, or as many more as short trials say (`abex.boosting.pilot`).
+        products; for trees the root of the number of arms up to 5, or as many more as `abex.boosting.selection` finds.
     committee_size : "auto", int or None
         Weak learners of a committee: after so many, boosting starts anew from other examples (MultiBoosting,
-        `abex.boosting.committees`), which makes it robust to wrong labels. "auto" is one for 100 rows, at least 16 and at most
-        128, for trees. None has one committee, AdaBoost.MH as published; so does "auto" for stumps and products.
-    faithful : {None, "multiboost"}
+        `abex.boosting.fit.Committees`), which makes it robust to wrong labels. "auto" is one for 100 rows, from 16 to 128, for
+        trees. None has one committee, AdaBoost.MH as published; so does "auto" for stumps and products.
+    compatible_with : {None, "multiboost"}
         Follow the C++ package MultiBoost step by step: its smoothing, thresholds in float32, no tie rule,
         constant features as arms. Stumps only.
     early_stopping : bool
@@ -113,7 +120,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     classes_, n_classes_ : labels
     model_ : Model
-        The classifiers, see `abex.boosting.model.Model`.
+        The classifiers, see `abex.boosting.learners.Model`.
     n_iter_ : int
         How many there are.
     policy_, arms_per_search_, committee_size_ : Policy or None, int, int or None
@@ -183,7 +190,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         arms: Any = "features",
         arms_per_search: int | str = "auto",
         committee_size: int | str | None = "auto",
-        faithful: str | None = None,
+        compatible_with: str | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 100,
@@ -206,7 +213,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.arms = arms
         self.arms_per_search = arms_per_search
         self.committee_size = committee_size
-        self.faithful = faithful
+        self.compatible_with = compatible_with
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -228,10 +235,89 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         A fit that is refused, fails or is interrupted leaves the classifier as it was.
         """
         began = time.monotonic()
-        parameters, size = checked_parameters(self)
-        old: Model | None = self.model_ if self.warm_start and hasattr(self, "model_") else None
+        settings = checked_settings(self)
+        old: Model | None = self.model_ if settings.warm_start and hasattr(self, "model_") else None
         if old is not None:
-            check_unchanged(parameters, old)
+            check_unchanged(settings, old)
+        data, labels = self._read(X, y, sample_weight, old)
+        rows, multilabel = data.weight.size, labels["multilabel_"]
+        earlier = 0 if old is None else old.n_learners
+        n_learners = n_learners_for(settings, rows) - earlier
+        if n_learners < 0:
+            raise UserError(
+                f"n_estimators must not shrink with warm_start: {n_learners + earlier} after {earlier}"
+            )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        held = np.zeros(0, np.int64)
+        if settings.early_stopping:
+            held = hold_out(settings.validation_fraction, seed, rows)
+        train = data.rows(np.setdiff1d(np.arange(rows), held))
+        groups = feature_groups(self.arms, data.X.shape[1])
+        played = self._played if old is not None and hasattr(self, "_played") else None
+        with self._threads() as mapper:
+            arms = data.X.shape[1] if groups is None else len(groups)
+            candidate = first_candidate(settings, arms, committee_for(settings, rows))
+            if played is None:
+                fits = partial(trial_fits, settings, groups, seed, mapper)
+                candidate = select(settings, candidate, arms, train, fits, seed, mapper, multilabel)
+            else:
+                candidate = carried_candidate(settings, played.candidate, candidate)
+            rng, state, pulls = stream(seed, "policy"), None, None
+            if played is not None and played.goes_on(candidate, repr(self.arms)):
+                groups = self.arm_features_
+                played = copy.deepcopy(played)  # the fit writes into it, and may not come to its end
+                rng, state, made = played.rng, played.state, self.pulled_arms_.size
+                pulls = Pulls(arm=self.pulled_arms_, reward=self.pulled_rewards_, made=made)
+            committees = committees_of(settings, candidate, seed, "committee")
+            begin = partial(
+                new_fit,
+                settings=settings,
+                candidate=candidate,
+                groups=groups,
+                mapper=mapper,
+                committees=committees,
+            )
+            fit = begin(train, n_learners=n_learners, rng=rng, state=state, pulls=pulls, old=old)
+            stop = None
+            if settings.may_stop:
+                validation = ValidationRows(data, held, settings, candidate, old)
+                errors = (
+                    [] if old is None or not settings.early_stopping else self.validation_errors_.tolist()
+                )
+                stop = Stop(settings, validation, n_learners, earlier, errors, multilabel, began, rows)
+            fit.run(stop, show=None if self.verbose else False)
+            result = StopResult(fit.done, [], False) if stop is None else stop.result(fit)
+            found = fit.model().first(result.n_learners)
+            model = stopped = found if old is None else old.followed_by(found)
+            if settings.refits and not result.called_off:
+                fit = begin(data, n_learners=result.n_learners, rng=stream(seed, "policy"))
+                fit.advance(result.n_learners)
+                model = fit.model()
+            how = UNCALIBRATED
+            if settings.calibrate:
+                unseen = HeldOut(held, stopped, earlier)
+                how = calibrate(model, unseen, data, settings, candidate, groups, seed, mapper, multilabel)
+        parts = np.split(fit.arms.features, fit.arms.start[1:-1])
+        self._replace_fitted(
+            **labels,
+            n_features_in_=model.n_features,
+            model_=model,
+            n_iter_=model.n_learners,
+            arms_per_search_=candidate.per_search,
+            policy_=candidate.policy,
+            committee_size_=candidate.committee,
+            inverse_temperature_=how.temperature,
+            calibration_rows_=how.rows,
+            pulled_arms_=fit.pulls.arm[: fit.pulls.made].copy(),
+            pulled_rewards_=fit.pulls.reward[: fit.pulls.made].copy(),
+            arm_features_=[part.tolist() for part in parts] if pulls is None else groups,
+            validation_errors_=np.array(result.errors),
+            _played=PolicyProgress(candidate._replace(practice=None), repr(self.arms), fit.state, fit.rng),
+        )
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, old: Model | None) -> tuple[Examples, dict[str, Any]]:
+        """The examples of a fit, checked; and what is known of their labels and columns, as fitted attributes."""
         check_sparse("X", X)
         columns = categorical_columns(X, self.categorical_features)
         known = self.categories_ if old is not None else None
@@ -249,64 +335,16 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise UserError("with warm_start, y must have the labels of the first fit")
         given = read_weights(sample_weight, X)
         given = weighted_by_class(given, self.class_weight, classes, signs, multilabel)
-        keep = np.flatnonzero(given > 0)
-        data, categories = with_codes(Examples(X, signs, given).rows(keep), columns, levels, known)
-        size = size_for(self, size, keep.size)
-        committee = committee_for(self, keep.size)
-        if old is not None:
-            committee = getattr(self, "committee_size_", committee)
-        parameters = parameters._replace(committee=committee)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        held = hold_out(self, seed, keep.size)
-        train = np.setdiff1d(np.arange(keep.size), held)
-        if old is not None and parameters.screens:
-            parameters = as_played(self, parameters)
-        same_arms = policy_continues(self, parameters)
-        groups = self.arm_features_ if same_arms else feature_groups(self.arms, X.shape[1])
-        rules = stopping_rules(self, parameters, keep.size)
-        past = self.validation_errors_.tolist() if old is not None and self.early_stopping else []
-        show = None if self.verbose else False
-        with self._threads() as mapper:
-            if old is not None and parameters.adaptive and hasattr(self, "arms_per_search_"):
-                parameters = parameters._replace(per_search=self.arms_per_search_)
-            elif old is None or parameters.adaptive:
-                parameters = piloted(data.rows(train), parameters, groups, seed, mapper, multilabel)
-            fit = begin(self, data.rows(train), parameters, size, groups, old, seed, mapper)
-            judges = judges_of(data, held, rules, parameters, old)
-            ending = run(fit, rules, judges, old, past, multilabel, began, show)
-            found = fit.model().first(ending.size)
-            model = stopped = found if old is None else old.followed_by(found)
-            if refits(self) and not ending.called_off:
-                fit = begin(self, data, parameters, ending.size, groups, None, seed, mapper)
-                fit.advance(ending.size)
-                model = fit.model()
-            how = UNCALIBRATED
-            if self.calibrate:
-                unseen = Unseen(held, stopped, 0 if old is None else old.size)
-                how = calibrate(model, unseen, data, parameters, groups, seed, mapper, multilabel)
-        parts = np.split(fit.arms.features, fit.arms.start[1:-1])
+        examples = Examples(X, signs, given).rows(np.flatnonzero(given > 0))
+        data, categories = with_codes(examples, columns, levels, known)
+        fitted = {
+            "classes_": classes,
+            "n_classes_": classes.size,
+            "multilabel_": multilabel,
+            "categories_": categories,
+        }
         names = getattr(notes, "feature_names_in_", None)
-        self._replace_fitted(
-            **({} if names is None else {"feature_names_in_": names}),
-            n_features_in_=model.n_features,
-            classes_=classes,
-            n_classes_=classes.size,
-            multilabel_=multilabel,
-            model_=model,
-            categories_=categories,
-            n_iter_=model.size,
-            arms_per_search_=parameters.per_search,
-            policy_=parameters.policy,
-            committee_size_=parameters.committee,
-            inverse_temperature_=how.temperature,
-            calibration_rows_=how.rows,
-            pulled_arms_=fit.pulls.arm[: fit.pulls.made].copy(),
-            pulled_rewards_=fit.pulls.reward[: fit.pulls.made].copy(),
-            arm_features_=groups if same_arms else [part.tolist() for part in parts],
-            validation_errors_=np.array(ending.errors),
-            _played=PolicyProgress(parameters.policy, repr(self.arms), fit.state, fit.rng),
-        )
-        return self
+        return data, fitted if names is None else {**fitted, "feature_names_in_": names}
 
     def _replace_fitted(self, **fitted: Any) -> None:
         """Forget the last fit and take this one, in one assignment: whoever looks sees the one or the other."""
@@ -345,7 +383,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def staged_score(self, X: Any, y: Any, every: int = 1) -> NDArray[np.float64]:
         """Accuracy after ``every``, ``2 every``, ... classifiers, as `score` has it; compiled for classes."""
-        X = self._checked(X)
+        X = self.coded(X)
         every = whole_number("every", every, least=1)
         check_sparse("y", y)
         check_consistent_length(X, y)
@@ -370,7 +408,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         product of its own.
         """
         check_is_fitted(self)
-        size = getattr(self, "committee_size_", committee_of(self))
+        size = self.committee_size_ if hasattr(self, "committee_size_") else checked_settings(self).committee
         return self.model_.importances(None if size is None else committee_begins(self.model_.edge, size))
 
     def policy_report(self, windows: int = 10) -> PolicyReport:
@@ -383,20 +421,17 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ]
         return policy_report(self.pulled_arms_, self.pulled_rewards_, len(names), windows, names)
 
-    def shap_values(
-        self, X: Any, background: Any, feature_perturbation: str = "tree_path_dependent"
-    ) -> ShapValues:
+    def shap_values(self, X: Any, background: Any) -> ShapValues:
         """Shapley values of the features: how far each moved the scores of a row from their mean over a background.
 
-        Exact for stumps, products and trees, see `abex.boosting.shap_values`.
+        Exact for stumps, products and trees; unknown features are those of background rows (`abex.boosting.shap_values`).
+        Path-dependent values come from the package shap, see `to_shap`.
 
         Parameters
         ----------
         X : (n, d) rows to explain
         background : (m, d) rows
-            What is usual: the rows of the fit, or some of them. A model does not keep rows.
-        feature_perturbation : {"tree_path_dependent", "interventional"}
-            What becomes of features that are not known, as in the package shap.
+            What is usual: some rows of the fit. A model does not keep rows. Time grows with their number.
 
         Returns
         -------
@@ -413,19 +448,28 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> bool(abs(values.sum(axis=1) + base - fitted.decision_function(X[:5])).max() < 1e-9)
         True
         """
-        X, background = self._checked(X), self._checked(background)
+        X, background = self.coded(X), self.coded(background)
         with self._threads() as mapper:
-            values, base = shap_values(forest_of(self.model_), X, background, feature_perturbation, mapper)
+            values, base = shap_values(forest_of(self.model_), X, background, mapper)
         if self.n_classes_ == 2 and not self.multilabel_:
             return ShapValues(values[:, :, 1] - values[:, :, 0], float(base[1] - base[0]))
         return ShapValues(values, base)
 
     def to_shap(self, background: Any) -> dict[str, Any]:
-        """The trees as ``shap.TreeExplainer`` takes them, one output for each label; ``background`` rows weigh the branches."""
-        background = self._checked(background)
-        if self.categories_:
-            raise UserError("the package shap cannot read categories: use shap_values")
-        return trees_for_shap(forest_of(self.model_), background)
+        """The trees as ``shap.TreeExplainer`` takes them, one output for each label; ``background`` rows weigh the branches.
+
+        It explains rows as `coded` gives them.
+        """
+        return trees_for_shap(forest_of(self.model_), self.coded(background))
+
+    def coded(self, X: Any) -> Any:
+        """Rows as the model reads them: numbers, in the place of a category its code."""
+        check_is_fitted(self)
+        check_sparse("X", X)
+        X = with_known_codes(X, self.categories_, self.n_features_in_)
+        return validate_data(
+            self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
+        )
 
     def to_onnx(self) -> Any:
         """The model as an `onnx.ModelProto`: input ``X`` (n, d) of doubles; outputs ``label``, ``probabilities``, ``scores``.
@@ -460,20 +504,12 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [str(name) for name in names]
 
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self)
-        check_sparse("X", X)
-        X = coded(X, self.categories_, self.n_features_in_)
-        return validate_data(
-            self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
-        )
-
     def _staged(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        X = self._checked(X)
+        X = self.coded(X)
         return self.model_.staged_scores(X)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        X = self._checked(X)
+        X = self.coded(X)
         with self._threads() as mapper:
             return self.model_.scores(X, mapper)
 

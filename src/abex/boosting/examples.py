@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.support.errors import UserError, real_number, shown
 from abex.support.extras import needed
 
-MOST_FEATURES = 1 << 24
+MAX_FEATURES = 1 << 24
 
 
 class Examples(NamedTuple):
@@ -42,8 +42,8 @@ def check_readable(X: Any, y: Any) -> None:
                 f"column {name!r} holds words: make its type category, or name it in categorical_features"
             ) from None
     shape: Any = getattr(X, "shape", ())
-    if len(shape) == 2 and shape[1] > MOST_FEATURES:
-        raise UserError(f"X must have at most {MOST_FEATURES:,} columns, got {shape[1]:,}")
+    if len(shape) == 2 and shape[1] > MAX_FEATURES:
+        raise UserError(f"X must have at most {MAX_FEATURES:,} columns, got {shape[1]:,}")
 
 
 def check_sparse(name: str, X: Any) -> None:

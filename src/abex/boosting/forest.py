@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.model import Model
+from abex.boosting.learners import Model
 from abex.boosting.predictor import goes_right
-from abex.boosting.weak_learners import TREE
+from abex.boosting.settings import TREE
 from abex.kernels import compiled
 from abex.support.errors import UserError
 
-MOST_TERMS = 12  # of a product that is expanded: 4,096 leaves
+MAX_TERMS = 12  # of a product that is expanded: 4,096 leaves
 LEAF = -1
 
 
@@ -85,10 +85,10 @@ def forest_of(model: Model) -> Forest:
     (3, (6, 3))
     """
     terms = (model.feature >= 0).sum(axis=1)
-    if model.kind != TREE and terms.max(initial=0) > MOST_TERMS:
+    if model.kind != TREE and terms.max(initial=0) > MAX_TERMS:
         raise UserError(
             f"a product of {terms.max()} terms would be a tree of 2**{terms.max()} leaves: "
-            f"products of at most {MOST_TERMS} terms can be explained and exported"
+            f"products of at most {MAX_TERMS} terms can be explained and exported"
         )
     nodes, roots = _Nodes(), [0]
     values = model.weighted().votes

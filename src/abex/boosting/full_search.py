@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
-from abex.boosting.boosting_loop import accept_at, begin_at, look_through, record_pull, reward_of
+from abex.boosting.loop import accept_at, begin_at, look_through, record_pull, reward_of
 from abex.boosting.splitter import SplitSearch, forget
 from abex.boosting.weights import ExampleWeights
 from abex.kernels import compiled, kernel
 from abex.policies.policy import Kernels
 
 if TYPE_CHECKING:
-    from abex.boosting.booster import Booster
+    from abex.boosting.fit import Fit
 
 PARTS = 8
-LEAST_WORK = 5e7  # weights times features: a few milliseconds, below which threads cost more than they bring
+MIN_WORK = 5e7  # weights times features: a few milliseconds, below which threads cost more than they bring
 
 
 class NoChoice(NamedTuple):
@@ -60,7 +60,7 @@ def parts_of(
     features: NDArray[np.int64], w: ExampleWeights, least: NDArray[Any], fresh: Callable[[], SplitSearch]
 ) -> list[SearchPart]:
     """The parts of a search through ``features``; none where it is too small. ``least`` is what all searches share."""
-    if features.size < 2 or float(w.slot.size) * w.labels * features.size < LEAST_WORK:
+    if features.size < 2 or float(w.slot.size) * w.labels * features.size < MIN_WORK:
         return []
     parts = [SearchPart(part, fresh()) for part in np.array_split(features, min(PARTS, features.size))]
     for part in parts:
@@ -78,32 +78,27 @@ def search_anew(
     return look_through(search_one, features, 0, features.size, binned, w, search, grower)
 
 
-def advance_in_parts(booster: Booster, count: int, certain: float) -> int:
+def advance_in_parts(fit: Fit, count: int, certain: float) -> int:
     """Find up to ``count`` more weak learners, as the compiled loop would."""
-    b = booster
-    for t in range(b.done, b.done + count):
-        scale = begin_at(b.functions.begin, b.grower, b.search, b.weights)
+    for t in range(fit.done, fit.done + count):
+        scale = begin_at(fit.functions.begin, fit.grower, fit.search, fit.weights)
         while scale > 0.0:
-            edges = list(b.mapper(partial(_look, b, scale), b.parts))
-            best = b.parts[0].search
-            for part in b.parts[1:]:
+            edges = list(fit.mapper(partial(_look, fit, scale), fit.parts))
+            best = fit.parts[0].search
+            for part in fit.parts[1:]:
                 if part.search.edge > best.edge + best.tolerance * scale:
                     best = part.search
-            record_pull(b.pulls, 0, reward_of(max(edges) / scale))
-            scale = accept_at(b.functions.accept, t, b.binned, b.weights, best, b.grower, b.learners)
-        if b.learners.edge[t] >= certain:
-            return t + 1 - b.done
+            record_pull(fit.pulls, 0, reward_of(max(edges) / scale))
+            scale = accept_at(
+                fit.functions.accept, t, fit.binned, fit.weights, best, fit.grower, fit.learners
+            )
+        if fit.learners.edge[t] >= certain:
+            return t + 1 - fit.done
     return count
 
 
-def _look(booster: Booster, scale: float, part: SearchPart) -> float:
+def _look(fit: Fit, scale: float, part: SearchPart) -> float:
     found: float = search_anew(
-        booster.functions.search,
-        part.features,
-        booster.binned,
-        booster.weights,
-        part.search,
-        booster.grower,
-        scale,
+        fit.functions.search, part.features, fit.binned, fit.weights, part.search, fit.grower, scale
     )
     return found

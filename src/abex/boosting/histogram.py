@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import abex.boosting.vector_type  # noqa: F401 - importing it tells Numba
 from abex.boosting.vectors import (
     Vector,
     Width,
@@ -127,7 +126,7 @@ def add_weighted_bins(
 
 
 @rare_kernel
-def fill_rest(
+def fill_frequent_bin(
     sums: Rows, bins: int, rest: int, whole: NDArray[np.float64], scratch: Rows, width: Width
 ) -> None:
     """Bin ``rest``, still empty, gets what the others leave of the ``whole``."""
@@ -137,7 +136,7 @@ def fill_rest(
 
 
 @rare_kernel
-def note_masses(values: Rows, label: int, row: Any, first: int, last: int, width: Width) -> None:
+def store_masses(values: Rows, label: int, row: Any, first: int, last: int, width: Width) -> None:
     """Number ``label`` of rows ``row[first:last]``, or first..last-1, = sum of the absolute values of the others."""
     stand_apart()
     lanes = values.shape[1] // pieces(width)

@@ -2,8 +2,8 @@
 
 The file is a zip archive with ``header.json`` and one ``.npy`` per array. The header names the format and its version, the
 estimator's parameters, and the SHA-256 of every array. Whoever forges a file can forge that too: so nothing compiled sees what
-is read before it is checked. Types, shapes and ranges follow from the classes (`abex.boosting.stored_arrays`); `checked_fit` sees
-to what holds between arrays: nodes without gaps, complete trees, a vote of every leaf.
+is read before it is checked. Types, shapes and ranges follow from the annotations of the classes (`learners.Stored`);
+`checked_fit` sees to what holds between arrays: nodes without gaps, complete trees, a vote of every leaf.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.categories import as_header, from_header
 from abex.boosting.estimator import AdaBoostMHClassifier
-from abex.boosting.examples import MOST_FEATURES
-from abex.boosting.model import Model
-from abex.boosting.stored_arrays import Stored, array_fields, checked_arrays
-from abex.boosting.weak_learners import KINDS, PRODUCT, TREE
+from abex.boosting.examples import MAX_FEATURES
+from abex.boosting.learners import Model, Stored
+from abex.boosting.settings import KINDS, PRODUCT, TREE
 from abex.support.errors import UserError, one_of, real_number, shown, true_or_false, whole_number
 from abex.support.extras import needed
 from abex.support.files import write_atomically
@@ -36,9 +35,55 @@ VERSION = 1
 NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose")
 EXPANDS = 100  # times: a file that becomes more than this, and more than ROOM bytes, is not read
 ROOM = 1 << 28
-MOST_LEAVES = 4096
-MOST_TERMS = 64
-MOST_ROWS = 1 << 53
+MAX_LEAVES = 4096
+MAX_TERMS = 64
+MAX_ROWS = 1 << 53
+
+
+def array_fields(kind: type) -> dict[str, tuple[np.dtype[Any], Stored]]:
+    """The arrays of a class by name: their type, shape and range."""
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            array, limits = get_args(hint)
+            found[name] = (np.dtype(get_args(get_args(array)[1])[0]), limits)
+    return found
+
+
+def checked_arrays(
+    kind: type, arrays: Mapping[str, NDArray[Any]], sizes: dict[str, int]
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a record of class ``kind``, contiguous and in this machine's byte order, or a `ValueError`.
+
+    ``sizes`` has the numbers that letters stand for; letters it does not know are learnt and entered.
+
+    >>> class Pair:
+    ...     low: Annotated[NDArray[np.int32], Stored("N", least=0)]
+    ...     high: Annotated[NDArray[np.int32], Stored("N", most=9)]
+    >>> numbers = np.array([1, 2], np.int32)
+    >>> sorted(checked_arrays(Pair, {"low": numbers, "high": numbers}, {}))
+    ['high', 'low']
+    >>> checked_arrays(Pair, {"low": numbers, "high": numbers + 9}, {})
+    Traceback (most recent call last):
+    ...
+    ValueError: 'high' has values that it cannot have
+    """
+    found = {}
+    for name, (dtype, limits) in array_fields(kind).items():
+        if name not in arrays:
+            raise ValueError(f"{name!r} is missing")
+        array = arrays[name]
+        if array.dtype.newbyteorder("=") != dtype:
+            raise ValueError(f"{name!r} has numbers of another type")
+        letters = limits.shape.split()
+        if array.ndim != len(letters) or any(
+            sizes.setdefault(letter, size) != size for letter, size in zip(letters, array.shape, strict=True)
+        ):
+            raise ValueError(f"{name!r} has another shape")
+        if not ((array >= limits.least) & (array <= limits.most)).all():  # NaN is neither
+            raise ValueError(f"{name!r} has values that it cannot have")
+        found[name] = np.ascontiguousarray(array, dtype=dtype)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +270,7 @@ def _as_json(value: Any) -> Any:
 def checked_fit(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """The fitted attributes of an estimator, or a `ValueError` that says what cannot be."""
     kind = KINDS.index(one_of("kind", header["kind"], KINDS))
-    features = whole_number("n_features", header["n_features"], least=1, most=MOST_FEATURES)
+    features = whole_number("n_features", header["n_features"], least=1, most=MAX_FEATURES)
     multilabel = true_or_false("multilabel", header["multilabel"])
     sizes: dict[str, int] = {}
     model = Model(kind, features, **checked_arrays(Model, arrays, sizes))
@@ -236,13 +281,13 @@ def checked_fit(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict
         raise ValueError("an arm was pulled that is not there")
     fitted = {
         "model_": model,
-        "n_iter_": model.size,
+        "n_iter_": model.n_learners,
         "n_features_in_": features,
         "multilabel_": multilabel,
         "classes_": checked_classes(arrays["classes"], model.labels, multilabel),
         "n_classes_": model.labels,
         "inverse_temperature_": checked_temperature(header["temperature"], model),
-        "calibration_rows_": whole_number("calibration_rows", header["calibration_rows"], most=MOST_ROWS),
+        "calibration_rows_": whole_number("calibration_rows", header["calibration_rows"], most=MAX_ROWS),
         "arm_features_": arms,
         "categories_": from_header(header["categories"], features),
         **{f"{name}_": array for name, array in history.items()},
@@ -263,7 +308,7 @@ def check_model(model: Model) -> None:
     """Refuse arrays that do not make up classifiers as a fit leaves them."""
     count, nodes = model.feature.shape
     leaves = model.votes.shape[1]
-    most = {TREE: MOST_LEAVES - 1, PRODUCT: MOST_TERMS}.get(model.kind, 1)
+    most = {TREE: MAX_LEAVES - 1, PRODUCT: MAX_TERMS}.get(model.kind, 1)
     if count < 1 or not 1 <= nodes <= most or leaves != (nodes + 1 if model.kind == TREE else 1):
         raise ValueError(f"its arrays do not make up {KINDS[model.kind]}s")
     if model.votes.shape[2] < 1 or model.feature.max() >= model.n_features:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from abex.boosting.categories import Category
-from abex.boosting.model import Model
-from abex.boosting.weak_learners import KINDS, STUMP, TREE
+from abex.boosting.learners import Model
+from abex.boosting.settings import KINDS, STUMP, TREE
 
 
 def text_of(
@@ -15,7 +15,7 @@ def text_of(
     """The model as text a person can read, one classifier a paragraph."""
     lines = []
     of_column = {category.column: category for category in categories}
-    for t in range(model.size):
+    for t in range(model.n_learners):
         lines.append(f"classifier {t + 1}: {KINDS[model.kind]}, coefficient {model.coefficient[t]:.6g}")
         for k in np.flatnonzero(model.feature[t] >= 0):
             name = feature_names[model.feature[t, k]]

@@ -37,7 +37,7 @@ class ScoringRule(NamedTuple):
     multilabel: bool
     total: float  # the largest score
     grain: float  # scores are multiples of it
-    power: float  # of the shares of the votes
+    exponent: float  # of the shares of the votes
     rows: int  # that the calibration rests on
 
 
@@ -192,23 +192,27 @@ def add_probabilities(graph: _Graph, rule: ScoringRule) -> None:
     """`abex.boosting.calibration.probabilities`, operator by operator."""
     margin = graph.add("Div", "scores", graph.constant(rule.total or 1.0))
     margin = graph.add("Clip", margin, graph.constant(-1.0), graph.constant(1.0))
-    votes = powers_of_shares(graph, rule, margin)
+    votes = exponents_of_shares(graph, rule, margin)
     if rule.multilabel:
-        against = powers_of_shares(graph, rule, graph.add("Neg", margin))
+        against = exponents_of_shares(graph, rule, graph.add("Neg", margin))
         chance, choices = graph.add("Sigmoid", graph.add("Sub", votes, against)), 2
     else:
         chance, choices = graph.add("Softmax", votes, axis=1), rule.classes.size
-    blended(graph, rule, chance, choices, name="probabilities")
+    add_one_smoothed(graph, rule, chance, choices, name="probabilities")
 
 
-def powers_of_shares(graph: _Graph, rule: ScoringRule, margin: str) -> str:
-    """The power times the logarithm of the share of the votes."""
+def exponents_of_shares(graph: _Graph, rule: ScoringRule, margin: str) -> str:
+    """The exponent times the logarithm of the share of the votes."""
     share = graph.add("Mul", graph.add("Add", margin, graph.constant(1.0)), graph.constant(0.5))
-    return graph.add("Mul", graph.add("Log", blended(graph, rule, share, 2)), graph.constant(rule.power))
+    return graph.add(
+        "Mul", graph.add("Log", add_one_smoothed(graph, rule, share, 2)), graph.constant(rule.exponent)
+    )
 
 
-def blended(graph: _Graph, rule: ScoringRule, share: str, choices: int, name: str | None = None) -> str:
-    """`abex.boosting.calibration.blended`."""
+def add_one_smoothed(
+    graph: _Graph, rule: ScoringRule, share: str, choices: int, name: str | None = None
+) -> str:
+    """`abex.boosting.calibration.add_one_smoothed`."""
     among = graph.add("Mul", share, graph.constant(rule.rows))
     one_more = graph.add("Add", among, graph.constant(1.0 / choices))
     return graph.add("Div", one_more, graph.constant(rule.rows + 1.0), name=name)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.weak_learners import TREE
+from abex.boosting.settings import TREE
 from abex.kernels import compiled, kernel
 
 

@@ -10,15 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
+from abex.boosting.learners import WeakLearners, coefficient_of, normaliser, record_split, record_votes
 from abex.boosting.splitter import SplitSearch, mark, read_votes
-from abex.boosting.weak_learners import (
-    WeakLearners,
-    coefficient_of,
-    normaliser,
-    record_split,
-    record_votes,
-)
-from abex.boosting.weights import ExampleWeights, refresh, sum_up, update
+from abex.boosting.weights import ExampleWeights, flush_if_full, sum_up, update
 from abex.kernels import Record, compiled, kernel
 
 
@@ -34,7 +28,7 @@ class ProductGrower(Record):
     smoothing: float
     term: int  # the one searched
     edge: float  # of the product so far
-    sign: float  # the product of all (-flagged)
+    sign: float  # the product of all (-marked_side)
 
 
 def new_product_grower(padded: int, terms: int, smoothing: float) -> ProductGrower:
@@ -53,7 +47,7 @@ def new_product_grower(padded: int, terms: int, smoothing: float) -> ProductGrow
 @compiled()
 def begin_product(grower: ProductGrower, search: SplitSearch, w: ExampleWeights) -> float:
     """Forget the last product; returns the sum of the weights to search in."""
-    refresh(w)
+    flush_if_full(w)
     grower.term = 0
     grower.edge = 0.0
     grower.sign = 1.0
@@ -79,10 +73,10 @@ def accept_term(
         grower.feature[k] = search.feature
         grower.rank[k] = search.rank
         grower.missing_right[k] = search.missing_right
-        flagged = mark(binned, search.feature, search.rank, search.missing_right, w.slot, w.stride // 2)
-        grower.sign *= -flagged
+        marked_side = mark(binned, search.feature, search.rank, search.missing_right, w.slot, w.stride // 2)
+        grower.sign *= -marked_side
         for m in range(w.total.size):  # the signed totals under the new signs are the edges just found
-            w.total[m] = -flagged * search.best[0, m]
+            w.total[m] = -marked_side * search.best[0, m]
     grower.term = k + 1
     if grower.term == grower.terms:
         finish_product(t, w, grower, learners)

@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting import vectors
-from abex.boosting.binning import MOST_BINS, BinnedFeatures
+from abex.boosting.binning import MAX_BINS, BinnedFeatures
 from abex.boosting.histogram import (
     Rows,
     add_to_bins,
     add_weighted_bins,
     clear,
-    fill_rest,
+    fill_frequent_bin,
     join_bins,
-    note_masses,
+    store_masses,
 )
 from abex.boosting.vectors import Vector, Width
-from abex.boosting.weights import ExampleWeights, current, settled
+from abex.boosting.weights import ExampleWeights, current, is_flushed
 from abex.kernels import Record, compiled, kernel, rare_kernel
 
-ROOM = 2 * MOST_BINS  # sums kept for a feature: up to four for a bin
+ROOM = 2 * MAX_BINS  # sums kept for a feature: up to four for a bin
 
 
 class SplitSearch(Record):
@@ -64,7 +64,7 @@ def new_split_search(
 ) -> SplitSearch:
     """A record for wide bins of up to ``inner`` examples and leaves of up to ``rows``."""
     padded, dtype = w.values.shape[1], w.values.dtype
-    masses = MOST_BINS if track else 0
+    masses = MAX_BINS if track else 0
     all_right, running, best, scratch, twice, least = (vectors.new_rows(1, padded, dtype) for _ in range(6))
     twice[0, : w.labels] = 2.0
     return SplitSearch(
@@ -76,7 +76,7 @@ def new_split_search(
         scratch=scratch,
         twice=twice,
         least=least,
-        bounds=np.zeros(MOST_BINS + 1),
+        bounds=np.zeros(MAX_BINS + 1),
         inner=np.zeros(inner),
         row=np.zeros(rows, np.int32),
         code=np.zeros(rows, np.uint8),
@@ -135,7 +135,7 @@ def fill_bins(binned: BinnedFeatures, j: int, w: ExampleWeights, search: SplitSe
         clear(masses, bins, width)
     code = binned.code[binned.code_start[j] : binned.code_start[j + 1]]
     row = binned.row[binned.row_start[j] : binned.row_start[j + 1]]
-    if settled(w) and not search.track:
+    if is_flushed(w) and not search.track:
         if listed:
             add_to_bins(sums, bins, several, code, row, w.values, None, None, 0, 0, code.size, width)
         else:
@@ -155,16 +155,16 @@ def fill_bins(binned: BinnedFeatures, j: int, w: ExampleWeights, search: SplitSe
                     sums, bins, several, code, None, w.values, w.slot, w.factors, start, first, last, width
                 )
             if search.track:
-                add_weighted_bins(masses, sums, bins, several, w.turns, group, width)
+                add_weighted_bins(masses, sums, bins, several, w.group_sign_changes, group, width)
     join_bins(sums, bins, several, width)
     if search.track:
         finish_masses(masses, sums, bins, width)
     if listed:
-        fill_rest(sums, bins, binned.frequent[j], w.total, search.scratch, width)
+        fill_frequent_bin(sums, bins, binned.frequent[j], w.total, search.scratch, width)
         if search.track:
-            fill_rest(masses, bins, binned.frequent[j], w.mass, search.scratch, width)
+            fill_frequent_bin(masses, bins, binned.frequent[j], w.mass, search.scratch, width)
     if search.track and binned.wide[j]:
-        note_masses(masses, w.labels, None, 0, bins, width)
+        store_masses(masses, w.labels, None, 0, bins, width)
 
 
 @rare_kernel
@@ -353,14 +353,14 @@ def mark(binned: BinnedFeatures, j: int, rank: int, missing_right: bool, slot: A
     """Toggle ``bit`` in the slots of one side of a split; returns the side phi of the examples toggled."""
     limit = border(binned, j, rank)
     code = binned.code[binned.code_start[j] : binned.code_start[j + 1]]
-    flagged = 1.0
+    marked_side = 1.0
     lost = missing_right and binned.missing[j]
     if binned.listed[j]:
         row = binned.row[binned.row_start[j] : binned.row_start[j + 1]]
         right = (
             binned.frequent[j] <= limit
         )  # the side of the rows listed that lie opposite the frequent value
-        flagged = 1.0 if right else -1.0
+        marked_side = 1.0 if right else -1.0
         place = 0
         while 1 << place < bit:
             place += 1
@@ -379,7 +379,7 @@ def mark(binned: BinnedFeatures, j: int, rank: int, missing_right: bool, slot: A
     begin, end = inner_rows(binned, j, rank)
     for at in range(begin, end):
         slot[binned.order[at]] ^= bit
-    return flagged
+    return marked_side
 
 
 @kernel

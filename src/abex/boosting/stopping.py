@@ -1,113 +1,87 @@
-"""The run of a fit to its end: validation and patience, callbacks, the limit of time."""
+"""What may end a fit before its last learner: rows held out, callbacks, the limit of time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.booster import Booster
-from abex.boosting.calibration import ENOUGH_ROWS, FIFTHS, cost, fit_power
-from abex.boosting.committees import committee_begins
+from abex.boosting.calibration import cost, fit_exponent
 from abex.boosting.examples import Examples
-from abex.boosting.model import Model
-from abex.boosting.parameters import BoostingParameters
-from abex.boosting.weak_learners import TREE
-from abex.support.errors import UserError, real_number, shown, whole_number
-from abex.support.progress import Progress
+from abex.boosting.learners import Model, committee_begins
+from abex.boosting.selection import ENOUGH_ROWS, FIFTHS, MIN_HELD, Candidate
+from abex.boosting.settings import TREE, Settings
+from abex.support.errors import UserError
 from abex.support.randomness import stream
 
-LOOKS = 100  # a fit looks up so often: callbacks, validation, time, progress
+if TYPE_CHECKING:
+    from abex.boosting.fit import Fit
+
+LOOKS = 100  # a fit is looked at so often
 ALL = slice(None)
 TINY = 1e-300  # in the place of no score at all
-FEWEST_HELD = 50  # rows held out: fewer are joined by those out of the bag
 
 
-class StoppingRules(NamedTuple):
-    """What may end a fit."""
-
-    early: bool
-    patience: int  # iterations without improvement
-    seconds: float | None
-    callbacks: list[Callable[[int, Booster], Any]]
-    reserve: Callable[
-        [int], float
-    ]  # time to be left after so many weak learners, over that of the fit so far
-
-
-class Ending(NamedTuple):
+class StopResult(NamedTuple):
     """How a fit ended."""
 
-    size: int  # weak learners to keep
+    n_learners: int  # to keep
     errors: list[float]  # on the validation rows
     called_off: bool  # by a callback or the limit of time
 
 
-def stopping_rules(estimator: Any, parameters: BoostingParameters, rows: int) -> StoppingRules:
-    """What the parameters ask for, checked; ``rows`` are those of the whole fit."""
-    limit = estimator.max_seconds
-    callbacks = estimator.callbacks or ()
-    callbacks = [callbacks] if callable(callbacks) else list(callbacks)
-    if not all(map(callable, callbacks)):
-        raise UserError(f"callbacks must be functions of (done, fit), got {shown(callbacks)[:80]}")
-    again = 1.0 / (1.0 - estimator.validation_fraction) if refits(estimator) else 0.0
-
-    def reserve(done: int) -> float:
-        return again + (cost(parameters, done, rows) if estimator.calibrate else 0.0)
-
-    return StoppingRules(
-        estimator.early_stopping,
-        whole_number("n_iter_no_change", estimator.n_iter_no_change, least=1),
-        None if limit is None else real_number("max_seconds", limit, above=0.0),
-        callbacks,
-        reserve,
-    )
-
-
-def refits(estimator: Any) -> bool:
-    """Whether early stopping only finds how many weak learners to fit to all rows: not where a later fit may go on."""
-    return bool(estimator.early_stopping and not estimator.warm_start)
-
-
-def hold_out(estimator: Any, seed: int, n: int) -> NDArray[np.int64]:
-    """Rows for early stopping, none without it."""
-    if not estimator.early_stopping:
-        return np.zeros(0, np.int64)
+def hold_out(share: float, seed: int, n: int) -> NDArray[np.int64]:
+    """Rows for early stopping: this share of ``n``, one at least."""
     if n < 2:
         raise UserError("early_stopping needs at least two rows, one of them to stop by")
-    share = real_number("validation_fraction", estimator.validation_fraction, above=0.0, most=0.9)
     count = min(max(1, round(share * n)), n - 1)
     return np.sort(stream(seed, "validation").permutation(n)[:count])
 
 
-@dataclass
-class Judges:
-    """Rows that judge a fit, each by the weak learners that have not seen it."""
+class ValidationRows:
+    """Rows that judge a fit, each by the learners that have not seen it.
 
-    rows: Examples  # those held out, then those of the fit if they are out of the bag of some committees
-    held: int  # how many are held out
-    scores: NDArray[np.float64]  # (n, L)
-    totals: NDArray[np.float64]  # (n,) largest scores there could be
+    Where very few are held out, those of the fit judge too if each of them is soon out of the bag: of one of five committees, and
+    these are within the patience. Nobody knows what earlier fits have seen.
+    """
+
+    def __init__(
+        self,
+        data: Examples,
+        held: NDArray[np.int64],
+        settings: Settings,
+        candidate: Candidate,
+        old: Model | None,
+    ) -> None:
+        chosen = held
+        bags = candidate.committee if settings.kind == TREE and old is None else None
+        if 0 < held.size < MIN_HELD and bags is not None and FIFTHS * bags <= settings.patience:
+            chosen = np.append(held, np.setdiff1d(np.arange(data.weight.size), held))
+        self.rows = data.rows(chosen)  # those held out, then those out of the bag of some committees
+        self.held = held.size
+        self.scores = np.zeros(self.rows.signs.shape)
+        self.totals = np.zeros(chosen.size)  # largest scores there could be
+        if old is not None and self.held:
+            self.add_scores(old)
 
     @property
     def few(self) -> bool:
         """Whether so few rows are held out that their error is mostly chance."""
         return self.held < ENOUGH_ROWS
 
-    def hear(self, part: Model, unseen: NDArray[np.bool_] | slice = ALL) -> None:
-        """Add the scores of some weak learners to the rows that these have not seen."""
+    def add_scores(self, part: Model, unseen: NDArray[np.bool_] | slice = ALL) -> None:
+        """Add the scores of some learners to the rows that these have not seen."""
         self.scores[unseen] += part.scores(self.rows.X if unseen is ALL else self.rows.X[unseen])
         self.totals[unseen] += part.coefficient.sum()
 
-    def hear_since(self, fit: Booster, first: int) -> None:
-        """Add what the fit has found from weak learner ``first`` on."""
+    def add_scores_since(self, fit: Fit, first: int) -> None:
+        """Add what the fit has found from learner ``first`` on."""
         found = fit.model(first)
         if self.held == self.totals.size or fit.committees is None:
-            self.hear(found)
+            self.add_scores(found)
             return
         begins = committee_begins(fit.learners.edge[: fit.done], fit.committees.size)
         begins = begins[begins < fit.done]
@@ -115,9 +89,9 @@ class Judges:
         unseen = np.ones(self.totals.size, bool)
         for number in np.flatnonzero(np.array(ends) > first).tolist():
             unseen[self.held :] = fit.committees.sample(number, unseen.size - self.held) == 0.0
-            self.hear(found.part(max(0, begins[number] - first), ends[number] - first), unseen)
+            self.add_scores(found.part(max(0, begins[number] - first), ends[number] - first), unseen)
 
-    def judged(self, multilabel: bool) -> tuple[float, float]:
+    def losses(self, multilabel: bool) -> tuple[float, float]:
         """Share of the rows held out (or of their labels) that are wrong, and the logarithmic loss of all as if calibrated."""
         scores, signs = self.scores[: self.held], self.rows.signs[: self.held]
         if multilabel:
@@ -127,85 +101,72 @@ class Judges:
         known = self.totals > 0.0
         known[: self.held] = True
         margins = self.scores[known] / np.maximum(self.totals[known], TINY)[:, None]
-        return error, fit_power(margins, self.rows.signs[known], multilabel)[1]
+        return error, fit_exponent(margins, self.rows.signs[known], multilabel)[1]
 
 
-def judges_of(
-    data: Examples, held: NDArray[np.int64], rules: StoppingRules, parameters: BoostingParameters, old: Model | None
-) -> Judges:  # fmt: skip
-    """The rows by which a fit is stopped.
+class Stop:
+    """What looks at a fit about a hundred times, and may end it.
 
-    Where very few are held out, those of the fit judge too if each of them is soon out of the bag: of one of five committees,
-    and these are within the patience. Nobody knows what earlier fits have seen.
-    """
-    chosen = held
-    bags = parameters.committee if parameters.kind == TREE and old is None else None
-    if 0 < held.size < FEWEST_HELD and bags is not None and FIFTHS * bags <= rules.patience:
-        chosen = np.append(held, np.setdiff1d(np.arange(data.weight.size), held))
-    rows = data.rows(chosen)
-    judges = Judges(rows, held.size, np.zeros(rows.signs.shape), np.zeros(chosen.size))
-    if old is not None and held.size:
-        judges.hear(old)
-    return judges
-
-
-def run(
-    fit: Booster, rules: StoppingRules, judges: Judges, old: Model | None, past: list[float], multilabel: bool, began: float,
-    show: bool | None,
-) -> Ending:  # fmt: skip
-    """Advance the fit to its end.
-
-    With early stopping those weak learners are kept after which the logarithmic loss of the ``judges`` is least; with a thousand
+    With early stopping those learners are kept after which the logarithmic loss of the validation rows is least; with a thousand
     rows held out it is their error, and between equal errors the loss. Both are means over the last iterations, half as many as
-    the patience: a few rows right by chance are no progress. Weak learners fewer than the patience may agree by chance, and few
-    rows do not judge them.
-    ``old`` is the model that the fit goes on from, ``past`` its validation errors.
+    the patience: a few rows right by chance are no progress. Learners fewer than the patience may agree by chance, and few rows
+    do not judge them.
+
+    ``earlier`` are the learners of the fit that this one goes on from, ``errors`` its validation errors. The limit of time, which
+    includes what the refit and the calibration of a fit of ``n_rows`` will take, runs from ``began``.
     """
-    size = fit.size
-    step = max(1, size // LOOKS) if rules.seconds is None else 1
-    best, least = size, (np.inf, np.inf)
-    errors = list(past)
-    recent: list[tuple[int, float, float]] = []  # weak learners, error unless it is mostly chance, loss
-    before = 0 if old is None else old.size
-    soonest = rules.patience - before if judges.few else 0
-    called_off = False
 
-    def look() -> tuple[float, float]:
-        error, loss = judges.judged(multilabel)
-        errors.append(error)
-        return 0.0 if judges.few else error, loss
+    def __init__(
+        self, settings: Settings, rows: ValidationRows, n_learners: int, earlier: int = 0, errors: Sequence[float] = (),
+        multilabel: bool = False, began: float = 0.0, n_rows: int = 0,
+    ) -> None:  # fmt: skip
+        self.settings, self.rows, self.multilabel = settings, rows, multilabel
+        self.n_learners, self.earlier, self.errors = n_learners, earlier, list(errors)
+        self.began, self.n_rows, self.started = began, n_rows, time.monotonic()
+        self.step = max(1, n_learners // LOOKS) if settings.seconds is None else 1
+        self.best, self.least = n_learners, (np.inf, np.inf)
+        self.recent: list[tuple[int, float, float]] = []  # learners, error unless it is mostly chance, loss
+        self.called_off = False
+        if earlier and rows.held:
+            self.best, self.least = 0, self._losses()
+            self.errors.pop()
 
-    if old is not None and judges.held:
-        best, least = 0, look()
-        errors.pop()
-    started = time.monotonic()
-    with Progress("boosting", size, show=show) as progress:
-        while fit.done < size:
-            count = min(step, size - fit.done)
-            fit.advance(count)
-            progress.advance(count)
-            if rules.early:
-                judges.hear_since(fit, fit.done - count)
-                recent = [one for one in recent if one[0] > fit.done - rules.patience / 2]
-                recent.append((fit.done, *look()))
-                now = (
-                    float(np.mean([one[1] for one in recent])),
-                    float(np.mean([one[2] for one in recent])),
-                )
-                if fit.done >= soonest and now < least:
-                    best, least = fit.done, now
-                if fit.done - best >= rules.patience:
-                    break
-            if any([bool(callback(fit.done, fit)) for callback in rules.callbacks]):
-                called_off = True
-                break
-            if rules.seconds is not None:
-                elapsed = time.monotonic()
-                each = (elapsed - started) / fit.done
-                reserve = rules.reserve(before + fit.done) * (before + fit.done) * each
-                if elapsed - began + reserve > rules.seconds:
-                    called_off = True
-                    break
-                fiftieth = round(0.02 * rules.seconds / max(each, 1e-9))
-                step = max(1, min(size // LOOKS, fiftieth))
-    return Ending(min(best, fit.done) if rules.early else fit.done, errors, called_off)
+    def look(self, fit: Fit, count: int) -> bool:
+        """Whether the fit, ``count`` learners further than at the last look, is to end."""
+        if self.settings.early_stopping and self._no_better(fit, count):
+            return True
+        self.called_off = any([bool(callback(fit.done, fit)) for callback in self.settings.callbacks])
+        if not self.called_off and self.settings.seconds is not None:
+            self.called_off = self._too_late(fit, self.settings.seconds)
+        return self.called_off
+
+    def result(self, fit: Fit) -> StopResult:
+        """What to keep of a fit that has ended."""
+        kept = min(self.best, fit.done) if self.settings.early_stopping else fit.done
+        return StopResult(kept, self.errors, self.called_off)
+
+    def _losses(self) -> tuple[float, float]:
+        error, loss = self.rows.losses(self.multilabel)
+        self.errors.append(error)
+        return 0.0 if self.rows.few else error, loss
+
+    def _no_better(self, fit: Fit, count: int) -> bool:
+        patience = self.settings.patience
+        self.rows.add_scores_since(fit, fit.done - count)
+        self.recent = [one for one in self.recent if one[0] > fit.done - patience / 2]
+        self.recent.append((fit.done, *self._losses()))
+        _, errors, losses = zip(*self.recent, strict=True)
+        now = float(np.mean(errors)), float(np.mean(losses))
+        soonest = patience - self.earlier if self.rows.few else 0
+        if fit.done >= soonest and now < self.least:
+            self.best, self.least = fit.done, now
+        return fit.done - self.best >= patience
+
+    def _too_late(self, fit: Fit, limit: float) -> bool:
+        elapsed, learners = time.monotonic(), self.earlier + fit.done
+        each = (elapsed - self.started) / fit.done
+        again = 1.0 / (1.0 - self.settings.validation_fraction) if self.settings.refits else 0.0
+        if self.settings.calibrate:
+            again += cost(self.settings, fit.candidate.committee, learners, self.n_rows)
+        self.step = max(1, min(self.n_learners // LOOKS, round(0.02 * limit / max(each, 1e-9))))
+        return elapsed - self.began + again * learners * each > limit

@@ -9,16 +9,10 @@ from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.histogram import Rows, add_to_row, sum_bins
+from abex.boosting.learners import WeakLearners, coefficient_of, normaliser, record_split, record_votes
 from abex.boosting.splitter import SplitSearch, border, inner_rows, mark, read_votes
 from abex.boosting.vectors import absolute, pieces, stand_apart
-from abex.boosting.weak_learners import (
-    WeakLearners,
-    coefficient_of,
-    normaliser,
-    record_split,
-    record_votes,
-)
-from abex.boosting.weights import ExampleWeights, current, refresh, update
+from abex.boosting.weights import ExampleWeights, current, flush_if_full, update
 from abex.kernels import Record, compiled, kernel, rare_kernel
 
 
@@ -37,7 +31,7 @@ def new_stump_grower(padded: int, smoothing: float) -> StumpGrower:
 @compiled()
 def begin_stump(grower: StumpGrower, search: SplitSearch, w: ExampleWeights) -> float:
     """One search; returns the sum of the weights to search in."""
-    refresh(w)
+    flush_if_full(w)
     return w.sum
 
 
@@ -60,8 +54,8 @@ def accept_stump(
         carry_totals(binned, w, search, votes, coefficient)
     else:
         w.sum *= normaliser(edge, coefficient)
-    flagged = mark(binned, search.feature, search.rank, search.missing_right, w.slot, 1 << w.pending)
-    update(w, votes, edge, coefficient, flagged)
+    marked_side = mark(binned, search.feature, search.rank, search.missing_right, w.slot, 1 << w.pending)
+    update(w, votes, edge, coefficient, marked_side)
     return 0.0
 
 

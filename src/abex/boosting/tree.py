@@ -12,20 +12,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.binning import MOST_BINS, BinnedFeatures
-from abex.boosting.histogram import add_to_bins, clear, fill_rest, join_bins
+from abex.boosting.binning import MAX_BINS, BinnedFeatures
+from abex.boosting.histogram import add_to_bins, clear, fill_frequent_bin, join_bins
+from abex.boosting.learners import WeakLearners, coefficient_of, normaliser, record_split, record_votes
 from abex.boosting.splitter import SplitSearch, scan_both, sums_per_bin
-from abex.boosting.weak_learners import (
-    WeakLearners,
-    coefficient_of,
-    normaliser,
-    record_split,
-    record_votes,
-)
-from abex.boosting.weights import ExampleWeights, write_back
+from abex.boosting.weights import ExampleWeights, flush
 from abex.kernels import Record, compiled, kernel
 
-LIGHTEST = 1e-30  # mass of a leaf whose weights have vanished: a search ends where there is none
+MIN_MASS = 1e-30  # mass of a leaf whose weights have vanished: a search ends where there is none
 
 
 class TreeGrower(Record):
@@ -79,7 +73,7 @@ def new_tree_grower(w: ExampleWeights, leaves: int, smoothing: float) -> TreeGro
     )
 
 
-def grow_on(grower: TreeGrower, w: ExampleWeights, drawn: NDArray[np.bool_]) -> None:
+def restrict_to_sample(grower: TreeGrower, w: ExampleWeights, drawn: NDArray[np.bool_]) -> None:
     """Grow trees on the examples ``drawn`` (n,); the others, out of the bag, have no weights."""
     sample = np.flatnonzero(drawn)
     grower.sampled = sample.size
@@ -91,7 +85,7 @@ def grow_on(grower: TreeGrower, w: ExampleWeights, drawn: NDArray[np.bool_]) -> 
 def begin_tree(grower: TreeGrower, search: SplitSearch, w: ExampleWeights) -> float:
     """One leaf with all examples in the bag; returns the sum of the weights to search in."""
     if w.pending == w.depth:
-        write_back(w, grower.sample_start, grower.sample)
+        flush(w, grower.sample_start, grower.sample)
     n = grower.sampled
     rows, sample = grower.rows, grower.sample
     for m in range(n):
@@ -105,11 +99,11 @@ def begin_tree(grower: TreeGrower, search: SplitSearch, w: ExampleWeights) -> fl
     grower.total[0, w.labels] = w.written
     for k in range(w.labels):
         grower.total[0, k] = w.total[k] / w.factor
-    return turn_to(grower, search, w, 0)
+    return open_leaf(grower, search, w, 0)
 
 
 @kernel
-def turn_to(grower: TreeGrower, search: SplitSearch, w: ExampleWeights, leaf: int) -> float:
+def open_leaf(grower: TreeGrower, search: SplitSearch, w: ExampleWeights, leaf: int) -> float:
     """Make ``leaf`` the one searched; returns its mass."""
     grower.leaf = leaf
     edge = 0.0
@@ -158,7 +152,7 @@ def search_in_leaf(
     add_to_bins(sums, bins, several, chosen_code, chosen, w.values, None, None, 0, 0, count, width)
     join_bins(sums, bins, several, width)
     if frequent >= 0:
-        fill_rest(sums, bins, frequent, grower.total[leaf], search.scratch, width)
+        fill_frequent_bin(sums, bins, frequent, grower.total[leaf], search.scratch, width)
     return scan_both(binned, j, w, search, buffer, known, None)
 
 
@@ -193,7 +187,7 @@ def accept_split(
         if grower.waiting >= 0:
             leaf = grower.waiting
             grower.waiting = -1
-            return turn_to(grower, search, w, leaf)
+            return open_leaf(grower, search, w, leaf)
         leaves = grower.leaves
         leaf = -1
         gain = 0.0
@@ -210,14 +204,14 @@ def accept_split(
         split_leaf(t, binned, w, search, grower, learners, leaf)
         if leaves + 1 < grower.most_leaves:
             grower.waiting = leaves
-            return turn_to(grower, search, w, leaf)
+            return open_leaf(grower, search, w, leaf)
 
 
 @kernel
 def border_code(binned: BinnedFeatures, feature: int, rank: int, missing_right: bool) -> tuple[int, int]:
     """Codes above the first number, or equal to the second, are right of a split."""
     missing = binned.missing[feature]
-    return rank + (1 if missing else 0), 0 if missing and missing_right else MOST_BINS
+    return rank + (1 if missing else 0), 0 if missing and missing_right else MAX_BINS
 
 
 @kernel
@@ -296,7 +290,7 @@ def split_leaf(
         grower.parent[k] = node
         grower.is_right[k] = k == other
         grower.gain[k] = 0.0
-        grower.total[k, w.labels] = max(grower.total[k, w.labels], LIGHTEST)
+        grower.total[k, w.labels] = max(grower.total[k, w.labels], MIN_MASS)
     grower.leaves += 1
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.histogram import Rows, example_at, note_masses
+from abex.boosting.histogram import Rows, example_at, store_masses
 from abex.boosting.vectors import (
     Vector,
     Width,
@@ -39,7 +39,7 @@ from abex.kernels import Record, kernel, rare_kernel
 
 TABLE_BYTES = 16_384  # pending factors of one group: half of a first-level cache
 BLOCK = 512  # rows summed in working precision before they enter the double sums
-STRAIN = (
+MIN_PRECISION_LEFT = (
     1.0 / 64.0
 )  # sums carried from update to update lose about a factor 1 - edge of their precision each time
 
@@ -53,7 +53,7 @@ class ExampleWeights(Record):
     group_start: NDArray[np.int64]  # (G + 1,)
     factors: Rows  # (G * stride, padded)
     signs: Rows  # (G, padded): +1 label is there, -1 it is not, 0 padding
-    turns: Rows  # (G, padded): +1 label of the group, -1 of the next group, 0 of both or none
+    group_sign_changes: Rows  # (G, padded): +1 label of the group, -1 of the next group, 0 of both or none
     floor: Rows  # (1, padded): the smallest weight, 0 in the padding
     block: Rows  # (1, padded), scratch
     sides: Rows  # (2, padded), scratch: factors of the two sides
@@ -63,7 +63,7 @@ class ExampleWeights(Record):
     sum: float  # of all weights, now
     written: float  # their sum as written back
     factor: float  # on it, in the table when that is empty
-    exact: float  # what is left of the precision of the sums carried since
+    precision_left: float  # what is left of the precision of the sums carried since
     pending: int  # updates
     labels: int
     depth: int  # updates that fit into a pattern
@@ -129,11 +129,13 @@ def new_weights(
         depth = depth or best_depth(n, groups, new_rows(1, numbers, dtype).nbytes)
         patterns = 1 << depth
     stride = (1 << (patterns - 1).bit_length()) * (2 if flips else 1)
-    group_signs, turns, floor = (new_rows(count, numbers, dtype) for count in (groups, groups, 1))
+    group_signs, group_sign_changes, floor = (
+        new_rows(count, numbers, dtype) for count in (groups, groups, 1)
+    )
     group_signs[:, :labels] = signs[first]
     own = np.zeros((groups + 1, labels))
     own[:-1] = signs[first] > 0
-    turns[:, :labels] = own[:-1] - own[1:]
+    group_sign_changes[:, :labels] = own[:-1] - own[1:]
     floor[:, :labels] = 1e-30 if np.dtype(dtype) == np.float32 else 1e-290
     weights = ExampleWeights(
         values=new_rows(n, numbers, dtype),
@@ -142,7 +144,7 @@ def new_weights(
         group_start=np.append(first, n).astype(np.int64),
         factors=new_rows(groups * stride, numbers, dtype),
         signs=group_signs,
-        turns=turns,
+        group_sign_changes=group_sign_changes,
         floor=floor,
         block=new_rows(1, numbers, dtype),
         sides=new_rows(2, numbers, dtype),
@@ -152,7 +154,7 @@ def new_weights(
         sum=1.0,
         written=1.0,
         factor=1.0,
-        exact=1.0,
+        precision_left=1.0,
         labels=labels,
         depth=depth or 1,
         stride=stride,
@@ -202,7 +204,7 @@ def sum_products(
 
 
 @rare_kernel
-def settle(
+def flush_rows(
     sums: Rows, values: Rows, slot: NDArray[Any], factors: Rows, start: int, floor: Rows, row: Any, first: int,
     last: int, width: Width,
 ) -> None:  # fmt: skip
@@ -233,7 +235,7 @@ def add_block(w: ExampleWeights) -> None:
 
 
 @rare_kernel
-def write_back(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
+def flush(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
     """Make ``values`` current and sum them up; the empty table normalises them when their sum has left [1/4, 4].
 
     Only the examples of a list ``row`` have weights, if there is one; groups begin at ``starts`` in it.
@@ -245,9 +247,11 @@ def write_back(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
         end = starts[group + 1]
         for begin in range(starts[group], end, BLOCK):
             last = min(end, begin + BLOCK)
-            settle(w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, row, begin, last, w.width)
+            flush_rows(
+                w.block, w.values, w.slot, w.factors, group * w.stride, w.floor, row, begin, last, w.width
+            )
             if w.bounded:
-                note_masses(w.values, w.labels, row, begin, last, w.width)
+                store_masses(w.values, w.labels, row, begin, last, w.width)
             add_block(w)
     for i in range(w.slot.size):
         w.slot[i] = 0
@@ -264,12 +268,12 @@ def write_back(w: ExampleWeights, starts: NDArray[np.int64], row: Any) -> None:
     w.sum = everything * factor
     w.written = everything
     w.factor = factor
-    w.exact = 1.0
+    w.precision_left = 1.0
     w.pending = 0
 
 
 @kernel
-def settled(w: ExampleWeights) -> bool:
+def is_flushed(w: ExampleWeights) -> bool:
     """Whether ``values`` are the current weights as they stand: nothing pending, no factor, no signs to flip."""
     return bool(w.pending == 0 and w.factor == 1.0 and w.stride == 1 << w.depth)
 
@@ -289,23 +293,25 @@ def negate(w: ExampleWeights, patterns: int) -> None:
 
 @kernel
 def side_factors(
-    w: ExampleWeights, group: int, votes: NDArray[np.float64], up: float, down: float, flagged: float
+    w: ExampleWeights, group: int, votes: NDArray[np.float64], up: float, down: float, marked_side: float
 ) -> None:
     """Rows exp(-a v_l phi y_l), up or down, of a group: first for examples off the flag, then for those on it."""
     for k in range(w.sides.shape[1]):
-        agreement = votes[k] * flagged * w.signs[group, k]
+        agreement = votes[k] * marked_side * w.signs[group, k]
         w.sides[0, k] = down if agreement < 0.0 else up  # padding has no sign: the larger factor
         w.sides[1, k] = down if agreement > 0.0 else up
 
 
 @rare_kernel
-def put_off(w: ExampleWeights, votes: NDArray[np.float64], coefficient: float, flagged: float) -> None:
-    """Enter an update into the table. Examples with side phi = ``flagged`` have the bit 1 << pending set."""
+def defer_update(
+    w: ExampleWeights, votes: NDArray[np.float64], coefficient: float, marked_side: float
+) -> None:
+    """Enter an update into the table. Examples with side phi = ``marked_side`` have the bit 1 << pending set."""
     factors, sides, width = w.factors, w.sides, w.width
     known = 1 << w.pending
     up, down = math.exp(coefficient), math.exp(-coefficient)
     for group in range(w.signs.shape[0]):
-        side_factors(w, group, votes, up, down, flagged)
+        side_factors(w, group, votes, up, down, marked_side)
         for piece in range(pieces(width)):
             off, on = load(sides, 0, piece, width), load(sides, 1, piece, width)
             for row in range(group * w.stride, group * w.stride + known):
@@ -318,18 +324,18 @@ def put_off(w: ExampleWeights, votes: NDArray[np.float64], coefficient: float, f
 
 @kernel
 def update(
-    w: ExampleWeights, votes: NDArray[np.float64], edge: float, coefficient: float, flagged: float
+    w: ExampleWeights, votes: NDArray[np.float64], edge: float, coefficient: float, marked_side: float
 ) -> None:
     """Put an update off."""
-    put_off(w, votes, coefficient, flagged)
-    w.exact *= 1.0 - edge
+    defer_update(w, votes, coefficient, marked_side)
+    w.precision_left *= 1.0 - edge
 
 
 @kernel
-def refresh(w: ExampleWeights) -> None:
+def flush_if_full(w: ExampleWeights) -> None:
     """Write back when the table is full, or sums carried so far would be too far off."""
-    if w.pending == w.depth or w.exact < STRAIN:
-        write_back(w, w.group_start, None)
+    if w.pending == w.depth or w.precision_left < MIN_PRECISION_LEFT:
+        flush(w, w.group_start, None)
         negate(w, 1)
 
 

@@ -29,6 +29,11 @@ COMMANDS: dict[str, tuple[str, str, str | None]] = {
         "compare policies from the command line: a table, a figure, the numbers",
         "simulate",
     ),
+    "experiment": (
+        "experiment",
+        "who won an experiment, and may one stop: a table, a sentence, a figure",
+        "data",
+    ),
     "evaluate": ("evaluate", "what other policies would have earned, from the log of one", "data"),
     "arena": ("arena", "every policy, or your own, on many instances, and the scores", "report"),
     "player": ("player", "players that many processes share: create, decide, reward, summary, log", None),

@@ -67,7 +67,8 @@ def command(
     from abex.lab.arena.page import markdown_of, markdown_table, write, write_page
     from abex.lab.arena.score_tables import guide_table
     from abex.lab.arena.scores import score_all
-    from abex.lab.sweeps.sweep import executor_of, raise_on_failure
+    from abex.lab.sweeps.executors import executor_of
+    from abex.lab.sweeps.sweep import raise_on_failure
 
     most = study.REPLICATIONS if replications is None else replications
     entries = [*chosen(only), *(study.own_entry(text) for text in own)]
@@ -81,10 +82,10 @@ def command(
     with open_store(folder, must_exist=stored) as store:
         if not stored:
             reporter = ProgressReporter(name, quiet, as_json)
-            computing = executor_of(executor, workers, cluster)
-            status = study.run(
-                entries, instances, grid, store, computing, lambda state: reporter("running", state), most
-            )
+            with executor_of(executor, workers, cluster) as computing:
+                status = study.run(
+                    entries, instances, grid, store, computing, lambda state: reporter("running", state), most
+                )
             reporter.finish([status])
             raise_on_failure(status)
         results = study.collect(entries, instances, grid, store, most)

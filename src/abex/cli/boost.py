@@ -245,10 +245,10 @@ def compare(
 def make(policy: str, seed: int, options: dict[str, Any]) -> Any:
     """The classifier that the options describe, checked."""
     from abex.boosting import AdaBoostMHClassifier
-    from abex.boosting.parameters import MOST_ESTIMATORS, checked_parameters
+    from abex.boosting.settings import MAX_ESTIMATORS, checked_settings
 
     whole_number("--seed", seed, most=MOST_SEED)
-    whole_number("--iterations", options["iterations"], least=1, most=MOST_ESTIMATORS)
+    whole_number("--iterations", options["iterations"], least=1, most=MAX_ESTIMATORS)
     if options["arms_per_search"] is not None:
         whole_number("--arms-per-search", options["arms_per_search"], least=1, most=MOST_ARMS_PER_SEARCH)
     for option, base in (("leaves", "tree"), ("terms", "product")):
@@ -258,7 +258,7 @@ def make(policy: str, seed: int, options: dict[str, Any]) -> Any:
     given = {names.get(key, key): value for key, value in options.items() if value is not None}
     chosen = None if policy.lower() == "none" else policy
     classifier = AdaBoostMHClassifier(policy=chosen, random_state=seed, verbose=1, **given)
-    checked_parameters(classifier)
+    checked_settings(classifier)
     return classifier
 
 

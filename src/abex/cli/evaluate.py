@@ -14,7 +14,7 @@ import click
 from abex.cli.help import examples, number_option, whole
 from abex.cli.output import can_be_written, check_graph_is_there, console, table
 from abex.cli.signals import promptly
-from abex.support.errors import UserError, nearest, real_number
+from abex.support.errors import UserError, one_of, real_number
 
 COLUMNS = (
     *("policy", "estimator", "value", "low", "high", "guaranteed_low", "guaranteed_high"),
@@ -72,8 +72,7 @@ def command(
     from abex.policies import parse_policy
 
     for name in estimators:
-        if name not in ESTIMATORS:
-            raise UserError(f"unknown estimator {name!r}{nearest(name, ESTIMATORS)}")
+        one_of("estimator", name, ESTIMATORS)
     real_number("--level", level, above=0.0, most=1.0 - 1e-6)
     real_number("--learn", learn, least=0.0, most=1.0)
     if out is not None:
@@ -82,12 +81,17 @@ def command(
     span = None if rewards is None else _pair(rewards)
     names = None if arms is None else range(whole("--arms", arms, 1, 10**6))
     graph = None if edges is None else Graph.read(edges, directed=directed)
-    for policy in chosen:
-        if isinstance(policy, str):
-            check_graph_is_there(parse_policy(policy), graph)
     if player is None and "://" in log:
         raise UserError(f"{log!r} is the URL of a store: --player says whose log it is")
     read = Log.read(log, arms=names) if player is None else _journal(log, player)
+    for policy in chosen:
+        if isinstance(policy, str):
+            if policy in map(str, read.arms):
+                always = json.dumps({policy: 1.0})
+                raise UserError(
+                    f"{policy!r} is an arm and no policy: --policy '{always}' values playing it always"
+                )
+            check_graph_is_there(parse_policy(policy), graph)
     rows: list[list[Any]] = []
     for policy in chosen:
         found = evaluate(

@@ -11,7 +11,7 @@ import click
 
 from abex.cli.help import WholeNumber
 from abex.lab.results import Store
-from abex.lab.sweeps.sweep import EXECUTORS
+from abex.lab.sweeps.executors import EXECUTORS
 from abex.support.errors import UserError, shown
 
 DEFAULT = "abex-results"

@@ -129,7 +129,9 @@ def decide(name: str, url: str, count: int, as_json: bool) -> None:
         whole_number("--count", count, least=1, most=player.n_arms)
         decisions = [player.decide()] if count == 1 else player.decide_many(count)
         player.flush()
-        found = [{"id": one.id, "arm": one.arm, "probability": one.settle()} for one in decisions]
+        found = [
+            {"id": one.id, "arm": one.arm, "probability": one.compute_probability()} for one in decisions
+        ]
     if as_json:
         click.echo(json.dumps(found if count > 1 else found[0]))
         return
@@ -174,7 +176,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 
         with Store.open(url) as store:
             names = store.names()
-        there = "\n".join(names) or f"there are no players in {store.shown}"
+        there = "\n".join(names) or f"there are no players in {store.display_url}"
         click.echo(json.dumps(names) if as_json else there)
         return
     from abex.cli.output import console, table

@@ -63,10 +63,12 @@ def run_one(
 ) -> Any:
     """Run an experiment with the options of the command line; returns its outcome."""
     from abex.lab.experiments import collect, run_experiment
-    from abex.lab.sweeps.sweep import executor_of, raise_on_failure
+    from abex.lab.sweeps.executors import executor_of
+    from abex.lab.sweeps.sweep import raise_on_failure
 
     reporter = ProgressReporter(experiment.id, quiet, as_json)
-    statuses = run_experiment(experiment, store, executor_of(executor, workers, cluster), reporter)
+    with executor_of(executor, workers, cluster) as computing:
+        statuses = run_experiment(experiment, store, computing, reporter)
     reporter.finish(statuses)
     for status in statuses:
         raise_on_failure(status)

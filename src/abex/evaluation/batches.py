@@ -93,7 +93,7 @@ def chances_of(distribution: Floats, size: int) -> Floats:
     >>> chances_of(np.array([0.5, 0.3, 0.2]), 2).round(4).tolist()
     [0.8393, 0.675, 0.4857]
     """
-    from abex.players.inclusion import successive
+    from abex.players.batch_probability import by_quadrature
 
     if size == 1:
         return distribution
@@ -108,5 +108,7 @@ def chances_of(distribution: Floats, size: int) -> Floats:
     if np.ptp(p) <= 1e-12:
         found[possible] = size / possible.size
     else:
-        found[possible] = [1.0 if size == p.size else successive(p, size, place) for place in range(p.size)]
+        found[possible] = [
+            1.0 if size == p.size else by_quadrature(p, size, place) for place in range(p.size)
+        ]
     return found

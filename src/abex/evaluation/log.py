@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.batches import Units, counted, units_of
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError, nearest, shown
 
 Label = str | int
 Floats = NDArray[np.float64]
@@ -37,10 +37,10 @@ class Log:
     ----------
     arms : sequence of str or int
         The names of the arms.
-    arm : array of int, (rows,)
-        The arm of each decision, as its position in ``arms``.
-    probability : array, (rows,)
-        The probability with which the arm was chosen, in (0, 1]; in a batch, that the arm is in it.
+    arm : array, (rows,)
+        The arm of each decision: its position in ``arms``, or its name where names are text.
+    probability : array, (rows,), or float
+        The probability with which the arm was chosen, in (0, 1]; in a batch, that the arm is in it. A number is that of each.
     reward : array, (rows,)
         What it paid.
     decision, time : array, optional
@@ -59,7 +59,7 @@ class Log:
 
     Examples
     --------
-    >>> log = Log(["red", "blue"], [0, 1, 1], [0.5, 0.5, 0.5], [1.0, 0.0, 1.0])
+    >>> log = Log(["red", "blue"], ["red", "blue", "blue"], 0.5, [1.0, 0.0, 1.0])
     >>> log
     <Log of 3 decisions on 2 arms>
     >>> log.counts().tolist(), log.means().tolist()
@@ -83,12 +83,14 @@ class Log:
         if not arms or len(set(arms)) < len(arms):
             raise UserError("a log needs arms with different names")
         object.__setattr__(self, "arms", arms)
-        arm = _column("arm", self.arm, np.int64)
+        arm = _column("arm", _places(self.arm, arms), np.int64)
         if arm.size == 0:
             raise UserError("the log has no decisions with a reward")
         if arm.min() < 0 or arm.max() >= len(arms):
             raise UserError(f"arm must be a position among the {len(arms)} arms, got {arm.max()}")
         object.__setattr__(self, "arm", arm)
+        if np.ndim(self.probability) == 0 and self.probability is not None:
+            object.__setattr__(self, "probability", np.full(arm.size, self.probability, np.float64))
         for name in ("probability", "reward", "observed"):
             if getattr(self, name) is not None:
                 values = _column(name, getattr(self, name), np.float64)
@@ -213,6 +215,42 @@ class Log:
         return log_of_columns(columns, arms, where)
 
     @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        arm: str = "arm",
+        reward: str = "reward",
+        probability: str | float = "probability",
+        arms: Sequence[Label] | None = None,
+    ) -> Log:
+        """A log from a data frame of pandas or polars, whose columns have names of their own; all others are context.
+
+        ``probability`` is a column, or the probability of every choice.
+
+        >>> frame = {"variant": ["A", "B"], "clicked": [0, 1]}
+        >>> Log.from_frame(frame, arm="variant", reward="clicked", probability=0.5).means().tolist()
+        [0.0, 1.0]
+        """
+        columns = {str(name): np.asarray(frame[name]) for name in getattr(frame, "columns", frame)}
+        named = {"arm": arm, "reward": reward}
+        if isinstance(probability, str):
+            named["probability"] = probability
+        for what, name in named.items():
+            if name not in columns:
+                raise UserError(
+                    f"the data frame has no column {shown(name)} for the {what}{nearest(name, columns)}"
+                )
+        from abex.evaluation.log_files import NAMES
+
+        found = {what: columns[name] for what, name in named.items()}
+        if not isinstance(probability, str):
+            found["probability"] = np.full(found["arm"].size, probability, np.float64)
+        taken = {*named.values(), *(name for what in found for name in NAMES[what])}
+        rest = {name: values for name, values in columns.items() if name not in taken}
+        return cls.from_columns({**rest, **found}, arms=arms, where="the data frame")
+
+    @classmethod
     def read(cls, path: str | PathLike[str], *, arms: Sequence[Label] | None = None) -> Log:
         """A log from a file: CSV or Parquet (see `from_columns`), or Vowpal Wabbit's dsjson (.json, .dsjson, .jsonl); .gz too."""
         from abex.evaluation.log_files import read_log
@@ -302,6 +340,18 @@ def as_log(log: Any) -> Log:
             f"log must be a Log, got {type(log).__name__}: see Log.read, Log.from_columns and Log.from_player"
         )
     return log
+
+
+def _places(values: Any, arms: Sequence[Label]) -> Any:
+    """Positions of arms that are given by their names."""
+    given = np.asarray(values)
+    if given.dtype.kind not in "OU":
+        return values
+    known = {label: place for place, label in enumerate(arms)}
+    strange = [value for value in given.tolist() if value not in known]
+    if strange:
+        raise UserError(f"{shown(strange[0])} is no name of an arm{nearest(str(strange[0]), map(str, arms))}")
+    return [known[value] for value in given.tolist()]
 
 
 def _column(name: str, values: Any, kind: Any) -> Any:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.batches import counted
-from abex.evaluation.log import Label, Log, Side
-from abex.lab.datasets.table_files import content_of, read_columns
+from abex.evaluation.log import Floats, Label, Log, Side
+from abex.lab.datasets.table_files import read_columns
 from abex.support.errors import UserError, brief, shown
 from abex.support.extras import needed
 from abex.support.files import table_bytes, write_atomically
-from abex.support.reading import reader_errors, short_path
+from abex.support.reading import check_json, check_size, opened, reader_errors, short_path
 
 #: what a log needs -> the names under which others write it
 NAMES = {
@@ -33,6 +35,9 @@ NAMES = {
 }
 DSJSON = (".dsjson", ".json", ".jsonl")
 MOST_LINE = 10**7  # characters of an event
+ROW = 64  # bytes that a decision, or a side observation, takes while it is valued
+CHECKED = 4096  # rows from check to check of what they take
+Seen = Sequence[Sequence[Any]]  # arms with what they paid and how probable it was to see that
 MOST_ACTIONS = 10**6
 
 
@@ -46,7 +51,7 @@ def read_log(path: str | os.PathLike[str], arms: Sequence[Label] | None) -> Log:
     target = Path(path)
     if ending(target) in DSJSON:
         return _read_dsjson(target, arms)
-    return log_of_columns(read_columns(target), arms, short_path(target))
+    return log_of_columns(read_columns(target, row=ROW), arms, short_path(target))
 
 
 def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str) -> Log:
@@ -85,20 +90,20 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
     if "batch" not in found:
         found.pop("batch_size", None)
     labels, arm = _arms(found["arm"], arms, where)
+    places = {str(label): place for place, label in enumerate(labels)}
+    side = None
     if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
-        places = {str(label): place for place, label in enumerate(labels)}
-        found["observed"], found["side"] = _of_player(
-            columns["also"], found["observed"], found["probability"], arm, places, where
-        )
+        own = _numbers(found["probability"], "probability", where)
+        side = _side(_of_player(columns["also"], found["observed"], own, labels, arm, where), places, where)
+        found["observed"] = own
         taken.add("also")
+    elif "side" in found:
+        side = _side(_written(found["side"], where), places, where)
     numbers_of = {
         name: _numbers(found[name], name, where)
         for name in ("probability", "reward", "observed")
         if name in found
     }
-    side = None
-    if "side" in found:
-        side = _side(found["side"], {str(label): place for place, label in enumerate(labels)}, where)
     return Log(
         labels, arm, numbers_of["probability"], numbers_of["reward"],
         found.get("decision"), found.get("time"), numbers_of.get("observed"), side,
@@ -140,41 +145,57 @@ def _sizes(found: Mapping[str, Any], where: str) -> NDArray[np.int64] | None:
     return np.where(np.isfinite(sizes), sizes, 1.0).astype(np.int64)
 
 
-def _side(values: NDArray[Any], places: Mapping[str, int], where: str) -> Side:
+def _side(rows: Iterable[Seen], places: Mapping[str, int], where: str) -> Side:
+    """Side observations, row by row."""
+    start, arms, rewards, probabilities = array("q", [0]), array("q"), array("d"), array("d")
+    for seen in rows:
+        with reader_errors(f"read the side observations of row {len(start):,} of {where}"):
+            for arm, reward, probability in seen:
+                arms.append(places[str(arm)])
+                rewards.append(float(reward))
+                probabilities.append(float(probability))
+        start.append(len(arms))
+        if len(start) % CHECKED == 0:
+            check_size(ROW * (len(start) + len(arms)), where)
+    return Side(
+        np.array(start, dtype=np.int64), np.array(arms, dtype=np.int64), np.array(rewards), np.array(probabilities)
+    )  # fmt: skip
+
+
+def _written(values: NDArray[Any], where: str) -> Iterator[Seen]:
     """Side observations written ``[["blue", 1.0, 0.5], ...]``: arm, reward, probability of observation."""
-    start, entries = [0], []
     for text in values.tolist():
+        seen: Seen = []
         if isinstance(text, str) and text:
             with reader_errors(f"read the side observations {brief(text, 40)!r} of {where}"):
-                for arm, reward, probability in json.loads(text):
-                    entries.append((places[str(arm)], float(reward), float(probability)))
-        start.append(len(entries))
-    columns = np.array(entries, dtype=np.float64).reshape(-1, 3).T
-    return Side(np.array(start), columns[0].astype(np.int64), columns[1], columns[2])
+                seen = _json(text, where)
+        yield seen
 
 
 def _of_player(
-    also: Any, observed: Any, probability: Any, arm: NDArray[np.int64], places: Mapping[str, int], where: str
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Own probabilities of observation, and side observations as `_side` reads them, from a player's columns of JSON."""
-    own, side = np.array(probability, dtype=np.float64), np.full(arm.size, "", dtype=object)
-    names = {place: label for label, place in places.items()}
+    also: Any, observed: Any, own: Floats, labels: Sequence[Label], arm: NDArray[np.int64], where: str
+) -> Iterator[Seen]:
+    """Side observations from a player's columns of JSON; the chosen arms' own probabilities go into ``own``."""
+    names = list(map(str, labels))
+    known_names = set(names)
     for row, (paid, known) in enumerate(zip(np.asarray(also).tolist(), observed.tolist(), strict=True)):
-        if not isinstance(known, str) or not known:
-            continue
-        with reader_errors(f"read the observations {brief(known, 40)!r} of {where}"):
-            chances = {str(label): float(chance) for label, chance in json.loads(known).items()}
-            own[row] = chances.get(names[int(arm[row])], own[row])
-            if isinstance(paid, str) and paid:
-                rewards = json.loads(paid).items()
-                side[row] = json.dumps(
-                    [
-                        [label, reward, chances[label]]
-                        for label, reward in rewards
-                        if label in chances and label in places
-                    ]
-                )
-    return own, side
+        seen: Seen = []
+        if isinstance(known, str) and known:
+            with reader_errors(f"read the observations {brief(known, 40)!r} of {where}"):
+                chances = {label: float(chance) for label, chance in _json(known, where).items()}
+                own[row] = chances.get(names[int(arm[row])], own[row])
+                rewards = _json(paid, where).items() if isinstance(paid, str) and paid else ()
+                seen = [
+                    (label, reward, chances[label])
+                    for label, reward in rewards
+                    if label in chances and label in known_names
+                ]
+        yield seen
+
+
+def _json(text: str, where: str) -> Any:
+    check_json(text, where)
+    return json.loads(text)
 
 
 # -- Vowpal Wabbit ------------------------------------------------------------------------------------------------
@@ -182,53 +203,81 @@ def _of_player(
 
 def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
     """One event a line: ``_label_cost`` is minus the reward, ``_label_Action`` counts from 1, ``_label_probability``."""
+    where = short_path(path)
     if not os.path.isfile(path):
-        raise UserError(f"there is no file {short_path(path)}")
-    with reader_errors(f"read {short_path(path)} as dsjson"):
-        text = content_of(path).decode("utf-8-sig")
-    rows = list(_events(text, path))
-    if not rows:
-        raise UserError(f"{short_path(path)} has no event with a label")
-    largest = max(row[1] for row in rows)
-    labels: Sequence[Label] = (
-        list(range(1, max(largest, max(row[5] for row in rows)) + 1)) if arms is None else arms
-    )
-    if largest > len(labels):
-        raise UserError(f"{short_path(path)} has action {largest}, but there are {len(labels)} arms")
-    ids, actions, probabilities, rewards, times, _ = zip(*rows, strict=True)
+        raise UserError(f"there is no file {where}")
+    ids: list[str] = []
+    times: list[str] = []
+    action, probability, reward = array("q"), array("d"), array("d")
+    offered, words = 1, 0
+    for event in _events(path):
+        ids.append(event.id)
+        times.append(event.time)
+        action.append(event.action)
+        probability.append(event.probability)
+        reward.append(event.reward)
+        offered, words = max(offered, event.n_arms, event.action), words + sys.getsizeof(event.id)
+        words += sys.getsizeof(event.time) * bool(event.time)
+        if len(ids) % CHECKED == 0:
+            check_size(ROW * len(ids) + words, where)
+    check_size(ROW * len(ids) + words, where)
+    if not ids:
+        raise UserError(f"{where} has no event with a label")
+    labels: Sequence[Label] = range(1, offered + 1) if arms is None else arms
+    if max(action) > len(labels):
+        raise UserError(f"{where} has action {max(action)}, but there are {len(labels)} arms")
     return Log(
-        labels, np.array(actions) - 1, probabilities, rewards,
+        labels, np.array(action) - 1, np.array(probability), np.array(reward),
         np.array(ids, dtype=object), np.array(times, dtype=object),
     )  # fmt: skip
 
 
-def _events(text: str, path: Path) -> Iterator[tuple[str, int, float, float, str, int]]:
-    for number, line in enumerate(text.splitlines(), 1):
+class _Event(NamedTuple):
+    """A line of dsjson."""
+
+    id: str
+    action: int
+    probability: float
+    reward: float
+    time: str
+    n_arms: int
+
+
+def _events(path: Path) -> Iterator[_Event]:
+    where = short_path(path)
+    for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
-        if len(line) > MOST_LINE:
-            raise UserError(f"line {number} of {short_path(path)} is longer than an event can be")
-        with reader_errors(f"read line {number} of {short_path(path)} as dsjson"):
-            event = json.loads(line)
+        with reader_errors(f"read line {number} of {where} as dsjson"):
+            event = _json(line.decode("utf-8-sig" if number == 1 else "utf-8"), f"line {number} of {where}")
         if not isinstance(event, dict):
-            raise UserError(f"line {number} of {short_path(path)} is no event of dsjson")
+            raise UserError(f"line {number} of {where} is no event of dsjson")
         if "_label_cost" not in event:
             continue  # a dangling reward, or a decision that had none
         numbers = [event.get(key) for key in ("_label_Action", "_label_probability", "_label_cost")]
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in numbers):
-            raise UserError(
-                f"line {number} of {short_path(path)} has no label of numbers: action, probability and cost"
-            )
-        with reader_errors(f"read line {number} of {short_path(path)} as dsjson"):
+            raise UserError(f"line {number} of {where} has no label of numbers: action, probability and cost")
+        with reader_errors(f"read line {number} of {where} as dsjson"):
             action, probability, cost = numbers[0], float(numbers[1] or 0.0), float(numbers[2] or 0.0)
             name, moment = str(event.get("EventId", number)), str(event.get("Timestamp", ""))
         if not isinstance(action, int) or not 1 <= action <= MOST_ACTIONS:
             raise UserError(
-                f"line {number} of {short_path(path)} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
+                f"line {number} of {where} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
             )
         offered = event.get("a")
         n_arms = min(len(offered), MOST_ACTIONS) if isinstance(offered, list) else 1
-        yield name, action, probability, -cost, moment, n_arms
+        yield _Event(name, action, probability, -cost, moment, n_arms)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """One after the other, unpacked on the way."""
+    with opened(path, packed=path.name.lower().endswith(".gz")) as file:
+        number = 1
+        while line := file.readline(MOST_LINE + 1):
+            if len(line) > MOST_LINE:
+                raise UserError(f"line {number} of {short_path(path)} is longer than an event can be")
+            yield line
+            number += 1
 
 
 # -- writing --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from numba.extending import (
 from numba.np.arrayobj import populate_array
 
 from abex.kernels import records
-from abex.kernels.records import MOST_DIMENSIONS, ROOM, Laid, Record
+from abex.kernels.records import MAX_DIMENSIONS, ROOM, Laid, Record
 
 word = ir.IntType(64)
 pointer = ir.PointerType(word)
@@ -299,7 +299,7 @@ def read_object(context: Any, builder: Any, kind: Any, place: Any) -> Any:
 
 def read_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
     """An array whose address and shape stand at a place, or are described elsewhere with its strides."""
-    inside = kind.layout == "C" and kind.ndim <= MOST_DIMENSIONS
+    inside = kind.layout == "C" and kind.ndim <= MAX_DIMENSIONS
     if not inside:
         place = builder.inttoptr(unchanged(builder, place), pointer)
     data = builder.inttoptr(unchanged(builder, place), context.get_data_type(kind.dtype).as_pointer())

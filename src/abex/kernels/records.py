@@ -32,8 +32,8 @@ from abex.kernels.compiling import before_compiling, interpreted
 from abex.support.errors import UserError, nearest
 
 NUMBERS = (int, float, bool)
-MOST_DIMENSIONS = 3  # of an array whose shape stands in the record
-ROOM = 1 + MOST_DIMENSIONS  # words of a field that is no number: an address, and the shape of an array
+MAX_DIMENSIONS = 3  # of an array whose shape stands in the record
+ROOM = 1 + MAX_DIMENSIONS  # words of a field that is no number: an address, and the shape of an array
 
 
 class Record:
@@ -198,7 +198,7 @@ def address_of_array(array: NDArray[Any]) -> int:
 
 def stands_inside(array: NDArray[Any]) -> bool:
     """Whether address and shape say all; else a field has the address of a description with the strides."""
-    return array.flags.c_contiguous and array.ndim <= MOST_DIMENSIONS
+    return array.flags.c_contiguous and array.ndim <= MAX_DIMENSIONS
 
 
 def lay(words: Any, at: int, value: Any, name: str) -> Any:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from abex.players.inclusion import inclusion_probability
-from abex.players.named_arms import Label
-from abex.players.running_policy import Running
+from abex.players.arms import Label
+from abex.players.batch_probability import inclusion_probability
+from abex.players.policy_runner import PolicyRunner
 from abex.support.errors import UserError
 
 
-class Source(NamedTuple):
+class ProbabilitySource(NamedTuple):
     """Where the probability of a decision can be worked out, as long as nothing has been learned since."""
 
-    replica: Running
+    replica: PolicyRunner
     version: int
     t: int
     place: int
@@ -47,7 +47,7 @@ class Decision(_Pair):
     """
 
     _probability: float | None
-    _origin: Source | None
+    _origin: ProbabilitySource | None
     batch: (
         Batch | None
     )  # of `Player.decide_many`: ``batch.id`` and ``batch.size``; None for a decision by itself
@@ -57,7 +57,7 @@ class Decision(_Pair):
         id: str,
         arm: Label,
         probability: float | None = None,
-        source: Source | None = None,
+        source: ProbabilitySource | None = None,
         batch: Batch | None = None,
     ) -> Decision:
         """A decision whose probability is known, can be worked out, or neither."""
@@ -88,7 +88,7 @@ class Decision(_Pair):
         if self._origin is not None:
             self._origin = self._origin._replace(batch=batch.size)
 
-    def settle(self) -> float | None:
+    def compute_probability(self) -> float | None:
         """Work the probability out now; None if it is too late or turned off."""
         if self._probability is None and self._origin is not None:
             origin, self._origin = self._origin, None

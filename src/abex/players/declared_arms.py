@@ -7,13 +7,23 @@ processes that deploy at the same time add an arm once: the second event finds i
 
 from __future__ import annotations
 
-from abex.players.named_arms import Label, NamedArms
+from abex.players.arms import Label, NamedArms
 from abex.players.player import Player
 from abex.support.errors import UserError, shown
 
 ON_NEW = ("refuse", "add")
 ON_MISSING = ("refuse", "keep", "retire")
 MOST_NAMED = 8  # arms in a sentence
+
+
+class OtherArmsError(UserError):
+    """Arms are declared that the player does not have, or the other way round: ``option`` says what to do, in ``ways``."""
+
+    def __init__(self, what: str, option: str, ways: dict[str, str]) -> None:
+        (first, does), *others = ways.items()
+        rest = "".join(f', "{way}" {it_does}' for way, it_does in others)
+        super().__init__(f'{what}: {option}="{first}" {does}{rest}')
+        self.over_http = f'{what}: "{option}": "{first}" {does}{rest}'
 
 
 def declare(player: Player, wanted: NamedArms, on_new: str, on_missing: str, where: str) -> None:
@@ -29,15 +39,12 @@ def declare(player: Player, wanted: NamedArms, on_new: str, on_missing: str, whe
     else:
         has = "numbered arms" if following is not None else f"the arms {_listed(present)}"
         raise UserError(f"{where} is another one: it has {has}, not {_wanted(wanted)}")
+    has = f"{where} has the arms {_listed(present)}, and"
     if new and on_new == "refuse":
-        raise UserError(
-            f'{where} has the arms {_listed(present)}, and not {_listed(new)}: on_new_arms="add" adds what is new'
-        )
+        raise OtherArmsError(f"{has} not {_listed(new)}", "on_new_arms", {"add": "adds what is new"})
     if missing and on_missing == "refuse":
-        raise UserError(
-            f"{where} has the arms {_listed(present)}, and {_listed(missing)} is not declared: "
-            'on_missing_arms="keep" leaves it, "retire" removes it'
-        )
+        ways = {"keep": "leaves it", "retire": "removes it"}
+        raise OtherArmsError(f"{has} {_listed(missing)} is not declared", "on_missing_arms", ways)
     for arm in new:
         _unless_done(player, arm, True)
     for arm in missing if on_missing == "retire" else ():

@@ -9,8 +9,7 @@ from typing import Any
 
 from abex.kinds import kept_with_decisions, saved
 from abex.players.player import new_replica
-from abex.players.replica import Replica
-from abex.players.saving import (
+from abex.players.player_file import (
     DAMAGE,
     check_numbers,
     read_feedback,
@@ -18,13 +17,14 @@ from abex.players.saving import (
     read_replica,
     read_terms,
     reason_of,
-    sealed,
-    unsealed,
+    verified,
+    with_checksum,
     written_graph,
     written_replica,
     written_terms,
 )
-from abex.players.terms import Terms
+from abex.players.player_settings import PlayerSettings
+from abex.players.state import PlayerState
 from abex.policies.policy import MOST_ARMS
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.reading import gunzip
@@ -34,7 +34,7 @@ VERSION = 1
 SNAPSHOT = "abex-snapshot"
 
 
-def definition_text(replica: Replica, terms: Terms) -> str:
+def definition_text(replica: PlayerState, terms: PlayerSettings) -> str:
     """The definition of a player that nothing has happened to yet."""
     arms = replica.arms
     saved(replica.state)  # which says why where it cannot be
@@ -48,14 +48,14 @@ def definition_text(replica: Replica, terms: Terms) -> str:
         "max_pending": replica.max_pending,
         "key": os.urandom(16).hex(),
     }
-    return sealed(body | written_terms(terms), FORMAT, VERSION)
+    return with_checksum(body | written_terms(terms), FORMAT, VERSION)
 
 
 class Definition:
     """What `definition_text` wrote, checked; makes fresh replicas."""
 
     def __init__(self, text: str, where: str) -> None:
-        self.body = unsealed(text, where, FORMAT, VERSION, "the definition of a player")
+        self.body = verified(text, where, FORMAT, VERSION, "the definition of a player")
         self.where = where
         try:
             self.terms = read_terms(self.body)
@@ -64,7 +64,7 @@ class Definition:
         except DAMAGE as error:
             raise UserError(f"cannot open {where}: {reason_of(error)}") from error
 
-    def replica(self, compiled: bool | None, n_arms: int | None = None) -> Replica:
+    def replica(self, compiled: bool | None, n_arms: int | None = None) -> PlayerState:
         """A replica before the first event; with another number of arms, to be filled from a snapshot."""
         try:
             body = self.body
@@ -74,14 +74,14 @@ class Definition:
             many = None if labels is not None else self.n_arms if n_arms is None else n_arms
             options = (graph, body["horizon"], compiled, body["max_pending"])
             replica = new_replica(policy, many, labels, *options)
-            replica.keeps_state = True
+            replica.draws_leave_state = True
             return replica
         except UserError:
             raise
         except DAMAGE as error:
             raise UserError(f"cannot open {self.where}: {reason_of(error)}") from error
 
-    def disagreement(self, replica: Replica, terms: Terms) -> str | None:
+    def first_difference(self, replica: PlayerState, terms: PlayerSettings) -> str | None:
         """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
         wanted = json.loads(definition_text(replica, terms))["player"]
         names = ("policy", "horizon", "graph", "rewards", "expire", "unrewarded")
@@ -91,22 +91,22 @@ class Definition:
         return None
 
 
-def replica_text(replica: Replica, seq: int) -> str:
+def replica_text(replica: PlayerState, seq: int) -> str:
     """All that is a function of the first ``seq`` events, as text; equal for equal states."""
     body = written_replica(replica)
-    return sealed({"seq": seq, "n_arms": replica.n_arms} | body, SNAPSHOT, VERSION)
+    return with_checksum({"seq": seq, "n_arms": replica.n_arms} | body, SNAPSHOT, VERSION)
 
 
-def snapshot_of(replica: Replica, seq: int) -> bytes:
+def snapshot_of(replica: PlayerState, seq: int) -> bytes:
     """A snapshot for the journal."""
     return gzip.compress(replica_text(replica, seq).encode(), 1, mtime=0)
 
 
-def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) -> tuple[Replica, int]:
+def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) -> tuple[PlayerState, int]:
     """The replica of a snapshot, and the number of the last event in it."""
     where = f"a snapshot of {definition.where}"
     text = gunzip(packed, where).decode("utf-8", "replace")
-    body = unsealed(text, where, SNAPSHOT, VERSION, "a snapshot")
+    body = verified(text, where, SNAPSHOT, VERSION, "a snapshot")
     try:
         n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
         check_numbers(body, n_arms)
@@ -117,6 +117,6 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
         raise UserError(f"cannot read {where}: {reason_of(error)}") from error
 
 
-def template_of(replica: Replica) -> Any:
+def template_of(replica: PlayerState) -> Any:
     """A state as the policy starts, by which what decisions remember is checked; None where they remember nothing."""
     return replica.policy.start(replica.setting) if kept_with_decisions(replica.state) else None

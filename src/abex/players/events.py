@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 
 from abex.kinds import agree, check_kept
+from abex.players.arms import Label
 from abex.players.decisions import Batch
-from abex.players.named_arms import Label
-from abex.players.replica import Pending, Replica
-from abex.players.saving import MOST_MOMENT, check_memory
-from abex.players.terms import Terms
+from abex.players.player_file import MOST_MOMENT, check_memory
+from abex.players.player_settings import PlayerSettings
+from abex.players.state import Pending, PlayerState
 from abex.support.errors import LONGEST_NAME, UserError, checked_name
 from abex.support.files import decode_array, encode_array
 
@@ -117,7 +117,7 @@ def decode(body: bytes) -> Event:
     return event
 
 
-def check(event: Event, replica: Replica, fresh: Any) -> None:
+def check(event: Event, replica: PlayerState, fresh: Any) -> None:
     """See that the parts of an event fit together and to a replica whose policy starts as ``fresh``; raises ValueError."""
     if isinstance(event, Decided):
         for what, word in (("unit", event.unit), ("key", event.key)):
@@ -135,7 +135,7 @@ def check(event: Event, replica: Replica, fresh: Any) -> None:
             checked_name("key", event.key)
 
 
-def apply(replica: Replica, event: Event, terms: Terms, rng: Any) -> Any:
+def apply(replica: PlayerState, event: Event, terms: PlayerSettings, rng: Any) -> Any:
     """Let ``event`` happen; returns what came of it, an error as a value if it cannot happen."""
     if isinstance(event, Decided):
         pending = Pending(
@@ -152,32 +152,32 @@ def apply(replica: Replica, event: Event, terms: Terms, rng: Any) -> Any:
         return error
 
 
-def _rewarded(replica: Replica, event: Rewarded, rng: Any) -> bool:
+def _rewarded(replica: PlayerState, event: Rewarded, rng: Any) -> bool:
     if event.decision is not None:
         return replica.rewarded(event.decision, event.reward, event.also, rng)
     assert event.arm is not None
     if event.key is None:
-        if _came_before(replica, event):
+        if _is_repeated(replica, event):
             return False
         latest = replica.waits_for(event.arm)  # an arm stands for its latest decision that waits
         if latest is not None:
             return replica.rewarded(latest, event.reward, event.also, rng)
-    elif not replica.arms.has(event.arm) or not replica.tell_once(event.key):
+    elif not replica.arms.has(event.arm) or not replica.is_first(event.key):
         return False
-    return replica.tried_elsewhere(event.arm, event.reward, event.also, rng)
+    return replica.observed_without_decision(event.arm, event.reward, event.also, rng)
 
 
-def _came_before(replica: Replica, event: Event) -> bool:
+def _is_repeated(replica: PlayerState, event: Event) -> bool:
     """Whether an event stands in the journal a second time: a connection broke, and the first copy was written all the same."""
-    return replica.keeps_state and not replica.tell_once(event.id)
+    return replica.draws_leave_state and not replica.is_first(event.id)
 
 
-def _change_arms(replica: Replica, event: Event) -> Any:
+def _change_arms(replica: PlayerState, event: Event) -> Any:
     arms = replica.arms
     if isinstance(event, ArmAdded):
         replica.check_resize()
         label = arms.check_new(event.label)
-        if event.label is None and _came_before(replica, event):
+        if event.label is None and _is_repeated(replica, event):
             return None
         return replica.add_arm(label)
     assert isinstance(event, ArmRemoved | ArmRenamed)

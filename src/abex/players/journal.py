@@ -26,7 +26,7 @@ TABLES = (
     """CREATE TABLE abex_format (version INTEGER NOT NULL)""",
     """CREATE TABLE abex_players (
         id {identity}, name TEXT NOT NULL UNIQUE, definition TEXT NOT NULL,
-        head BIGINT NOT NULL DEFAULT 0, pruned BIGINT NOT NULL DEFAULT 0
+        head BIGINT NOT NULL DEFAULT 0, pruned BIGINT NOT NULL DEFAULT 0, archived BIGINT NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE abex_events (
         player BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, moment BIGINT NOT NULL, body {bytes} NOT NULL,
@@ -36,9 +36,10 @@ TABLES = (
         player BIGINT NOT NULL, seq BIGINT NOT NULL, body {bytes} NOT NULL, PRIMARY KEY (player, seq)
     )""",
 )
+ROW = "id, definition, head, pruned, archived"  # of a player
 LOOKS = (  # that fail where the tables are not ours
     "SELECT player, seq, kind, moment, body FROM abex_events LIMIT 0",
-    "SELECT id, name, definition, head, pruned FROM abex_players LIMIT 0",
+    "SELECT id, name, definition, head, pruned, archived FROM abex_players LIMIT 0",
     "SELECT player, seq, body FROM abex_snapshots LIMIT 0",
 )
 
@@ -57,6 +58,15 @@ class UnavailableError(UserError):
         self.why, self.kept = str(why), kept
 
 
+class ArchivedError(UserError):
+    """The player is archived."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the player {name!r} is archived and neither decides nor learns until it is brought back"
+        )
+
+
 class PlayerRow(NamedTuple):
     """The row of a player."""
 
@@ -64,6 +74,7 @@ class PlayerRow(NamedTuple):
     definition: str
     head: int  # number of the last event
     pruned: int  # events up to this one are no longer kept
+    archived: int  # when it was archived, milliseconds since 1970: until it is brought back nothing is appended; else 0
 
 
 class Row(NamedTuple):
@@ -77,7 +88,7 @@ class Row(NamedTuple):
 class Journal(ABC):
     """A store of journals; not for several threads at once. Errors of the store are `UnavailableError`, in one sentence."""
 
-    shown: str  # the address without its password
+    display_url: str  # the address without its password
     words: ClassVar[Mapping[str, str]]  # in which the SQL of this database differs
     connections = 0  # made so far
 
@@ -91,7 +102,7 @@ class Journal(ABC):
     def connect(self, create: bool) -> None:
         """Open the store, and check or make (if ``create``) its tables; nothing if it is open."""
         if not self.is_open:
-            with self._explained("open"):
+            with self._translated_errors("open"):
                 self._connect(create)
             self.connections += 1
 
@@ -104,7 +115,7 @@ class Journal(ABC):
         """Leave the store; `connect` opens it again."""
 
     @abstractmethod
-    def abandon(self) -> None:
+    def forget_after_fork(self) -> None:
         """In a forked process: forget a connection that belongs to the parent."""
 
     @abstractmethod
@@ -112,7 +123,7 @@ class Journal(ABC):
         """From another thread: let the statement under way, whose answer does not come, fail."""
 
     @abstractmethod
-    def looks_new(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether something may have been written by others since the last call."""
 
     @abstractmethod
@@ -131,7 +142,7 @@ class Journal(ABC):
         """Tables of this format."""
         if not self._has_tables():
             if not create:
-                raise UnavailableError(f"there is no journal in {self.shown}")
+                raise UnavailableError(f"there is no journal in {self.display_url}")
             with self._transaction():
                 self._alone_for_tables()
                 if not self._has_tables():  # nobody was quicker
@@ -154,47 +165,51 @@ class Journal(ABC):
     def _check_format(self, version: int | None) -> None:
         """See that this abex can read the format found."""
         if version is None or not version >= 1:
-            raise UnavailableError(f"cannot use the journal {self.shown}: its table abex_format is damaged")
+            raise UnavailableError(
+                f"cannot use the journal {self.display_url}: its table abex_format is damaged"
+            )
         if version > FORMAT:
             raise UnavailableError(
-                f"the journal {self.shown} was written by a newer abex (format {version}, this one has {FORMAT}): upgrade abex"
+                f"the journal {self.display_url} was written by a newer abex "
+                f"(format {version}, this one has {FORMAT}): upgrade abex"
             )
 
     # -- players --------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The players of this store."""
-        with self._explained("read"):
-            return [name for (name,) in self._run("SELECT name FROM abex_players ORDER BY name").fetchall()]
+        """The players of this store, without the archived ones."""
+        with self._translated_errors("read"):
+            sql = "SELECT name FROM abex_players WHERE archived = 0 ORDER BY name"
+            return [name for (name,) in self._run(sql).fetchall()]
 
     def count(self) -> int:
-        """How many players this store has."""
-        with self._explained("read"):
-            (found,) = self._run("SELECT count(*) FROM abex_players").fetchone()
+        """How many players this store has, without the archived ones."""
+        with self._translated_errors("read"):
+            (found,) = self._run("SELECT count(*) FROM abex_players WHERE archived = 0").fetchone()
             return int(found)
 
-    def players(self, most: int) -> list[tuple[str, PlayerRow]]:
-        """Players by name, the first ones."""
-        with self._explained("read"):
-            sql = "SELECT name, id, definition, head, pruned FROM abex_players ORDER BY name LIMIT ?"
-            return [(name, PlayerRow(*row)) for name, *row in self._run(sql, (most,)).fetchall()]
+    def players(self, most: int, archived: bool = False) -> list[tuple[str, PlayerRow]]:
+        """Players by name, the first ones; those that are archived, or those that are not."""
+        with self._translated_errors("read"):
+            sql = f"SELECT name, {ROW} FROM abex_players WHERE (archived > 0) = ? ORDER BY name LIMIT ?"
+            return [(name, PlayerRow(*row)) for name, *row in self._run(sql, (archived, most)).fetchall()]
 
-    def add_player(self, name: str, definition: str) -> None:
-        """A new player; nothing if there is one of that name."""
+    def add_player(self, name: str, definition: str) -> bool:
+        """A new player; False if there is one of that name."""
         with self._writing():
             sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            self._run(sql, (name, definition))
+            return bool(self._run(sql, (name, definition)).rowcount)
 
     def player(self, name: str) -> PlayerRow | None:
         """A player by name."""
-        with self._explained("read"):
-            sql = "SELECT id, definition, head, pruned FROM abex_players WHERE name = ?"
+        with self._translated_errors("read"):
+            sql = f"SELECT {ROW} FROM abex_players WHERE name = ?"
             row = self._run(sql, (name,)).fetchone()
             return None if row is None else PlayerRow(*row)
 
     def heads(self, players: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Of players that are there: the number of the last event, and up to where events are no longer kept."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             sql = f"SELECT id, head, pruned FROM abex_players WHERE id {self.words['among']}"
             found = self._run(sql, (self._listed(players),)).fetchall()
             return {player: (head, pruned) for player, head, pruned in found}
@@ -218,7 +233,7 @@ class Journal(ABC):
 
     def read(self, player: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """The next events, in order."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
             return [(seq, bytes(body)) for seq, body in self._run(sql, (player, after, limit)).fetchall()]
 
@@ -230,14 +245,14 @@ class Journal(ABC):
 
     def first_since(self, player: int, moment: int) -> int | None:
         """The number of the first event at or after a moment."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             sql = "SELECT min(seq) FROM abex_events WHERE player = ? AND moment >= ?"
             (found,) = self._run(sql, (player, moment)).fetchone()
             return None if found is None else int(found)
 
     def snapshot(self, player: int, most: int | None = None) -> tuple[int, bytes] | None:
         """The latest snapshot (up to a number), and the number of the event after which it was taken."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             sql = (
                 "SELECT seq, body FROM abex_snapshots WHERE player = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
             )
@@ -246,7 +261,7 @@ class Journal(ABC):
 
     def latest_snapshot(self, player: int) -> int:
         """The number of the event after which the latest snapshot was taken; 0 if there is none."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             (found,) = self._run("SELECT max(seq) FROM abex_snapshots WHERE player = ?", (player,)).fetchone()
             return int(found or 0)
 
@@ -270,6 +285,17 @@ class Journal(ABC):
             sql = "DELETE FROM abex_events WHERE player = ? AND seq <= ?"
             return int(self._run(sql, (player, seq)).rowcount)
 
+    def archive(self, player: int, head: int) -> bool:
+        """Let nothing be appended any more; False if ``head`` is not the number of the last event."""
+        with self._writing():
+            sql = "UPDATE abex_players SET archived = ? WHERE id = ? AND head = ?"
+            return bool(self._run(sql, (max(1, self.now()), player, head)).rowcount)
+
+    def restore(self, player: int) -> None:
+        """Bring a player back that was archived."""
+        with self._writing():
+            self._run("UPDATE abex_players SET archived = 0 WHERE id = ?", (player,))
+
     def delete(self, player: int, head: int) -> bool:
         """Delete a player with its events; False if ``head`` is not the number of its last one."""
         with self._writing():
@@ -284,11 +310,11 @@ class Journal(ABC):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._explained("write to"), self._transaction():
+        with self._translated_errors("write to"), self._transaction():
             yield
 
     @contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
+    def _translated_errors(self, doing: str) -> Iterator[None]:
         """Turn errors of the store into `UnavailableError`."""
         try:
             yield
@@ -299,7 +325,7 @@ class Journal(ABC):
             if why is None:
                 raise
             self.close()
-            raise UnavailableError(f"cannot {doing} the journal {self.shown}: {why}") from error
+            raise UnavailableError(f"cannot {doing} the journal {self.display_url}: {why}") from error
 
     @abstractmethod
     def _reason(self, error: Exception) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from abex.players.decision_ids import life_and_number
+from abex.players.arms import NamedArms
 from abex.players.definitions import Definition
 from abex.players.events import (
     ArmAdded,
@@ -21,8 +21,8 @@ from abex.players.events import (
     Rewarded,
     decode,
 )
-from abex.players.named_arms import NamedArms
-from abex.players.terms import Terms
+from abex.players.ids import life_and_number
+from abex.players.player_settings import PlayerSettings
 from abex.support.errors import UserError
 from abex.support.extras import needed
 
@@ -56,7 +56,7 @@ class LogReader:
     """Follows names of arms and waiting decisions through the events."""
 
     def __init__(self, definition: Definition, arms: NamedArms | None = None) -> None:
-        self.terms: Terms = definition.terms
+        self.terms: PlayerSettings = definition.terms
         self.most = int(definition.body["max_pending"])
         self.arms = NamedArms(definition.n_arms, definition.body["labels"]) if arms is None else arms.copy()
         self.waiting: OrderedDict[str, list[Any]] = OrderedDict()

@@ -6,11 +6,11 @@ import numpy as np
 
 from abex.graphs.feedback import probability_seen, reveal
 from abex.players.events import Decided
-from abex.players.replica import Replica
+from abex.players.state import PlayerState
 from abex.support.errors import UserError
 
 
-def observed_with(replica: Replica, decision: Decided) -> dict[int, float] | None:
+def observed_with(replica: PlayerState, decision: Decided) -> dict[int, float] | None:
     """By the number of the arm, for all arms that the decision reveals; None without a graph or probabilities, and in a batch."""
     if replica.setting.graph is None or decision.batch is not None or not replica.arms.has(decision.arm):
         return None

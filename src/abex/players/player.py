@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from abex.graphs.graph import as_graph
 from abex.kernels import can_compile
 from abex.players import forking
-from abex.players.decision_ids import Life, life_and_number
-from abex.players.decisions import Batch, Decision, Source
+from abex.players.arms import Label, NamedArms, label_of
+from abex.players.batch_probability import inclusion_probabilities
+from abex.players.decisions import Batch, Decision, ProbabilitySource
 from abex.players.events import (
     ArmAdded,
     ArmRemoved,
@@ -29,13 +31,12 @@ from abex.players.events import (
     Rewarded,
     apply,
 )
-from abex.players.inclusion import inclusion_probabilities
-from abex.players.named_arms import Label, NamedArms, label_of
-from abex.players.replica import Replica
-from abex.players.room import check_room
-from abex.players.saving import MOST_STEPS
+from abex.players.ids import Life, life_and_number
+from abex.players.memory_check import check_room
+from abex.players.player_file import MOST_STEPS
+from abex.players.player_settings import PlayerSettings, terms
+from abex.players.state import PlayerState
 from abex.players.summary import Summary, summarise
-from abex.players.terms import terms
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
@@ -43,7 +44,7 @@ from abex.support.errors import UserError, checked_name, shown, true_or_false, w
 from abex.support.randomness import stream
 
 if TYPE_CHECKING:
-    from abex.players.shared import SharedPlayer
+    from abex.players.shared_player import SharedPlayer
 
 MOST_PENDING = 100_000
 MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision
@@ -137,8 +138,8 @@ class Player:
         max_pending: int = MOST_PENDING,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._terms = terms(rewards, expire, unrewarded, propensities)
-        self._replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+        self._settings = terms(rewards, expire, unrewarded, propensities)
+        self._state = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
         self._rng = stream(
             int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0),
             "player",
@@ -156,7 +157,7 @@ class Player:
     @property
     def policy(self) -> Policy[Any]:
         """The policy that decides."""
-        policy: Policy[Any] = self._replica.policy
+        policy: Policy[Any] = self._state.policy
         return policy
 
     # -- deciding -------------------------------------------------------------------------------------
@@ -194,20 +195,20 @@ class Player:
         with self._lock:
             self._catch_up()
             if unit is not None:
-                standing = self._standing(checked_name("unit", unit))
+                standing = self._open_decision(checked_name("unit", unit))
                 if standing is not None:
                     return standing
             t = self._steps + 1
-            place, memory = self._replica.draw(t, self._rng)
+            place, memory = self._state.draw(t, self._rng)
             return self._decided(place, memory, t, t, unit=unit)
 
-    def _standing(self, unit: str) -> Decision | None:
+    def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
-        found = self._replica.standing(unit, None)
+        found = self._state.open_decision(unit, None)
         if found is None:
             return None
         name, pending = found
-        return Decision(name, self._replica.arms.label(pending.arm), pending.probability)
+        return Decision(name, self._state.arms.label(pending.arm), pending.probability)
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.
@@ -216,7 +217,7 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            replica = self._replica
+            replica = self._state
             k = whole_number("k", k, least=1, most=replica.n_arms)
             t, rest, drawn = self._steps + 1, np.arange(replica.n_arms), []
             drawn.append(replica.draw(t, self._rng))
@@ -255,18 +256,18 @@ class Player:
         key: str | None = None,
     ) -> tuple[Decided, Decision]:
         """A choice as an event, and as the application gets it; its probability is worked out now if told to ``settle``."""
-        replica = self._replica
+        replica = self._state
         if self._life.is_full:
             self._life = Life()
         name = self._life.next_id(self._moment())
         number = int(replica.arms.numbers[place])
         source = None
-        if self._terms.propensities is not False:
-            source = Source(replica, replica.version, drawn_at, place, 1)
+        if self._settings.propensities is not False:
+            source = ProbabilitySource(replica, replica.version, drawn_at, place, 1)
         decision = Decision(name, replica.arms.label(number), None, source)
         if batch is not None:
             decision.join(batch)
-        probability = decision.settle() if settle else None
+        probability = decision.compute_probability() if settle else None
         event = Decided(
             name, self._life.latest, number, step, memory, probability, seen, None, unit, key, batch
         )
@@ -276,8 +277,8 @@ class Player:
         """The probability of each arm at the next decision, or of being among ``k`` made at once, in the order of `arms`."""
         with self._lock:
             self._catch_up()
-            k = whole_number("k", k, least=1, most=self._replica.n_arms)
-            return inclusion_probabilities(self._replica, self._steps + 1, k)
+            k = whole_number("k", k, least=1, most=self._state.n_arms)
+            return inclusion_probabilities(self._state, self._steps + 1, k)
 
     def observation_probabilities(self) -> NDArray[np.float64]:
         """The probability that each arm is observed with the next decision: that one is chosen which reveals it.
@@ -286,7 +287,7 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            return self._replica.observation_probabilities(self._steps + 1)
+            return self._state.observation_probabilities(self._steps + 1)
 
     # -- learning -------------------------------------------------------------------------------------
 
@@ -327,8 +328,8 @@ class Player:
 
     def _checked(self, decision: Any, reward: Any, also: Any = None) -> Rewarded:
         """The event of a reward, or an error; nothing changes."""
-        value = self._terms.scaled(reward)
-        arms = self._replica.arms
+        value = self._settings.scaled(reward)
+        arms = self._state.arms
         name, number, about = None, None, None
         if isinstance(decision, Decision):
             decision = decision.id
@@ -340,24 +341,24 @@ class Player:
             number = about = arms.number(decision)
         if also is not None and not isinstance(also, Mapping):
             raise UserError(f"also must be a dict of arms and what they paid, got {shown(also)}")
-        side = {arms.number(label): self._terms.scaled(paid) for label, paid in (also or {}).items()}
+        side = {arms.number(label): self._settings.scaled(paid) for label, paid in (also or {}).items()}
         if about in side:
             raise UserError(f"arm {arms.label(about)!r} is both the arm tried and a side observation")
         return Rewarded(self._next_id(), self._others.latest, name, number, value, side)
 
     def _arm_of(self, name: str) -> int | None:
         """The number of the arm of a waiting decision; None if it waits no more, an error if it was never made."""
-        pending = self._replica.pending.get(name)
+        pending = self._state.pending.get(name)
         if pending is not None:
             return pending.arm
-        made = self._replica.has_made(name)
+        made = self._state.has_made(name)
         if not made:
             why = (
                 "another one made it, or one that was lost before it was saved"
                 if made is None
                 else "it was made after the save or copy from which this player goes on"
             )
-            hint = "" if self._replica.arms.labels is None else f", and there is no arm {shown(name)}"
+            hint = "" if self._state.arms.labels is None else f", and there is no arm {shown(name)}"
             raise UnknownDecisionError(
                 f"decision {shown(name)} was never made by this player: {why}{hint}", name
             )
@@ -368,26 +369,26 @@ class Player:
     @property
     def n_arms(self) -> int:
         """Number of arms."""
-        return self._replica.n_arms
+        return self._state.n_arms
 
     @property
     def arms(self) -> list[Any]:
         """The names of the arms; numbers ascend, names of yours stand in the order in which the arms came."""
         with self._lock:
-            return self._replica.arms.all_labels()
+            return self._state.arms.all_labels()
 
     @property
     def next_arm(self) -> int | None:
         """The number of the next arm, or None where arms have names."""
-        arms = self._replica.arms
+        arms = self._state.arms
         return arms.next_number if arms.labels is None else None
 
     def add_arm(self, name: Label | None = None) -> Any:
         """Add an arm never seen and return its name; numbered arms get the next number, which may be given."""
         with self._lock:
             self._catch_up()
-            self._replica.check_resize()
-            event = ArmAdded(self._next_id(), self._others.latest, self._replica.arms.check_new(name))
+            self._state.check_resize()
+            event = ArmAdded(self._next_id(), self._others.latest, self._state.arms.check_new(name))
         number = self._change(event)
         return number if event.label is None else event.label
 
@@ -395,9 +396,9 @@ class Player:
         """Remove an arm for ever; its decisions that wait for a reward are forgotten."""
         with self._lock:
             self._catch_up()
-            number = self._replica.arms.number(name)
-            self._replica.check_resize()
-            self._replica.check_remove(number)
+            number = self._state.arms.number(name)
+            self._state.check_resize()
+            self._state.check_remove(number)
             event = ArmRemoved(self._next_id(), self._others.latest, number)
         self._change(event)
 
@@ -405,8 +406,8 @@ class Player:
         """Call an arm something else; what is known of it stays, as do its waiting decisions."""
         with self._lock:
             self._catch_up()
-            number, label = self._replica.arms.number(name), label_of(new)
-            if self._replica.arms.knows(label) and self._replica.arms.number(label) != number:
+            number, label = self._state.arms.number(name), label_of(new)
+            if self._state.arms.knows(label) and self._state.arms.number(label) != number:
                 raise UserError(f"there is an arm {label!r} already")
             event = ArmRenamed(self._next_id(), self._others.latest, number, label)
         self._change(event)
@@ -422,7 +423,7 @@ class Player:
     @property
     def _steps(self) -> int:
         """Steps of the policy's life so far."""
-        return self._replica.steps
+        return self._state.steps
 
     def _moment(self) -> int | None:
         """Milliseconds since 1970 by the clock that was given."""
@@ -438,29 +439,40 @@ class Player:
 
     def _note(self, event: Decided, decision: Decision) -> None:
         """A decision was made."""
-        if self._terms.propensities:
-            event = replace(event, probability=decision.settle())
-        apply(self._replica, event, self._terms, self._rng)
+        if self._settings.propensities:
+            event = replace(event, probability=decision.compute_probability())
+        apply(self._state, event, self._settings, self._rng)
 
     def _happen(self, events: list[Any]) -> list[Any]:
         """Let events happen; returns what came of each."""
         with self._lock:
-            return [apply(self._replica, event, self._terms, self._rng) for event in events]
+            return [apply(self._state, event, self._settings, self._rng) for event in events]
 
     def _catch_up(self) -> None:
         """Before anything else: decisions whose time is over expire."""
-        if self._terms.expire is not None and self._replica.pending:
+        if self._settings.expire is not None and self._state.pending:
             name = self._next_id()
-            cutoff = self._others.latest - self._terms.expire
-            if next(iter(self._replica.pending.values())).moment <= cutoff:
+            cutoff = self._others.latest - self._settings.expire
+            if next(iter(self._state.pending.values())).moment <= cutoff:
                 self._happen([Expired(name, self._others.latest, cutoff)])
 
     # -- looking and keeping --------------------------------------------------------------------------
 
+    @property
+    def settings(self) -> PlayerSettings:
+        """The range of the rewards, and when a decision expires."""
+        return self._settings
+
+    @contextmanager
+    def reading(self) -> Iterator[PlayerState]:
+        """The state, for who looks at several things at once: nothing changes within the block."""
+        with self._lock:
+            yield self._state
+
     def report(self) -> dict[str, float]:
         """What the policy has to say about itself; ABE: the exploration slots it has used."""
         with self._lock:
-            return self.policy.report(self._replica.state)
+            return self.policy.report(self._state.state)
 
     def summary(self) -> Summary:
         """A table of the arms: pulls, observations, mean with interval, probability now, share of the last 1,000 decisions.
@@ -484,12 +496,12 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            replica, tallies = self._replica, self._replica.tallies
+            replica, tallies = self._state, self._state.tallies
             caption = (
                 f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
                 f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
             )
-            return summarise(replica, self._terms, caption)
+            return summarise(replica, self._settings, caption)
 
     def _repr_html_(self) -> str:
         """The table of the arms, for notebooks; of very many arms one line, since each of them would be looked at."""
@@ -499,10 +511,10 @@ class Player:
         """The decisions that wait for a reward, oldest first."""
         with self._lock:
             self._catch_up()
-            label = self._replica.arms.label
+            label = self._state.arms.label
             return [
                 Decision(name, label(waiting.arm), waiting.probability)
-                for name, waiting in self._replica.pending.items()
+                for name, waiting in self._state.pending.items()
             ]
 
     def copy(self) -> Player:
@@ -514,7 +526,7 @@ class Player:
 
         with self._lock:
             twin = Player.__new__(Player)
-            twin._terms, twin._replica = self._terms, self._replica.copy()
+            twin._settings, twin._state = self._settings, self._state.copy()
             twin._rng = copy.deepcopy(self._rng)
             twin._begin(self._clock)
             return twin
@@ -527,14 +539,14 @@ class Player:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle holds the text of a saved player, which is checked when it is read."""
-        from abex.players.saving import player_text
+        from abex.players.player_file import player_text
 
         with self._lock:
-            return _unpickled, (self.policy, player_text(self), self._replica.compiled)
+            return _unpickled, (self.policy, player_text(self), self._state.compiled)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything, random state and waiting decisions included, to a JSON file; atomic."""
-        from abex.players.saving import save_player
+        from abex.players.player_file import save_player
 
         with self._lock:
             save_player(self, path)
@@ -552,7 +564,7 @@ class Player:
         Everything in the file is checked before it is played, and nothing in it is executed: the module that defines a policy of
         yours must be imported before. The first steps of such a policy after loading run with bounds checks.
         """
-        from abex.players.saving import load_player
+        from abex.players.player_file import load_player
 
         return load_player(path, compiled, clock)
 
@@ -650,12 +662,12 @@ class Player:
         self._rng = stream(int.from_bytes(os.urandom(16), "little"), "player")
 
     def __repr__(self) -> str:
-        return f"<Player of {self.policy} with {self.n_arms} arms after {self._replica.decisions} decisions>"
+        return f"<Player of {self.policy} with {self.n_arms} arms after {self._state.decisions} decisions>"
 
 
 def new_replica(
     policy: Any, n_arms: Any, arms: Any, graph: Any, horizon: Any, compiled: Any, max_pending: Any
-) -> Replica:
+) -> PlayerState:
     """A replica that nothing has happened to yet; all arguments are checked."""
     policy = Evidence() if policy is None else as_policy(policy)
     labels = None
@@ -677,12 +689,12 @@ def new_replica(
     fast = true_or_false("compiled", n_arms > MANY_ARMS and can_compile() if compiled is None else compiled)
     max_pending = whole_number("max_pending", max_pending, least=1)
     check_room(policy, setting)
-    return Replica(policy, setting, NamedArms(n_arms, labels), compiled=fast, max_pending=max_pending)
+    return PlayerState(policy, setting, NamedArms(n_arms, labels), compiled=fast, max_pending=max_pending)
 
 
 def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:
     """The player of a pickle. Its policy stands in it for the module that defines it to be imported."""
-    from abex.players.saving import read_player
+    from abex.players.player_file import read_player
 
     return read_player(text, "the pickled player", compiled)
 

@@ -24,7 +24,7 @@ from abex.support.extras import needed
 
 APPEND = """
 WITH counted AS (SELECT * FROM unnest(%(players)s::bigint[], %(counts)s::bigint[]) AS counted(id, count)),
-locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) ORDER BY id FOR UPDATE),
+locked AS (SELECT id FROM abex_players WHERE id = ANY(%(players)s::bigint[]) AND archived = 0 ORDER BY id FOR UPDATE),
 head AS (
     UPDATE abex_players AS player SET head = player.head + counted.count FROM counted, locked
     WHERE player.id = counted.id AND player.id = locked.id
@@ -94,7 +94,7 @@ class PostgresqlJournal(Journal):
             raise UserError("a store in PostgreSQL is postgresql://user:password@host/database") from None
         who, at, host = place.netloc.rpartition("@")
         name, colon, _ = who.partition(":")
-        self.shown = repr(f"postgresql://{name}{':***' if colon else ''}{at}{host}{place.path}")
+        self.display_url = repr(f"postgresql://{name}{':***' if colon else ''}{at}{host}{place.path}")
         self._connection: Any = None
 
     # -- the connection -------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class PostgresqlJournal(Journal):
         if connection is not None:
             connection.close()
 
-    def abandon(self) -> None:
+    def forget_after_fork(self) -> None:
         """Leave the connection to the parent: closing it here would say goodbye in the parent's name."""
         _left_to_parents.append(self._connection)
         self._connection = None
@@ -141,19 +141,19 @@ class PostgresqlJournal(Journal):
         except Exception:  # it is gone already, or not yet there
             return
 
-    def looks_new(self) -> bool:
+    def has_changed(self) -> bool:
         """Only reading tells."""
         return True
 
     def now(self) -> int:
         """By the clock of the server."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
             return int(self._run(sql).fetchone()[0])
 
     def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
         if self._connection is None:
-            raise UnavailableError(f"the journal {self.shown} is not open")
+            raise UnavailableError(f"the journal {self.display_url} is not open")
         return self._connection.execute(sql.replace("?", "%s"), values or None)
 
     def _listed(self, numbers: Sequence[int]) -> list[int]:
@@ -162,7 +162,7 @@ class PostgresqlJournal(Journal):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         if self._connection is None:
-            raise UnavailableError(f"the journal {self.shown} is not open")
+            raise UnavailableError(f"the journal {self.display_url} is not open")
         with self._connection.transaction():
             yield
 
@@ -170,12 +170,12 @@ class PostgresqlJournal(Journal):
 
     def append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
         """One statement, which is a transaction of its own."""
-        with self._explained("write to"):
+        with self._translated_errors("write to"):
             return self._append(batch)
 
     def _append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
         if self._connection is None:
-            raise UnavailableError(f"the journal {self.shown} is not open")
+            raise UnavailableError(f"the journal {self.display_url} is not open")
         placed = [(player, place, row) for player, rows in batch.items() for place, row in enumerate(rows, 1)]
         values = {
             "players": list(batch),

@@ -57,7 +57,7 @@ class SqliteJournal(Journal):
         self.synchronous = one_of("synchronous", given.pop("synchronous", "full").lower(), SYNCHRONOUS)
         if given:
             raise UserError(f"an SQLite store has the option synchronous, not {shown(next(iter(given)))}")
-        self.shown = repr(place)
+        self.display_url = repr(place)
         self._base: sqlite3.Connection | None = None
         self._lock_file = -1
         self._which: tuple[int, int] | None = None  # device and inode of the open file
@@ -105,7 +105,7 @@ class SqliteJournal(Journal):
             os.close(self._lock_file)
             self._lock_file = -1
 
-    def abandon(self) -> None:
+    def forget_after_fork(self) -> None:
         """Leave the connection to the parent: closing it here would drop the parent's locks."""
         _left_to_parents.append(self._base)
         self._base = None
@@ -116,9 +116,9 @@ class SqliteJournal(Journal):
     def interrupt(self) -> None:
         """A statement on a file ends by itself; waiting for other processes has a limit."""
 
-    def looks_new(self) -> bool:
+    def has_changed(self) -> bool:
         """SQLite counts what other connections have written."""
-        with self._explained("read"):
+        with self._translated_errors("read"):
             (version,) = self._run("PRAGMA data_version").fetchone()
             new, self._version = version != self._version, version
             return bool(new)
@@ -129,7 +129,7 @@ class SqliteJournal(Journal):
 
     def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
         if self._base is None:
-            raise UnavailableError(f"the journal {self.shown} is not open")
+            raise UnavailableError(f"the journal {self.display_url} is not open")
         return self._base.execute(sql, values)
 
     def _listed(self, numbers: Sequence[int]) -> str:
@@ -180,7 +180,7 @@ class SqliteJournal(Journal):
         heads: dict[int, int] = {}
         values: list[Any] = []
         for player, rows in batch.items():
-            sql = "UPDATE abex_players SET head = head + ? WHERE id = ? RETURNING head"
+            sql = "UPDATE abex_players SET head = head + ? WHERE id = ? AND archived = 0 RETURNING head"
             found = self._run(sql, (len(rows), player)).fetchall()
             if not found:
                 continue

@@ -24,14 +24,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from abex.players import forking
 from abex.players.declared_arms import declare
 from abex.players.definitions import Definition, definition_text
-from abex.players.journal import PATIENCE, Journal, PlayerRow, Row, UnavailableError, journal_at
+from abex.players.journal import (
+    PATIENCE,
+    ArchivedError,
+    Journal,
+    PlayerRow,
+    Row,
+    UnavailableError,
+    journal_at,
+)
 from abex.players.player import MOST_PENDING, new_replica
-from abex.players.replica import Replica
-from abex.players.terms import Terms, terms
+from abex.players.player_settings import PlayerSettings, terms
+from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
 
 if TYPE_CHECKING:
-    from abex.players.shared import SharedPlayer, Ticket
+    from abex.players.shared_player import SharedPlayer, Ticket
     from abex.policies.policy import Policy
 
 T = TypeVar("T")
@@ -106,7 +114,7 @@ class Store(AbstractContextManager["Store"]):
         self.freshness = real_number("freshness", freshness, least=0.0, most=3600.0)
         self.snapshot_every = whole_number("snapshot_every", snapshot_every, least=1)
         self._journal = journal_at(url)
-        self.shown = self._journal.shown
+        self.display_url = self._journal.display_url
         self.offset = 0  # milliseconds by which the clock of the store is ahead of this machine's
         self._users = 1
         self._players: weakref.WeakSet[SharedPlayer] = weakref.WeakSet()
@@ -201,15 +209,15 @@ class Store(AbstractContextManager["Store"]):
         clock: Callable[[], float] | None,
     ) -> SharedPlayer:
         """A player of the caller's own, be the name open in this process or not; ``wanted`` is what it is to be."""
-        from abex.players.shared import SharedPlayer
+        from abex.players.shared_player import SharedPlayer
 
         name = checked_name("the name of a player", name)
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
         record = self.do(lambda journal: self._find(journal, name, wanted))
-        where = f"the player {name!r} in {self.shown}"
+        where = f"the player {name!r} in {self.display_url}"
         if wanted is not None:
-            difference = Definition(record.definition, where).disagreement(wanted.replica, wanted.terms)
+            difference = Definition(record.definition, where).first_difference(wanted.replica, wanted.terms)
             if difference is not None:
                 raise UserError(f"{where} is another one: {difference}")
         player = SharedPlayer(self, name, compiled=compiled, seed=seed, clock=clock)
@@ -230,13 +238,15 @@ class Store(AbstractContextManager["Store"]):
             names = journal.names()
             there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
             raise UserError(
-                f"there is no player {shown(name)} in {journal.shown}{nearest(name, names)}{there}; "
+                f"there is no player {shown(name)} in {journal.display_url}{nearest(name, names)}{there}; "
                 "`abex player create`, or Player.open with arms, makes one"
             )
         if record is None and wanted is not None:
             journal.add_player(name, definition_text(wanted.replica, wanted.terms))
             record = journal.player(name)  # perhaps another process was quicker, with another definition
         assert record is not None
+        if record.archived:
+            raise ArchivedError(name)
         return record
 
     def _ask_the_time(self) -> None:
@@ -328,7 +338,7 @@ class Store(AbstractContextManager["Store"]):
 
     def _silence(self, seconds: float) -> str:
         why = "" if self._trouble is None else f" ({self._trouble})"
-        return f"the journal {self.shown} has not answered within {seconds:g} seconds{why}"
+        return f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
 
     def unblock(self) -> None:
         """Break the connection to a store that has not answered for long."""
@@ -358,7 +368,7 @@ class Store(AbstractContextManager["Store"]):
                 if self._thread is None and not self._stopped:
                     bell, reference = self._bell, weakref.ref(self, lambda _: bell.ring())
                     self._thread = threading.Thread(
-                        target=_serve, args=(reference, bell), name=f"abex {self.shown}", daemon=True
+                        target=_serve, args=(reference, bell), name=f"abex {self.display_url}", daemon=True
                     )
                     self._thread.start()
 
@@ -388,7 +398,7 @@ class Store(AbstractContextManager["Store"]):
         return True
 
     def _failed(self, error: UserError) -> None:
-        """Tell all who wait; what they wait for is kept."""
+        """RewardRequest all who wait; what they wait for is kept."""
         self._trouble = error
         for player in list(self._dirty):
             player.failed(error)
@@ -430,7 +440,7 @@ class Store(AbstractContextManager["Store"]):
                 self._dirty.append(player)
 
     def _written(self, writing: dict[int, SharedPlayer], heads: dict[int, int]) -> list[SharedPlayer]:
-        """Tell the players whose events were appended; returns those that must read before they know what came of it."""
+        """RewardRequest the players whose events were appended; returns those that must read before they know what came of it."""
         reading = []
         for number, player in writing.items():
             if number not in heads:
@@ -468,7 +478,7 @@ class Store(AbstractContextManager["Store"]):
             return
         self._looked = now
         self._journal.connect(create=False)
-        self._news |= self._journal.looks_new() or self._twins
+        self._news |= self._journal.has_changed() or self._twins
         if self._news:
             self._look_at(players)
             self._news = not tick
@@ -507,7 +517,7 @@ class Store(AbstractContextManager["Store"]):
         while True:
             journal.connect(create=False)
             record = journal.player(player.name)
-            if record is None:
+            if record is None or record.archived:
                 raise player.gone()
             at = player.seq()
             if player.connection != journal.connections or record.id != player.id:
@@ -522,7 +532,7 @@ class Store(AbstractContextManager["Store"]):
             if what == "restore" or not player.read(journal.read(record.id, at, PAGE)):
                 if tries == 0:
                     raise UserError(
-                        f"the journal is damaged: events after number {at} of {player.name!r} in {self.shown} are missing"
+                        f"the journal is damaged: events after number {at} of {player.name!r} in {self.display_url} are missing"
                     )
                 tries -= 1
                 player.restore(record, journal.snapshot(record.id))
@@ -540,7 +550,7 @@ class Store(AbstractContextManager["Store"]):
             with contextlib.suppress(UserError):  # a snapshot is tried again with the next one
                 work()
 
-        self._aside = threading.Thread(target=run, name=f"abex {self.shown} aside", daemon=True)
+        self._aside = threading.Thread(target=run, name=f"abex {self.display_url} aside", daemon=True)
         self._aside.start()
         return True
 
@@ -551,20 +561,20 @@ class Store(AbstractContextManager["Store"]):
 
     def _after_fork(self) -> None:
         """In the child: a connection and a thread of its own; the parent writes what was under way."""
-        self._journal.abandon()
+        self._journal.forget_after_fork()
         stopped = self._stopped
         self._begin()
         self._stopped = stopped
 
     def __repr__(self) -> str:
-        return f"<Store {self.shown} with {len(self._players)} players open>"
+        return f"<Store {self.display_url} with {len(self._players)} players open>"
 
 
 class Wanted(NamedTuple):
     """What a player is to be, and what is done where its arms are others by now."""
 
-    replica: Replica
-    terms: Terms
+    replica: PlayerState
+    terms: PlayerSettings
     on_new_arms: str
     on_missing_arms: str
 

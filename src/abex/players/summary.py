@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abex.players.named_arms import Label
-from abex.players.replica import Replica
-from abex.players.terms import Terms
+from abex.players.arms import Label
+from abex.players.player_settings import PlayerSettings
+from abex.players.state import PlayerState
 from abex.support.divergence import kl_upper_bound
 from abex.support.errors import UserError
 from abex.support.extras import needed
@@ -94,7 +94,7 @@ def interval_of(mean: float, count: int, level: float = LEVEL) -> tuple[float, f
 
 
 def summarise(
-    replica: Replica, terms: Terms, caption: str, limit: int | None = None, chances: Any = None
+    replica: PlayerState, terms: PlayerSettings, caption: str, limit: int | None = None, chances: Any = None
 ) -> Summary:
     """The table of a player, or of the ``limit`` arms chosen most; ``chances`` are their probabilities, where they are known."""
     tallies = replica.tallies

@@ -3,6 +3,7 @@
 from abex.policies.abe import ABE
 from abex.policies.baselines import ExploreThenCommit, Uniform
 from abex.policies.boltzmann import Boltzmann, BoltzmannGumbel
+from abex.policies.certify import Certify
 from abex.policies.detectors import CUSUM, GLR, PageHinkley
 from abex.policies.discounted import Discounted
 from abex.policies.epsilon_thompson import TSU, EpsilonThompson
@@ -15,8 +16,10 @@ from abex.policies.graph_exp3 import ELP, Exp3IXGraph, Exp3SET
 from abex.policies.graph_exp3dom import Exp3DOM
 from abex.policies.graph_index import TSMaxN, UCBMaxN
 from abex.policies.greedy import EpsilonGreedy, FollowTheLeader
+from abex.policies.halving import SuccessiveHalving
 from abex.policies.imed import IMED
 from abex.policies.klucb import KLUCB, KLUCBPlusPlus
+from abex.policies.lucb import KLLUCB
 from abex.policies.maillard import Maillard
 from abex.policies.moss import MOSS
 from abex.policies.multiboost import Exp3PMultiBoost
@@ -25,6 +28,8 @@ from abex.policies.policy import Policy, Setting
 from abex.policies.restarting import Restarting
 from abex.policies.screening import Screening
 from abex.policies.thompson import Thompson
+from abex.policies.top_two import TopTwo
+from abex.policies.tracking import DTracking
 from abex.policies.tsallis import INF, TsallisINF
 from abex.policies.ucb import UCB1
 from abex.policies.ucbv import UCBV
@@ -37,6 +42,7 @@ __all__ = [
     "GLR",
     "IMED",
     "INF",
+    "KLLUCB",
     "KLUCB",
     "MOSS",
     "TSU",
@@ -44,6 +50,8 @@ __all__ = [
     "UCBV",
     "Boltzmann",
     "BoltzmannGumbel",
+    "Certify",
+    "DTracking",
     "Discounted",
     "EpsilonGreedy",
     "EpsilonThompson",
@@ -67,8 +75,10 @@ __all__ = [
     "Restarting",
     "Screening",
     "Setting",
+    "SuccessiveHalving",
     "TSMaxN",
     "Thompson",
+    "TopTwo",
     "TsallisINF",
     "UCBMaxN",
     "Uniform",

@@ -22,7 +22,7 @@ import numpy as np
 
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Whole, agree
-from abex.policies.boltzmann import MOST_INITIAL, initial_mean, learn_softmax, root_rate
+from abex.policies.boltzmann import MAX_INITIAL, initial_mean, learn_softmax, root_rate
 from abex.policies.exploration import (
     COVERS,
     ORDERS,
@@ -42,7 +42,7 @@ from abex.samplers.scan import softmax
 from abex.support.errors import UserError
 from abex.support.parameters import HUGE, choice, real
 
-MOST_ITERATIONS = 10_000  # nobody plays the 2^40 K slots of that many
+MAX_ITERATIONS = 10_000  # nobody plays the 2^40 K slots of that many
 
 
 class AbeState(Learned):
@@ -116,7 +116,7 @@ class ABE(Learner[AbeState]):
     c: float = real(0.1, least=0.0, most=HUGE)
     alpha: float = real(0.7, least=0.0, most=MAX_ALPHA)
     rounding: str = choice("floor", ROUNDINGS)
-    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
+    initial: float | None = real(0.0, least=-MAX_INITIAL, most=MAX_INITIAL, or_none=True)
     cover: str = choice("alpha-sample", COVERS)
     order: str = choice("random", ORDERS)
     relative = True
@@ -147,7 +147,7 @@ class ABE(Learner[AbeState]):
 
     def prepare(self, state: AbeState) -> AbeState:
         """What xi shows follows from it, and the sampler from the means."""
-        agree(state.slots >= 1 and 1 <= state.iteration < MOST_ITERATIONS, "an iteration must be under way")
+        agree(state.slots >= 1 and 1 <= state.iteration < MAX_ITERATIONS, "an iteration must be under way")
         recount(state.xi)
         state.sampler = sampler_for("softmax", state)
         return state

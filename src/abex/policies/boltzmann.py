@@ -18,7 +18,7 @@ from abex.samplers.scan import softmax
 from abex.support.parameters import HUGE, choice, real, truth
 
 MAX_RATE = 1e14  # beyond, what tells two means apart is how they were rounded
-MOST_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart
+MAX_INITIAL = 1000.0  # rewards lie in [0, 1]: beyond, rounding tells arms apart
 SCHEDULES = ("sqrt", "log", "constant")
 
 
@@ -95,7 +95,7 @@ class Boltzmann(Learner[BoltzmannState]):
 
     eta: float = real(0.4, above=0.0)
     schedule: str = choice("sqrt", SCHEDULES)
-    initial: float | None = real(0.0, least=-MOST_INITIAL, most=MOST_INITIAL, or_none=True)
+    initial: float | None = real(0.0, least=-MAX_INITIAL, most=MAX_INITIAL, or_none=True)
     also_known_as = ("BE", "Softmax")
     relative = True
 

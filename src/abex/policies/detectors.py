@@ -19,7 +19,7 @@ from abex.policies.naming import part_of_policies
 from abex.support.parameters import HUGE, check_parameters, real, whole
 from abex.support.reading import check_size
 
-LONGEST_WINDOW = 10**8
+MAX_WINDOW = 10**8
 
 
 class Detector(ABC):
@@ -159,9 +159,9 @@ class GLR(Detector):
     """
 
     delta: float = real(0.001, least=1e-300, most=1.0)
-    every: int = whole(10, least=1, most=LONGEST_WINDOW)
-    spacing: int = whole(10, least=1, most=LONGEST_WINDOW)
-    window: int = whole(10_000, least=2, most=LONGEST_WINDOW)
+    every: int = whole(10, least=1, most=MAX_WINDOW)
+    spacing: int = whole(10, least=1, most=MAX_WINDOW)
+    window: int = whole(10_000, least=2, most=MAX_WINDOW)
 
     def watch(self, n_arms: int) -> GlrRecord:
         """Nothing seen."""
@@ -250,7 +250,7 @@ class CUSUM(Detector):
     CUSUM(warm_up=100, drift=0.1, threshold=10.0)
     """
 
-    warm_up: int = whole(100, least=1, most=LONGEST_WINDOW)
+    warm_up: int = whole(100, least=1, most=MAX_WINDOW)
     drift: float = real(0.1, least=0.0, most=1.0)
     threshold: float = real(10.0, above=0.0, most=HUGE)
 

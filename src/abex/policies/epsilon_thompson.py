@@ -13,7 +13,7 @@ from abex.kernels import kernel
 from abex.policies.learner import Learner
 from abex.policies.policy import Setting
 from abex.policies.thompson import (
-    MOST_PRIOR,
+    MAX_PRIOR,
     BetaState,
     coin,
     learn_posterior,
@@ -155,8 +155,8 @@ class TSU(Learner[MixedBeta]):
     """
 
     epsilon: float | None = real(None, least=0.0, most=1.0, or_none=True)
-    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
-    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    successes: float = real(1.0, above=0.0, most=MAX_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MAX_PRIOR)
     resample: bool = truth(True)
     also_known_as = ("TS-U",)
     learn = staticmethod(learn_posterior)

@@ -23,7 +23,7 @@ from abex.policies.naming import as_policy
 from abex.policies.policy import Kernels, Policy, Setting
 from abex.support.errors import UserError, shown
 
-LEAST_WEIGHT = 1e-280  # of what was observed ages ago: still more than nothing
+MIN_WEIGHT = 1e-280  # of what was observed ages ago: still more than nothing
 
 
 class Shrinking(Record):
@@ -51,7 +51,7 @@ def shrink(shrinking: Shrinking, factor: float) -> None:
         part, limit = shrinking.parts[j], shrinking.limits[j]
         for k in range(part.size):
             if part[k] > limit:
-                part[k] = max(limit + (part[k] - limit) * factor, limit + LEAST_WEIGHT)
+                part[k] = max(limit + (part[k] - limit) * factor, limit + MIN_WEIGHT)
 
 
 @kernel

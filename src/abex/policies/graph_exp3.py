@@ -25,7 +25,7 @@ from abex.policies.policy import Setting
 from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.support.parameters import HUGE, TINY, real
 
-LEAST_PROBABILITY_SEEN = (
+MIN_PROBABILITY_SEEN = (
     1e-12  # an arm is seen at least as often as it is pulled, which underflows only where it does not matter
 )
 
@@ -122,7 +122,7 @@ class ELP(DrawnPolicy[CoverState]):
     def update(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """The observed reward over the probability of observing it."""
         probability = probability_seen(state.graph, t, seen, state.probabilities)
-        state.scores[seen] += state.step * reward / max(probability, LEAST_PROBABILITY_SEEN)
+        state.scores[seen] += state.step * reward / max(probability, MIN_PROBABILITY_SEEN)
 
     def report(self, state: CoverState) -> dict[str, float]:
         """Share of exploration and step size."""
@@ -193,7 +193,7 @@ class Exp3SET(DrawnPolicy[CoverState]):
     def update(state: CoverState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """The observed loss over the probability of observing it."""
         probability = probability_seen(state.graph, t, seen, state.probabilities)
-        state.scores[seen] -= state.step * (1.0 - reward) / max(probability, LEAST_PROBABILITY_SEEN)
+        state.scores[seen] -= state.step * (1.0 - reward) / max(probability, MIN_PROBABILITY_SEEN)
 
 
 class ImplicitState(Record):

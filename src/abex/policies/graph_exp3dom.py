@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from abex.graphs.feedback import graph_index, probability_seen
 from abex.kernels import Record, kernel
 from abex.kinds import Chance, Score
-from abex.policies.graph_exp3 import LEAST_PROBABILITY_SEEN
+from abex.policies.graph_exp3 import MIN_PROBABILITY_SEEN
 from abex.policies.known_graph import dominating_set, graphs_in_turn, known_graph
 from abex.policies.learner import DrawnPolicy
 from abex.policies.policy import Setting
@@ -128,5 +128,5 @@ class Exp3DOM(DrawnPolicy[DominatingState]):
     def update(state: DominatingState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Weighted loss of an observed arm, in the class of the decision."""
         number = size_class(int(state.sizes[graph_index(state.graph, t)]))
-        probability = max(probability_seen(state.graph, t, seen, state.probabilities), LEAST_PROBABILITY_SEEN)
+        probability = max(probability_seen(state.graph, t, seen, state.probabilities), MIN_PROBABILITY_SEEN)
         state.scores[number, seen] -= class_rate(state, number) * (1.0 - reward) / (probability * 2.0**number)

@@ -13,7 +13,7 @@ from abex.graphs.feedback import observers
 from abex.kernels import kernel, single_dispatch
 from abex.policies.known_graph import known_graph
 from abex.policies.policy import Policy, Setting
-from abex.policies.thompson import MOST_PRIOR, BetaState, coin, learn_posterior, prior
+from abex.policies.thompson import MAX_PRIOR, BetaState, coin, learn_posterior, prior
 from abex.policies.ucb import UcbState, inv_sqrt_counts, learn_width
 from abex.samplers.largest_beta import largest_beta
 from abex.support.parameters import HUGE, real, truth
@@ -214,8 +214,8 @@ class TSMaxN(Policy[AimedBeta]):
     (True, 1)
     """
 
-    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
-    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    successes: float = real(1.0, above=0.0, most=MAX_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MAX_PRIOR)
     resample: bool = truth(True)
     needs_graph = True
     resizable = False

@@ -17,7 +17,7 @@ from abex.support.divergence import bernoulli_kl
 from abex.support.parameters import HUGE, TINY, choice, real
 
 DIVERGENCES = ("gaussian", "bernoulli")
-LEAST_LOG = 745.0  # exp(-745) is the smallest positive number
+MAX_EXPONENT = 745.0  # exp(-745) is the smallest positive number
 
 
 class MaillardState(Means):
@@ -39,9 +39,11 @@ def write_weights(state: MaillardState) -> float:
             gap = top - state.means[k]
             square = state.observations[k] * gap * gap
             if state.scale > 0.0:
-                weight = math.exp(-min(state.scale * square, LEAST_LOG))
-            elif 2.0 * square < LEAST_LOG:  # Pinsker's inequality: else the weight is 0
-                weight = math.exp(-min(state.observations[k] * bernoulli_kl(state.means[k], top), LEAST_LOG))
+                weight = math.exp(-min(state.scale * square, MAX_EXPONENT))
+            elif 2.0 * square < MAX_EXPONENT:  # Pinsker's inequality: else the weight is 0
+                weight = math.exp(
+                    -min(state.observations[k] * bernoulli_kl(state.means[k], top), MAX_EXPONENT)
+                )
         state.score[k] = weight
         total += weight
     return total

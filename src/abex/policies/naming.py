@@ -12,7 +12,7 @@ from abex.support.errors import UserError, shown
 from abex.support.parameters import parse_value
 from abex.support.plugins import POLICIES, loaded, names_in
 
-LONGEST_NAMES = 10_000  # characters of a text in which names of other packages are looked for
+MAX_TEXT = 10_000  # characters of a text in which names of other packages are looked for
 Part = TypeVar("Part")
 
 
@@ -56,7 +56,7 @@ def parse_policy(text: str) -> Policy[Any]:
     >>> parse_policy("MOSS-anytime")
     MOSS(horizon=None, anytime=1.35)
     """
-    policies = installed_policies(names_in(text[:LONGEST_NAMES]))
+    policies = installed_policies(names_in(text[:MAX_TEXT]))
     kinds: dict[str, Any] = {}
     for cls in policies.values():
         kinds |= {alias: cls for alias in cls.also_known_as}

@@ -88,6 +88,7 @@ class Policy(ABC, Generic[State]):
     """A rule that chooses which arm to pull next; see the module's text for what it promises."""
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
+    identifies: ClassVar[bool] = False  # its aim is to know the best arm, at some cost of regret
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     horizon_sets: ClassVar[
         tuple[str, ...]

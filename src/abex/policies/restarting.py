@@ -28,7 +28,7 @@ from abex.samplers.interface import time_of_arm, times_differ
 from abex.support.errors import UserError, shown
 from abex.support.parameters import choice, real
 
-MOST_ALARMS = 1000  # that are remembered with their step
+MAX_ALARMS = 1000  # that are remembered with their step
 RESTARTS = ("all", "arm")
 
 
@@ -36,8 +36,8 @@ class Alarms(Record):
     """The first alarms since arms came or went."""
 
     count: Whole
-    steps: Series  # int64 (MOST_ALARMS,), the decision under way at each alarm
-    arms: Arms  # int64 (MOST_ALARMS,), the arm that raised it
+    steps: Series  # int64 (MAX_ALARMS,), the decision under way at each alarm
+    arms: Arms  # int64 (MAX_ALARMS,), the arm that raised it
 
 
 class Watched(Record):
@@ -195,7 +195,7 @@ class Restarting(Forgetting):
         return Watched(
             starts=np.zeros(n, np.int64),
             detector=self.detector.watch(n),
-            log=Alarms(steps=np.zeros(MOST_ALARMS, np.int64), arms=np.full(MOST_ALARMS, -1, np.int64)),
+            log=Alarms(steps=np.zeros(MAX_ALARMS, np.int64), arms=np.full(MAX_ALARMS, -1, np.int64)),
             period=int(min(n / self.exploration, 2.0**60)) if self.exploration > 0.0 else 0,
             single=self.restart == "arm",
             shrinking=shrinking(state),
@@ -214,7 +214,7 @@ class Restarting(Forgetting):
         return state
 
     def alarms(self, state: Any) -> list[tuple[int, int]]:
-        """The first `MOST_ALARMS` alarms of a played state: (the decision under way, the arm that raised it)."""
+        """The first `MAX_ALARMS` alarms of a played state: (the decision under way, the arm that raised it)."""
         log = state.memory.log
         return list(zip(log.steps[: log.count].tolist(), log.arms[: log.count].tolist(), strict=True))
 

@@ -14,7 +14,7 @@ from abex.policies.policy import Setting
 from abex.samplers import changed, sampler_for
 from abex.support.parameters import real, truth
 
-MOST_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
+MAX_PRIOR = 1e9  # observations that a prior may be worth: draws of far heavier ones are no longer told apart
 
 
 class BetaState(Learned):
@@ -92,8 +92,8 @@ class Thompson(Learner[BetaState]):
     1
     """
 
-    successes: float = real(1.0, above=0.0, most=MOST_PRIOR)
-    failures: float = real(1.0, above=0.0, most=MOST_PRIOR)
+    successes: float = real(1.0, above=0.0, most=MAX_PRIOR)
+    failures: float = real(1.0, above=0.0, most=MAX_PRIOR)
     resample: bool = truth(True)
     also_known_as = ("TS", "TS-N")
     learn = staticmethod(learn_posterior)

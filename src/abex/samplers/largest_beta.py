@@ -31,14 +31,14 @@ from abex.kernels import kernel, rare_kernel
 
 N_NODES = 16  # of a panel, at which Gauss and Legendre look at a function
 
-LEAST_SHAPE, LEAST_TOTAL = 1e-30, 1e-6  # parameters below make a coin of the draw: all lies at 0 and 1
+MIN_SHAPE, MIN_TOTAL = 1e-30, 1e-6  # parameters below make a coin of the draw: all lies at 0 and 1
 LEFT_END, RIGHT_END = (
     -640.0,
     37.43,
 )  # x below e^-640; 1 - x below 2^-54, half of what is between 1 and its neighbour
 NEGLIGIBLE = -39.0  # logarithm of what may be left out
 STRAIGHT = 1e-17  # the curvature that is left bounds how far the logarithm of the density leaves its tangent
-MOST_GROWTH = 8.0  # of the logarithm of the product over a panel
+MAX_GROWTH = 8.0  # of the logarithm of the product over a panel
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 # Rows of the table of shapes: the density is HEIGHT * exp(SHAPE * u - TOTAL * log1p(SHARE * expm1(u))), u = SIGN * (y - CENTRE),
@@ -108,9 +108,9 @@ def stirling_rest(x: float) -> float:
 def describe(arm: int, a: float, b: float, weight: float, shapes: Any) -> None:
     """Write the column of an arm's density, which has mass ``weight``."""
     total = a + b
-    if total < LEAST_TOTAL:  # shares first: their quotient is finite for the smallest numbers, too
-        a, b = LEAST_TOTAL * (a / total), LEAST_TOTAL * (b / total)
-    a, b = max(a, LEAST_SHAPE), max(b, LEAST_SHAPE)
+    if total < MIN_TOTAL:  # shares first: their quotient is finite for the smallest numbers, too
+        a, b = MIN_TOTAL * (a / total), MIN_TOTAL * (b / total)
+    a, b = max(a, MIN_SHAPE), max(b, MIN_SHAPE)
     shapes[SHAPE, arm] = min(a, b)
     shapes[TOTAL, arm] = a + b
     shapes[SHARE, arm] = min(a, b) / (a + b)
@@ -328,7 +328,7 @@ def largest_of_line(shapes: Any, out: Any) -> float:
         if count == 0:
             break
         # the product may be steeper than any of its factors; it does not matter as long as it is negligible
-        width = min(width, max(MOST_GROWTH, NEGLIGIBLE - log_product) / growth)
+        width = min(width, max(MAX_GROWTH, NEGLIGIBLE - log_product) / growth)
         right = min(y + width, end)
         beta_panel(shapes, active, count, y, 0.5 * (right - y), density, below, out)
         y = right

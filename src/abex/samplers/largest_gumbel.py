@@ -23,7 +23,7 @@ import numpy as np
 from abex.kernels import kernel, rare_kernel
 from abex.samplers.largest_beta import N_NODES, NODES, WEIGHTS, make_total_one
 
-MOST_POINTS = 39.0  # e^-39 may be left out
+MAX_POINTS = 39.0  # e^-39 may be left out
 FIRST_BRACKET = 60  # halvings
 
 
@@ -58,10 +58,10 @@ def largest_gumbel(means: Any, steep: Any, out: Any) -> float:
         active[k] = k
         offset[k] = steep[k] * (top - means[k])
         rate[k] = steep[k] / steepest
-        low = max(low, -(math.log(MOST_POINTS) + offset[k]) / rate[k])  # so many for one arm alone
-        high = max(high, -(math.log(MOST_POINTS / n_arms) + offset[k]) / rate[k])  # no arm does its share
+        low = max(low, -(math.log(MAX_POINTS) + offset[k]) / rate[k])  # so many for one arm alone
+        high = max(high, -(math.log(MAX_POINTS / n_arms) + offset[k]) / rate[k])  # no arm does its share
     for _ in range(FIRST_BRACKET):
-        if points_above(offset, rate, active, n_arms, 0.5 * (low + high))[0] > MOST_POINTS:
+        if points_above(offset, rate, active, n_arms, 0.5 * (low + high))[0] > MAX_POINTS:
             low = 0.5 * (low + high)
         else:
             high = 0.5 * (low + high)
@@ -70,7 +70,7 @@ def largest_gumbel(means: Any, steep: Any, out: Any) -> float:
         width, kept = math.inf, 0
         for j in range(count):
             log = -offset[active[j]] - rate[active[j]] * v
-            if log > -MOST_POINTS:
+            if log > -MAX_POINTS:
                 width = min(width, 3.0 * math.exp(max(-log, 0.0) / 30.0) / rate[active[j]])
                 active[kept] = active[j]
                 kept += 1

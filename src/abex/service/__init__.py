@@ -1,26 +1,22 @@
 """A decision service: players of a store behind HTTP (extra ``serve``; command `abex serve`).
 
-============  ========================================================================================
-`settings`    what a service is told when it starts, and whether that is safe
-`keys`        API keys: roles, hashes, constant-time comparison
-`app`         the ASGI application: finds the endpoint of a request
-`routes`      every endpoint: address, role, handler, body
-`endpoint`    around every handler: key, size, errors as sentences, metrics, log
-`bodies`      what requests may say: structs whose types are the check
-`desk`        the one thread that works with a player; requests that wait share a commit
-`directory`   the players of the store, opened when they are asked for
-`handlers`    decide, reward, observe, arms, summary
-`monitoring`  timeline, log, evaluation, health, readiness, metrics
-`timeline`    what the journal tells over time: shares, rewards, what uniform choice would have earned
-`transfer`    a player that learns from the log of the one it replaces
-`overview`    summary and probabilities of the arms
-`exports`     the log as Parquet, CSV or dsjson; other policies evaluated on it
-`metrics`     Prometheus
-`openapi`     the description of all of it
-`page`        the page at `/`, which shows all this
+=============  =======================================================================================
+`settings`     what a service is told when it starts, and whether that is safe
+`keys`         API keys: roles, hashes, constant-time comparison
+`app`          the ASGI application: every endpoint, and which one has an address
+`endpoint`     around every handler: key, size, errors as sentences, metrics, log
+`bodies`       what requests may say: structs whose types are the check
+`directory`    the players of the store, opened when they are asked for; requests that wait share a commit
+`handlers`     players, decisions, rewards, observations, arms, summary
+`watching`     timeline, log, other policies valued on it, health, readiness, metrics
+`timeline`     what the journal tells over time: shares, rewards, what uniform choice would have earned
+`transfer`     a player that learns from the log of the one it replaces
+`metrics`      Prometheus
+`openapi`      the description of all of it
+`page`         the page at `/`, which shows all this
 `connections`  deadlines for clients, limits of connections
-`run`         uvicorn, several workers, an orderly end
-============  ========================================================================================
+`run`          uvicorn, several workers, an orderly end, lines of JSON in the log
+=============  =======================================================================================
 """
 
 from __future__ import annotations

@@ -1,22 +1,55 @@
-"""The ASGI application: the table of routes, lifespan, errors as JSON."""
+"""The ASGI application: every endpoint, with its address, role, handler and body; lifespan."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable
+from functools import lru_cache
 from typing import Any
 
 from starlette.requests import Request
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from abex.service import bodies, handlers, transfer, watching
 from abex.service.endpoint import Endpoint, Handler, HTTPError, Route, ServiceState
+from abex.service.metrics import Metrics
 from abex.service.openapi import description
 from abex.service.page import page, page_file
-from abex.service.routes import PLAYER, ROUTES
 from abex.service.settings import Settings
 from abex.support.errors import shown
 
+PLAYER = "/v1/players/{name}"
+WHOLE: dict[str, Any] = {"type": "integer", "minimum": 1}
+LIMIT = (("limit", WHOLE | {"maximum": handlers.MOST_LISTED}),)
+LOG = (("format", {"type": "string", "enum": ["csv", "parquet", "dsjson"]}), ("last", WHOLE))
+#: those asked most stand first
+ROUTES = (
+    Route("POST", f"{PLAYER}/decisions", "decide", handlers.decide, bodies.DecideBody),
+    Route("POST", f"{PLAYER}/rewards", "reward", handlers.reward, bodies.RewardBody),
+    Route("POST", f"{PLAYER}/decisions/batch", "decide", handlers.decide_many, bodies.DecideManyBody),
+    Route("POST", f"{PLAYER}/rewards/batch", "reward", handlers.reward_many, bodies.RewardManyBody),
+    Route("POST", f"{PLAYER}/observations", "reward", handlers.observe, bodies.ObserveBody),
+    Route("GET", "/v1/players", "read", handlers.list_players, query=LIMIT),
+    Route("POST", "/v1/players", "admin", handlers.create_player, bodies.NewPlayer, status=201),
+    Route("DELETE", PLAYER, "admin", handlers.delete_player),
+    Route("POST", f"{PLAYER}/archive", "admin", handlers.archive_player),
+    Route("POST", f"{PLAYER}/restore", "admin", handlers.restore_player),
+    Route("GET", f"{PLAYER}/export", "admin", handlers.export_player),
+    Route("GET", f"{PLAYER}/summary", "read", handlers.summary, query=LIMIT, has_tag=True),
+    Route("GET", f"{PLAYER}/probabilities", "read", handlers.probabilities, query=LIMIT),
+    Route("GET", f"{PLAYER}/arms", "read", handlers.list_arms, query=LIMIT),
+    Route("POST", f"{PLAYER}/arms", "admin", handlers.add_arm, bodies.ArmBody, status=201),
+    Route("PATCH", f"{PLAYER}/arms/{{arm}}", "admin", handlers.rename_arm, bodies.RenameBody),
+    Route("DELETE", f"{PLAYER}/arms/{{arm}}", "admin", handlers.remove_arm),
+    Route("POST", f"{PLAYER}/learn", "admin", transfer.learn, bodies.LearnBody),
+    Route("GET", f"{PLAYER}/timeline", "read", watching.timeline),
+    Route("GET", f"{PLAYER}/log", "admin", watching.log, query=LOG, media="text/csv"),
+    Route("POST", f"{PLAYER}/evaluate", "admin", watching.evaluate, bodies.EvaluateBody),
+    Route("GET", "/health", None, watching.health),
+    Route("GET", "/ready", None, watching.ready),
+    Route("GET", "/metrics", "read", watching.metrics, media="text/plain"),
+)
 PLAYERS = PLAYER.partition("{")[0]
 
 
@@ -33,8 +66,8 @@ def create_app(settings: Settings) -> Service:
 class Service:
     """The ASGI application: finds the endpoint of a request, and nothing else. It changes nothing of its process."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.state = ServiceState(settings)
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
+        self.state = ServiceState(settings, metrics or Metrics())
         self._endpoints: dict[str, dict[str, Endpoint]] = {}
         for route in (*ROUTES, *PAGE):
             self._endpoints.setdefault(route.path, {})[route.method] = Endpoint(self.state, route)
@@ -74,6 +107,7 @@ class Service:
         await self.close()
 
 
+@lru_cache(maxsize=4096)
 def pattern_of(path: str) -> tuple[str, dict[str, str]]:
     """An address as the table of routes has it, and the names in it; an arm may have slashes in its name.
 
@@ -107,7 +141,7 @@ def others_than(methods: Iterable[str]) -> Handler:
 
 async def openapi(state: ServiceState, request: Request, body: None) -> dict[str, Any]:
     """The description of the service."""
-    return description()
+    return description(ROUTES)
 
 
 #: what is not part of the description

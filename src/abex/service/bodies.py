@@ -18,6 +18,7 @@ SideRewards = Annotated[dict[str, Reward], Meta(max_length=100_000)]
 Count = Annotated[int, Meta(ge=1)]
 Pair = Annotated[list[int], Meta(min_length=2, max_length=2)]
 B = TypeVar("B", bound="Body")
+LONGEST = 3_153_600_000.0  # seconds, a hundred years
 
 
 def about(text: str) -> Meta:
@@ -41,7 +42,7 @@ class NewPlayer(Body, frozen=True, kw_only=True):
     horizon: Annotated[Count | None, about("number of decisions, for policies that are tuned to it")] = None
     rewards: Annotated[tuple[float, float], about("the range of the rewards")] = (0.0, 1.0)
     expire: Annotated[
-        float | None,
+        Annotated[float, Meta(gt=0.0, le=LONGEST)] | None,
         about(
             "seconds after which a decision without a reward expires; null: never. Report a missing click as 0 before"
         ),
@@ -151,12 +152,12 @@ def parsed(kind: type[B], content: bytes) -> B:
     >>> parsed(DecideBody, b'{"unit": 7}')
     Traceback (most recent call last):
     ...
-    abex.support.errors.UserError: unit: expected `str | null`, got `int`
+    abex.support.errors.UserError: the field "unit" is wrong: expected `str | null`, got `int`
     """
     try:
         body: B = _decoder(kind).decode(content or b"{}")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         said, _, place = str(error).partition(" - at `$")
         said, place = said[:1].lower() + said[1:], place.strip("`.")
-        raise UserError(brief(f"{place}: {said}" if place else said, 200)) from None
+        raise UserError(brief(f'the field "{place}" is wrong: {said}' if place else said, 200)) from None
     return body

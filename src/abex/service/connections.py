@@ -18,7 +18,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from abex.service.app import create_app
+from abex.service.app import Service
+from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 
 EVERY = 1.0  # seconds between two looks at all connections
@@ -32,23 +33,25 @@ def refusal(status: bytes, sentence: bytes) -> bytes:
     return head % (status, len(content)) + content
 
 
-BUSY = refusal(b"503 Service Unavailable", b"too many connections are open; try again")
-LATE = refusal(b"408 Request Timeout", b"the request did not come in time")
+BUSY = refusal(b"503 Service Unavailable", b"Too many connections are open: try again")
+LATE = refusal(b"408 Request Timeout", b"The request did not come in time")
 
 
 class Guard:
     """Watches the connections of a worker; picklable until it has made its application."""
 
-    def __init__(self, settings: Settings, supervisor: Pipe | None = None) -> None:
-        self.settings, self._supervisor = settings, supervisor
+    def __init__(
+        self, settings: Settings, supervisor: Pipe | None = None, counts_file: str | None = None
+    ) -> None:
+        self.settings, self._supervisor, self._counts_file = settings, supervisor, counts_file
         self.most = min(settings.max_connections, max(16, descriptors() - RESERVED))
         self._open: dict[Any, Connection] = {}
         self._clients: Counter[str] = Counter()
 
     def application(self) -> ASGIApp:
         """The application, with this around it."""
-        app = create_app(self.settings)
-        self.metrics, self._app = app.state.metrics, app
+        self.metrics = Metrics(self._counts_file)
+        self._app = Service(self.settings, self.metrics)
         return self
 
     def protocol(self, **options: Any) -> asyncio.Protocol:
@@ -93,9 +96,9 @@ class Guard:
         else:
             self._open[client] = connection
             self._clients[host] += 1
-            self.metrics.connections.inc()
+            self.metrics.counts.connections += 1
             return True
-        self.metrics.refused_connections.labels(refused).inc()
+        self.metrics.add("abex_refused_connections", refused)
         return False
 
     def remove(self, client: Any) -> None:
@@ -104,7 +107,7 @@ class Guard:
             self._clients[client[0]] -= 1
             if not self._clients[client[0]]:
                 del self._clients[client[0]]
-            self.metrics.connections.dec()
+            self.metrics.counts.connections -= 1
 
     async def _watch(self) -> None:
         """End connections whose clients take too long, and tell the supervisor that this process lives."""
@@ -114,7 +117,8 @@ class Guard:
             for connection in list(self._open.values()):
                 late = connection.late(now, self.settings.client_timeout)
                 if late is not None:
-                    self.metrics.ended_connections.labels(late).inc()
+                    self.metrics.add("abex_ended_connections", late)
+            self.metrics.keep()
             if self._supervisor is not None:
                 try:
                     self._supervisor.send_bytes(b".")

@@ -1,22 +1,176 @@
-"""The players of the store, opened when they are asked for."""
+"""The players of the store as the event loop has them: opened when they are asked for, each with a desk for its requests."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from abex.players.definitions import Definition, definition_text
-from abex.players.journal import Journal, PlayerRow, journal_at
-from abex.players.shared import SharedPlayer
-from abex.players.store import Store
-from abex.service.desk import Answered, Desk
+from abex.players.definitions import definition_text
+from abex.players.events import Decided, Rewarded
+from abex.players.journal import ArchivedError, Journal, PlayerRow, UnavailableError
+from abex.players.requests import Request, RequestBatch
+from abex.players.shared_player import SharedPlayer
+from abex.players.store import Store, Wanted
+from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 from abex.support.errors import LONGEST_NAME, UserError, shown
 
 T = TypeVar("T")
+
+SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
+
+
+class Answered:
+    """Futures that the thread of the store has an answer for: it wakes up the event loop once for all of a commit."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[asyncio.Future[None]] = deque()
+        self._rung = False
+
+    def add(self, future: asyncio.Future[None]) -> None:
+        """From any thread."""
+        self._ready.append(future)
+        if not self._rung:
+            self._rung = True
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._rung = False
+        while self._ready:
+            future = self._ready.popleft()
+            if not future.done():
+                future.set_result(None)
+
+
+class Written:
+    """What a ticket of the store sets when it is due."""
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered = answered
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def set(self) -> None:
+        """It is written, or could not be."""
+        self._answered.add(self.future)
+
+
+class Desk:
+    """A player as the event loop has it: requests that come while others are written are the next batch."""
+
+    def __init__(self, player: SharedPlayer, most_open: int, answered: Answered, metrics: Metrics) -> None:
+        self.player = player
+        self._most_open, self._answered, self._metrics = most_open, answered, metrics
+        self._loop = asyncio.get_running_loop()
+        self._queue: list[tuple[Request, asyncio.Future[Any]]] = []
+        self._working: asyncio.Task[None] | None = None
+        self._took = 0.0
+
+    def submit(self, request: Request) -> asyncio.Future[Any]:
+        """Have a request carried out; the future has the answer, or the error."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._queue.append((request, future))
+        if self._working is None:
+            self._working = self._loop.create_task(self._work())
+        return future
+
+    async def _work(self) -> None:
+        """Propose what waits, until it is written and answered; what comes meanwhile is the next batch."""
+        while queue := self._queue:
+            self._queue = []
+            batch = RequestBatch(self.player, [request for request, _ in queue], self._most_open)
+            try:
+                answers = await self._answers(batch)
+            except Exception as error:
+                answers = [error] * len(queue)
+            for (_, future), answer in zip(queue, answers, strict=True):
+                if future.done():  # the client has gone
+                    continue
+                if isinstance(answer, Exception):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+        self._working = None
+
+    async def _answers(self, batch: RequestBatch) -> list[Any]:
+        if batch.may_stand():
+            with suppress(UnavailableError):
+                await self.refresh()
+        if self._took > SLOW:
+            await asyncio.to_thread(self._propose, batch)
+        else:
+            self._propose(batch)
+        if batch.late:
+            try:
+                await self.refresh()
+            except UserError as error:
+                batch.refuse_late(error)
+            else:
+                batch.propose_late()
+        try:
+            await self._written(batch)
+        except UnavailableError as error:
+            batch.withdraw(error)
+        self._count(batch)
+        return batch.answers()
+
+    def _count(self, batch: RequestBatch) -> None:
+        """Each event counts where it was written, and no void one."""
+        decisions = rewards = 0
+        for one in batch.entries():
+            if isinstance(one.event, Decided):
+                decisions += one.done and one.outcome[0] == one.event.id
+            elif isinstance(one.event, Rewarded) and one.event.decision is not None:
+                rewards += one.outcome is True
+        self._metrics.add("abex_instance_decisions", self.player.name, decisions)
+        self._metrics.add("abex_instance_rewards", self.player.name, rewards)
+
+    def _propose(self, batch: RequestBatch) -> None:
+        began = time.thread_time()
+        batch.propose()
+        self._took = time.thread_time() - began
+
+    async def _written(self, batch: RequestBatch) -> None:
+        written, store = Written(self._answered), self.player.store
+        ticket = self.player.ticket(batch.entries(), written)
+        if ticket.left:
+            store.hurry()
+            await self._in_time(written.future)
+        if ticket.error:
+            raise UnavailableError(ticket.error)
+
+    async def refresh(self) -> None:
+        """Read what other processes wrote."""
+        written, store = Written(self._answered), self.player.store
+        work = store.submit(lambda _: store.read(self.player))
+        work.add_done_callback(lambda _: written.set())
+        await self._in_time(written.future)
+        work.result()
+
+    async def _in_time(self, future: asyncio.Future[None]) -> None:
+        """Wait no longer than the deadline of the store."""
+        timer = self._loop.call_later(self.player.store.deadline, self._give_up, future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+    def _give_up(self, future: asyncio.Future[None]) -> None:
+        store = self.player.store
+        if not future.done():
+            future.set_exception(store.silent(store.deadline))
+
+    async def close(self) -> None:
+        """Answer what waits."""
+        if self._working is not None:
+            await self._working
 
 
 class UnknownPlayerError(UserError):
@@ -34,8 +188,8 @@ class FullError(UserError):
 class Directory:
     """Desks by the names of their players. All methods but `desk` and `close` may wait for the store."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.settings, self._metrics = settings, metrics
         self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
@@ -54,50 +208,44 @@ class Directory:
         """How many players the store has; an error if it cannot be reached."""
         return self._do(lambda journal: journal.count())
 
-    def listed(self, most: int) -> list[dict[str, Any]]:
-        """The first players of the store by name, as JSON."""
-        return [described(*one) for one in self._do(lambda journal: journal.players(most))]
+    def listed(self, most: int, archived: bool = False) -> list[dict[str, Any]]:
+        """The first players of the store by name, as JSON; those that are archived apart."""
+        return [described(*one) for one in self._do(lambda journal: journal.players(most, archived))]
 
     def record(self, name: str) -> PlayerRow:
-        """The row of a player."""
+        """The row of a player, be it archived or not."""
         found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
             raise UnknownPlayerError(f"there is no player {shown(name)}")
         return found
 
-    def reading(self, work: Callable[[Journal], T]) -> T:
-        """Call a function with a connection of its own, so that long reads hold up nobody."""
-        journal = journal_at(self.settings.store)
-        journal.connect(create=False)
-        try:
-            return work(journal)
-        finally:
-            journal.close()
-
-    def create(self, name: str, replica: Any, terms: Any) -> bool:
-        """Make a player; False if there is the same one."""
+    def create(self, name: str, wanted: Wanted) -> bool:
+        """Make a player; False if there is one of that name."""
         if not is_name(name):
             raise UserError(
                 f"the name of a player must be 1 to {LONGEST_NAME} printable characters without a slash, not dots alone, "
                 f"got {shown(name)}"
             )
-        text = definition_text(replica, terms)
+        text = definition_text(wanted.replica, wanted.terms)
 
-        def made(journal: Journal) -> tuple[bool, PlayerRow | None]:
-            found = journal.player(name)
-            if found is not None:
-                return False, found
+        def made(journal: Journal) -> bool:
+            if journal.player(name) is not None:
+                return False
             if journal.count() >= self.settings.max_players:
                 raise FullError(f"there are {self.settings.max_players:,} players, and no more may be made")
-            journal.add_player(name, text)
-            return True, journal.player(name)  # perhaps another process was quicker, with another definition
+            return journal.add_player(name, text)
 
-        is_new, found = self._do(made)
-        assert found is not None
-        difference = Definition(found.definition, f"the player {name!r}").disagreement(replica, terms)
-        if difference is not None:
-            raise ConflictError(f"there is another player {shown(name)}: {difference}")
-        return is_new
+        return self._do(made)
+
+    def archive(self, name: str, seq: int) -> bool:
+        """Let a player rest; False if it has had events after that number."""
+        record = self.record(name)
+        return record.archived > 0 or self._do(lambda journal: journal.archive(record.id, seq))
+
+    def restore(self, name: str) -> None:
+        """Bring a player back."""
+        record = self.record(name)
+        self._do(lambda journal: journal.restore(record.id))
 
     def delete(self, name: str, seq: int) -> bool:
         """Delete a player with its journal; False if it has had events after that number."""
@@ -120,13 +268,14 @@ class Directory:
 
     async def _open(self, name: str) -> Desk:
         def opened() -> SharedPlayer:
-            self.record(name)
+            if self.record(name).archived:
+                raise ArchivedError(name)
             return self.store.follow(name, None, None, None, None)
 
         self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
         self._answered = self._answered or Answered()
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered)
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered, self._metrics)
         return desk
 
     async def close(self) -> None:

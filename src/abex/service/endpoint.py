@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,9 +14,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from abex.players.journal import UnavailableError
+from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import UnknownDecisionError
-from abex.players.together import CrowdedError
+from abex.players.requests import TooManyPendingError
 from abex.service.bodies import Body, parsed
 from abex.service.directory import ConflictError, Directory, FullError, UnknownPlayerError
 from abex.service.metrics import Metrics
@@ -31,13 +31,15 @@ STATUS: tuple[tuple[type[UserError], int], ...] = (
     (UnknownDecisionError, 404),
     (UnknownPlayerError, 404),
     (ConflictError, 409),
-    (CrowdedError, 429),
+    (ArchivedError, 409),
+    (TooManyPendingError, 429),
     (FullError, 429),
 )
 #: what is told of a store that is away; the log says why, with its address
 AWAY = "the store cannot be reached just now: send the request again, nothing counts twice"
 MOST_NAMES = 100
 RETRY_AFTER = {429: "1", 503: "1"}
+IS_JSON = b"content-type", b"application/json"
 
 
 class HTTPError(UserError):
@@ -51,10 +53,10 @@ class HTTPError(UserError):
 class ServiceState:
     """What all handlers of a process share."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.directory = Directory(settings)
-        self.metrics = Metrics()
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.asks_for_keys = bool(settings.keys)
+        self.directory = Directory(settings, metrics)
         self.own_names: set[bytes] = set()  # Host headers that were found to name this service
         self.timelines: dict[str, Timeline] = {}  # by player: how far the journals were read
         self.reading_on = asyncio.Lock()  # one timeline at a time
@@ -75,6 +77,7 @@ class Route(NamedTuple):
     query: tuple[tuple[str, dict[str, Any]], ...] = ()
     status: int = 200
     media: str = "application/json"
+    has_tag: bool = False  # an ETag, by which who asks again learns that nothing has happened
 
     @property
     def name(self) -> str:
@@ -84,22 +87,13 @@ class Route(NamedTuple):
 
 
 class JSONAnswer(Response):
-    """A short JSON answer: what Starlette's `Response` would send, with less around it."""
+    """A JSON answer with a status or headers of its own."""
 
-    def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        self.status_code, self.body = status, _encode(content)
-        self.raw_headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(self.body)),
-        ]
-        self.raw_headers += [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()
-        ]
+    media_type = "application/json"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body})
+    def render(self, content: Any) -> bytes:
+        """As bytes."""
+        return _encode(content)
 
 
 _encode = msgspec.json.Encoder(enc_hook=lambda number: number.item()).encode  # NumPy's numbers
@@ -114,8 +108,8 @@ def error_response(error: UserError) -> JSONAnswer:
         status = next((code for kind, code in STATUS if isinstance(error, kind)), 400)
     if status in RETRY_AFTER:
         headers = {"retry-after": RETRY_AFTER[status]} | headers
-    sentence = AWAY if isinstance(error, UnavailableError) else str(error)
-    return JSONAnswer({"error": sentence}, status, headers)
+    said = AWAY if isinstance(error, UnavailableError) else str(error)
+    return JSONAnswer({"error": said[:1].upper() + said[1:]}, status, headers)
 
 
 class Endpoint:
@@ -123,25 +117,30 @@ class Endpoint:
 
     def __init__(self, state: ServiceState, route: Route) -> None:
         self._state, self._route, self._name = state, route, route.name
+        self._changes = route.method != "GET"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        began = time.perf_counter()
-        failed = None
-        response: Response
+        began, route, failed = perf_counter(), self._route, None
+        answer: Any
         try:
             headers = dict(scope["headers"])
             self._authorize(headers)
-            kind = self._route.body
-            body = None if kind is None else parsed(kind, await self._content(headers, receive))
-            found = await self._route.handler(self._state, Request(scope, receive), body)
-            response = found if isinstance(found, Response) else JSONAnswer(found, self._route.status)
+            body = None if route.body is None else parsed(route.body, await self._content(headers, receive))
+            answer = await route.handler(self._state, Request(scope), body)
         except ClientDisconnect:
             return
         except Exception as error:
-            response, failed = self._refused(error), error
-        self._record(scope, response.status_code, began, failed)
-        await response(scope, receive, send)
+            answer, failed = self._refused(error), error
+        if isinstance(answer, Response):
+            self._record(scope, answer.status_code, began, failed)
+            await answer(scope, receive, send)
+            return
+        content = _encode(answer)
+        self._record(scope, route.status, began, None)
+        length = b"content-length", b"%d" % len(content)
+        await send({"type": "http.response.start", "status": route.status, "headers": [IS_JSON, length]})
+        await send({"type": "http.response.body", "body": content})
 
     def _authorize(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse who may not ask."""
@@ -153,9 +152,10 @@ class Endpoint:
                 raise HTTPError(421, f"this service does not answer for the host {shown(name)}")
             if len(state.own_names) < MOST_NAMES:
                 state.own_names.add(host)
-        if self._route.method != "GET" and state.settings.is_foreign(headers):
+        from_page = b"origin" in headers or b"sec-fetch-site" in headers
+        if from_page and self._changes and state.settings.is_foreign(headers):
             raise HTTPError(403, "a web page of another site may change nothing here")
-        if self._route.role is not None and state.settings.keys:
+        if state.asks_for_keys and self._route.role is not None:
             self._check_key(headers.get(b"authorization", b"").decode("latin-1"), self._route.role)
 
     def _check_key(self, header: str, role: str) -> None:
@@ -170,20 +170,22 @@ class Endpoint:
 
     async def _content(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """The content of a request, if it is JSON and not too long."""
-        most = self._state.settings.max_body
-        content, more = b"", True
+        most, more = self._state.settings.max_body, True
+        parts: list[bytes] = []
+        length = 0
         while more:
             message = await receive()
             if message["type"] != "http.request":
                 raise ClientDisconnect
-            part = message.get("body", b"")
-            content = content + part if content else part
             more = message.get("more_body", False)
-            if len(content) > most:
-                raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
-        if content or b"content-type" in headers:
+            if part := message.get("body", b""):
+                parts.append(part)
+                length += len(part)
+                if length > most:
+                    raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
+        if parts or b"content-type" in headers:
             _check_json(headers)
-        return content
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _refused(self, error: Exception) -> JSONAnswer:
         """What went wrong as an answer; what should not have is written down with its trace."""
@@ -191,11 +193,11 @@ class Endpoint:
             return error_response(error)
         trace = "".join(traceback.format_exception(error))
         logger.error("failed", extra={"fields": {"trace": trace, "endpoint": self._name}})
-        return JSONAnswer({"error": "something went wrong inside the service"}, 500)
+        return JSONAnswer({"error": "Something went wrong inside the service"}, 500)
 
     def _record(self, scope: Scope, status: int, began: float, error: Exception | None) -> None:
         """Count a request; log it where it failed, or all are logged."""
-        seconds = time.perf_counter() - began
+        seconds = perf_counter() - began
         self._state.metrics.count(self._name, status, seconds)
         if error is None and not self._state.settings.access_log:
             return

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.decision_ids import moment_of
+from abex.players.decisions import Decision
 from abex.players.declared_arms import declare
 from abex.players.journal import UnavailableError
-from abex.players.named_arms import NamedArms
-from abex.players.player import UnknownDecisionError, new_replica
-from abex.players.saving import player_text
-from abex.players.shared import RECENT, SharedPlayer
-from abex.players.terms import terms
-from abex.players.together import Ask, Observe, Tell, arm_named
+from abex.players.player import UnknownDecisionError
+from abex.players.player_file import player_text
+from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
+from abex.players.shared_player import SharedPlayer
+from abex.players.state import PlayerState
+from abex.players.store import Wanted, wanted_player
+from abex.players.summary import summarise
+from abex.policies.naming import as_policy
 from abex.service.bodies import (
     ArmBody,
     DecideBody,
@@ -29,10 +34,8 @@ from abex.service.bodies import (
     RewardBody,
     RewardManyBody,
 )
-from abex.service.desk import Desk
-from abex.service.directory import ConflictError
+from abex.service.directory import ConflictError, Desk
 from abex.service.endpoint import HTTPError, JSONAnswer, ServiceState
-from abex.service.overview import probabilities_of, summary_of
 from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
@@ -41,9 +44,9 @@ FEW_LISTED = 100
 JSON = dict[str, Any]
 
 
-async def desk_of(state: ServiceState, request: Request) -> Desk:
+def desk_of(state: ServiceState, request: Request) -> Awaitable[Desk]:
     """The desk of the player in the path."""
-    return await state.directory.desk(request.path_params["name"])
+    return state.directory.desk(request.path_params["name"])
 
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
@@ -68,46 +71,63 @@ def limit_of(
 
 
 async def list_players(state: ServiceState, request: Request, body: None) -> JSON:
-    """The players of the store by name."""
+    """The players of the store by name, and apart those that are archived."""
     limit, directory = limit_of(request, default=MOST_LISTED), state.directory
     found = await asyncio.to_thread(directory.listed, limit)
     many = len(found) if len(found) < limit else await asyncio.to_thread(directory.count)
-    return {"n_players": many, "shown": len(found), "players": found}
+    archived = await asyncio.to_thread(directory.listed, limit, archived=True)
+    return {"n_players": many, "shown": len(found), "players": found, "archived": archived}
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:
     """Make a player; one that is there must be the same, and gets the arms that are declared (`on_new_arms`)."""
-    created, arms = await asyncio.to_thread(_create, state, body)
-    desk = await state.directory.desk(body.name)
+    wanted = await asyncio.to_thread(_wanted, state, body)
+    created = await asyncio.to_thread(state.directory.create, body.name, wanted)
+    player = (await state.directory.desk(body.name)).player
     if not created:
-        await asyncio.to_thread(_declare, desk.player, arms, body)
-    found = await asyncio.to_thread(summary_of, desk.player, FEW_LISTED)
+        difference = player.definition.first_difference(wanted.replica, wanted.terms)
+        if difference is not None:
+            raise ConflictError(f"there is another player {shown(body.name)}: {difference}")
+        await asyncio.to_thread(_declare, player, wanted)
+    found = await asyncio.to_thread(summary_of, player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
 
 
-def _declare(player: SharedPlayer, arms: NamedArms, wanted: NewPlayer) -> None:
+def _declare(player: SharedPlayer, wanted: Wanted) -> None:
     try:
-        declare(player, arms, wanted.on_new_arms, wanted.on_missing_arms, f"the player {player.name!r}")
+        where = f"the player {player.name!r}"
+        declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
     except UnavailableError:
         raise
     except UserError as error:
-        raise ConflictError(str(error)) from error
+        raise ConflictError(getattr(error, "over_http", str(error))) from error
 
 
-def _create(state: ServiceState, wanted: NewPlayer) -> tuple[bool, NamedArms]:
-    numbered = isinstance(wanted.arms, int)
-    n_arms = wanted.arms if isinstance(wanted.arms, int) else len(wanted.arms)
+def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
+    """What a player is to be, in the words of the library."""
+    n_arms, labels = (body.arms, None) if isinstance(body.arms, int) else (len(body.arms), body.arms)
     whole_number("arms", n_arms, least=1, most=state.settings.max_arms)
-    try:
-        expire = None if wanted.expire is None else timedelta(seconds=wanted.expire)
-    except (OverflowError, ValueError):
-        raise UserError(f"expire must be a number of seconds, got {shown(wanted.expire)}") from None
-    agreed = terms(wanted.rewards, expire, wanted.unrewarded, None if wanted.propensities else False)
-    graph = None if wanted.edges is None else Graph.from_edges([tuple(pair) for pair in wanted.edges], n_arms)
-    pending = max(state.settings.max_open, 10**6)
-    labels = None if numbered else wanted.arms
-    replica = new_replica(wanted.policy, n_arms, labels, graph, wanted.horizon, False, pending)
-    return state.directory.create(wanted.name, replica, agreed), replica.arms
+    policy = as_policy(body.policy)
+    for word, is_needed in (("horizon", policy.needs_horizon), ("edges", policy.needs_graph)):
+        if is_needed and getattr(body, word) is None:
+            raise UserError(f"{policy} plays only where it knows {word}: send them with the others")
+    wanted = wanted_player(
+        policy,
+        n_arms,
+        arms=labels,
+        graph=None if body.edges is None else Graph.from_edges([tuple(pair) for pair in body.edges], n_arms),
+        horizon=body.horizon,
+        rewards=body.rewards,
+        expire=None if body.expire is None else timedelta(seconds=body.expire),
+        unrewarded=body.unrewarded,
+        propensities=None if body.propensities else False,
+        compiled=False,
+        max_pending=max(state.settings.max_open, 10**6),
+        on_new_arms=body.on_new_arms,
+        on_missing_arms=body.on_missing_arms,
+    )
+    assert wanted is not None
+    return wanted
 
 
 async def export_player(state: ServiceState, request: Request, body: None) -> Response:
@@ -115,7 +135,7 @@ async def export_player(state: ServiceState, request: Request, body: None) -> Re
     player = await refreshed(state, request)
 
     def exported() -> tuple[int, str]:
-        with player._lock:
+        with player.reading():
             return player.seq(), player_text(player)
 
     seq, text = await asyncio.to_thread(exported)
@@ -123,30 +143,46 @@ async def export_player(state: ServiceState, request: Request, body: None) -> Re
     return Response(text, media_type="application/json", headers=headers)
 
 
+async def archive_player(state: ServiceState, request: Request, body: None) -> JSON:
+    """Let a player rest, where If-Match says that its last state has been exported: it can be brought back."""
+    return {"archived": await _ended(state, request, state.directory.archive)}
+
+
+async def restore_player(state: ServiceState, request: Request, body: None) -> JSON:
+    """Bring back a player that was archived; nothing where it was not."""
+    name = request.path_params["name"]
+    await asyncio.to_thread(state.directory.restore, name)
+    return {"restored": name}
+
+
 async def delete_player(state: ServiceState, request: Request, body: None) -> JSON:
     """Delete a player and its journal for ever, where If-Match says that its last state has been exported."""
+    return {"deleted": await _ended(state, request, state.directory.delete)}
+
+
+async def _ended(state: ServiceState, request: Request, end: Callable[[str, int], bool]) -> str:
+    """End a player whose last state has been exported; its name."""
     name, tag = request.path_params["name"], request.headers.get("if-match", "").strip('"')
     if not (tag.isascii() and tag.isdigit() and len(tag) < 19):
         raise HTTPError(428, "export the player first, and send the ETag of the export in If-Match")
-    if not await asyncio.to_thread(state.directory.delete, name, int(tag)):
+    if not await asyncio.to_thread(end, name, int(tag)):
         raise HTTPError(412, f"the player {shown(name)} has had events since that export: export it again")
     state.directory.desks.pop(name, None)
     state.timelines.pop(name, None)
-    return {"deleted": name}
+    return str(name)
 
 
 # -- deciding and learning --------------------------------------------------------------------------------
 
 
-def _shown(decision: Any) -> JSON:
-    return {"id": decision.id, "arm": decision.arm, "probability": decision.settle()}
+def _shown(decision: Decision) -> JSON:
+    return {"id": decision.id, "arm": decision.arm, "probability": decision.compute_probability()}
 
 
 async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSON:
     """What to try next; on disk when it is answered."""
     desk = await desk_of(state, request)
-    (decision,) = await desk.submit(Ask((body.unit,), body.key))
-    state.metrics.add("decisions", desk.player.name, 1)
+    (decision,) = await desk.submit(DecideRequest((body.unit,), body.key))
     return _shown(decision)
 
 
@@ -158,8 +194,7 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     whole_number("the number of decisions", many, least=1, most=state.settings.max_batch)
     units = (None,) * many if body.units is None else tuple(body.units)
     desk = await desk_of(state, request)
-    decisions = await desk.submit(Ask(units, body.key, distinct=body.units is None))
-    state.metrics.add("decisions", desk.player.name, many)
+    decisions = await desk.submit(DecideRequest(units, body.key, distinct=body.units is None))
     return {"decisions": [_shown(one) for one in decisions]}
 
 
@@ -177,22 +212,21 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
 
 async def _learned(state: ServiceState, request: Request, rewards: list[RewardBody]) -> list[bool]:
     desk = await desk_of(state, request)
-    work = Tell([(one.decision, one.reward, one.also) for one in rewards])
+    work = RewardRequest([(one.decision, one.reward, one.also) for one in rewards])
     try:
         found: list[bool] = await desk.submit(work)
     except UnknownDecisionError as error:
-        if desk.player._now() - moment_of(error.id) > RECENT:
+        if not desk.player.is_recent(error.id):
             raise
         await asyncio.sleep(LATE)  # a process outside the service may be about to write it
         found = await desk.submit(work)
-    state.metrics.add("rewards", desk.player.name, sum(found))
     return found
 
 
 async def observe(state: ServiceState, request: Request, body: ObserveBody) -> JSON:
     """What an arm paid that was tried without a decision of the player."""
     desk = await desk_of(state, request)
-    return {"learned": await desk.submit(Observe(body.arm, body.reward, body.also, body.key))}
+    return {"learned": await desk.submit(ObserveRequest(body.arm, body.reward, body.also, body.key))}
 
 
 # -- arms -------------------------------------------------------------------------------------------------
@@ -207,25 +241,35 @@ async def list_arms(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def add_arm(state: ServiceState, request: Request, body: ArmBody) -> JSON:
     """An arm never seen."""
-    desk = await desk_of(state, request)
-    whole_number("the number of arms", desk.player.n_arms + 1, most=state.settings.max_arms)
-    return {"arm": await asyncio.to_thread(desk.player.add_arm, body.name)}
+    player = (await desk_of(state, request)).player
+    whole_number("the number of arms", player.n_arms + 1, most=state.settings.max_arms)
+    following = player.next_arm
+    if following is None and body.name is None:
+        raise UserError("the arms of this player have names: send one for the new arm")
+    if following is not None and body.name not in (None, *range(following + 1)):
+        raise UserError(f"the arms of this player are numbered: without a name the next one is {following}")
+    return {"arm": await asyncio.to_thread(player.add_arm, body.name)}
 
 
 async def rename_arm(state: ServiceState, request: Request, body: RenameBody) -> JSON:
     """Another name for an arm; what is known of it stays."""
-    desk = await desk_of(state, request)
-    arm = arm_named(desk.player._replica.arms, request.path_params["arm"])
-    await asyncio.to_thread(desk.player.rename_arm, arm, body.name)
+    player, arm = await _player_and_arm(state, request)
+    await asyncio.to_thread(player.rename_arm, arm, body.name)
     return {"arm": body.name}
 
 
 async def remove_arm(state: ServiceState, request: Request, body: None) -> JSON:
     """Remove an arm for ever; its decisions that wait are forgotten."""
-    desk = await desk_of(state, request)
-    arm = arm_named(desk.player._replica.arms, request.path_params["arm"])
-    await asyncio.to_thread(desk.player.remove_arm, arm)
+    player, arm = await _player_and_arm(state, request)
+    await asyncio.to_thread(player.remove_arm, arm)
     return {"removed": arm}
+
+
+async def _player_and_arm(state: ServiceState, request: Request) -> tuple[SharedPlayer, Any]:
+    """Those in the path."""
+    player = (await desk_of(state, request)).player
+    with player.reading() as now:
+        return player, arm_named(now.arms, request.path_params["arm"])
 
 
 # -- looking ----------------------------------------------------------------------------------------------
@@ -246,3 +290,47 @@ async def probabilities(state: ServiceState, request: Request, body: None) -> JS
     """The probability of each arm at the next decision."""
     limit = limit_of(request, default=MOST_LISTED)
     return await asyncio.to_thread(probabilities_of, await refreshed(state, request), limit)
+
+
+def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
+    """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
+    with player.reading() as now:
+        terms = player.settings
+        chances, why = _chances(now)
+        arms = summarise(now, terms, "", limit, chances)
+        return {
+            "name": player.name,
+            "policy": str(player.policy),
+            "seq": player.seq(),
+            "decisions": now.decisions,
+            "rewarded": now.tallies.rewarded,
+            "waiting": len(now.pending),
+            "expired": now.tallies.expired,
+            "rewards": [terms.low, terms.high],
+            "expire": None if terms.expire is None else terms.expire / 1000.0,
+            "n_arms": now.n_arms,
+            "shown": len(arms),
+            "probabilities_unknown": why,
+            "arms": [one._asdict() for one in arms],  # what is not a number is null in JSON
+        }
+
+
+def probabilities_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
+    """The probability of each arm at the next decision; the ``limit`` largest, in the order of the arms."""
+    with player.reading() as now:
+        chances, why = _chances(now)
+        if why is not None:
+            raise UserError(why)
+        places = np.sort(np.argsort(-chances, kind="stable")[:limit])
+        listed = [
+            {"arm": now.arms.label(int(now.arms.numbers[place])), "probability": float(chances[place])}
+            for place in places
+        ]
+        return {"seq": player.seq(), "n_arms": player.n_arms, "shown": len(listed), "probabilities": listed}
+
+
+def _chances(now: PlayerState) -> tuple[Any, str | None]:
+    try:
+        return now.probabilities(now.steps + 1), None
+    except UserError as error:
+        return np.full(now.n_arms, math.nan), str(error)

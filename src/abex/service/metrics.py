@@ -1,8 +1,9 @@
-"""Prometheus metrics: what this process did, and what the players of the store look like.
+"""Prometheus metrics: what this instance did, and what the players of the store look like.
 
-Requests and their latencies are counted where they happen; with several workers `prometheus_client` adds them up through files in
-a folder that the supervisor makes. Decisions, rewards and shares belong to a player, not to a process: they are read from its
-state when somebody looks, and every worker gives the same answer.
+What an instance does it counts in plain numbers, each event in the one worker that wrote it, so these add up over instances. With
+several workers each keeps its numbers in a file, once a second and when it is asked; who is asked adds up all files, and a worker
+that takes the place of another goes on from its numbers. What belongs to a player, not to a process, is read from its state when
+somebody looks, and every instance tells the same.
 """
 
 from __future__ import annotations
@@ -10,82 +11,119 @@ from __future__ import annotations
 import math
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from abex.players.shared import SharedPlayer
+from abex.players.player_settings import PlayerSettings
+from abex.players.shared_player import SharedPlayer
+from abex.players.state import PlayerState
 from abex.players.summary import summarise
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 MOST_ARMS_SHOWN = 50  # of a player, those chosen most
 
 
+class Counts(msgspec.Struct):
+    """What a process has counted."""
+
+    connections: int = 0  # open now
+    others: dict[str, dict[str, int]] = {}  # by metric and label
+    answers: dict[
+        str, dict[int, list[float]]
+    ] = {}  # by endpoint and status: in each bucket, beyond all, seconds in all
+
+    def add(self, other: Counts) -> None:
+        """Add another process's."""
+        self.connections += other.connections
+        for metric, found in other.others.items():
+            for label, count in found.items():
+                self.count(metric, label, count)
+        for endpoint, answered in other.answers.items():
+            ours = self.answers.setdefault(endpoint, {})
+            for status, numbers in answered.items():
+                before = ours.get(status, [0.0] * len(numbers))
+                ours[status] = [one + more for one, more in zip(before, numbers, strict=True)]
+
+    def count(self, metric: str, label: str, count: int) -> None:
+        """Something has happened so many times."""
+        found = self.others.setdefault(metric, {})
+        found[label] = found.get(label, 0) + count
+
+
 class Metrics:
-    """Counts requests and their latencies."""
+    """Counts requests, their latencies, and what they brought; in a file besides where there are several workers."""
 
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"abex_{name}", text, labels, registry=self.registry)
-
-        self._requests = counter("requests", "Requests answered", "endpoint", "status")
-        self._seconds = Histogram(
-            "abex_request_seconds", "Time to answer", ["endpoint"], buckets=BUCKETS, registry=self.registry
-        )
-        self.connections = Gauge(
-            "abex_connections", "Open connections", registry=self.registry, multiprocess_mode="livesum"
-        )
-        self.refused_connections = counter("refused_connections", "Connections beyond a limit", "limit")
-        self.ended_connections = counter("ended_connections", "Connections of slow clients", "waited_for")
-        self._answered = {
-            "decisions": counter("answered_decisions", "Decisions that this instance answered", "player"),
-            "rewards": counter("learned_rewards", "Rewards that this instance learned", "player"),
-        }
-        self._children: dict[Any, Any] = {}
+    def __init__(self, file: str | None = None) -> None:
+        self._file = None if file is None else Path(file)
+        self.counts = Counts()
+        if self._file is not None and self._file.exists():  # the worker that had this place before
+            self.counts = _decode(self._file.read_bytes())
+            self.counts.connections = 0
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
         """A request was answered."""
         try:
-            requests, latencies = self._children[endpoint, status]
+            numbers = self.counts.answers[endpoint][status]
         except KeyError:
-            requests = self._requests.labels(endpoint, str(status))
-            latencies = self._seconds.labels(endpoint)
-            self._children[endpoint, status] = requests, latencies
-        requests.inc()
-        latencies.observe(seconds)
+            found = self.counts.answers.setdefault(endpoint, {})
+            numbers = found[status] = [0.0] * (len(BUCKETS) + 2)
+        numbers[bisect_left(BUCKETS, seconds)] += 1.0
+        numbers[-1] += seconds
 
-    def add(self, what: str, player: str, count: int) -> None:
-        """Decisions or rewards of a player have been answered here; unlike its state, these add up over instances."""
-        counter = self._children.get((what, player))
-        if counter is None:
-            counter = self._children[what, player] = self._answered[what].labels(player)
-        counter.inc(count)
+    def add(self, metric: str, label: str, count: int = 1) -> None:
+        """Something has happened so many times."""
+        self.counts.count(metric, label, count)
+
+    def keep(self) -> None:
+        """Write the numbers into the file."""
+        if self._file is not None:
+            part = self._file.with_suffix(".part")
+            part.write_bytes(_encode(self.counts))
+            os.replace(part, self._file)
 
     def text(self, players: Iterable[SharedPlayer]) -> bytes:
         """All metrics in Prometheus' text format."""
+        self.keep()
+        total = Counts()
+        files = [] if self._file is None else self._file.parent.glob("*.json")
+        for counts in [file.read_bytes() for file in files] or [_encode(self.counts)]:
+            total.add(_decode(counts))
         registry = CollectorRegistry()
-        if os.environ.get(FOLDER):
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-            own = generate_latest(registry)
-        else:
-            own = generate_latest(self.registry)
-        of_players = CollectorRegistry()
-        of_players.register(_Players(list(players)))
-        return own + generate_latest(of_players)
+        registry.register(_Collected([*_of_instance(total), *_of_players(players)]))
+        return generate_latest(registry)
 
 
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Counts).decode
+
+
+class _Collected:
+    """Metrics for `prometheus_client` to write down."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self.collect = lambda: families
+
+
+#: what this instance did, by a label each
+COUNTED = {
+    "abex_refused_connections": ("Connections beyond a limit", "limit"),
+    "abex_ended_connections": ("Connections of slow clients", "waited_for"),
+    "abex_instance_decisions": ("Decisions that this instance wrote", "player"),
+    "abex_instance_rewards": ("Rewards of decisions that this instance wrote", "player"),
+}
 #: what is read from the state of players: kind, sentence, labels
 FAMILIES: dict[str, tuple[Any, str, list[str]]] = {
-    "abex_decisions": (CounterMetricFamily, "Decisions made", ["player"]),
-    "abex_rewards": (CounterMetricFamily, "Decisions that had their reward", ["player"]),
-    "abex_expired": (CounterMetricFamily, "Decisions without a reward in time", ["player"]),
+    "abex_decisions": (CounterMetricFamily, "Decisions in the journal", ["player"]),
+    "abex_rewards": (CounterMetricFamily, "Decisions in the journal that had their reward", ["player"]),
+    "abex_expired": (CounterMetricFamily, "Decisions in the journal without a reward in time", ["player"]),
     "abex_open_decisions": (GaugeMetricFamily, "Decisions that wait", ["player"]),
     "abex_oldest_open_decision_seconds": (GaugeMetricFamily, "Age of the oldest of them", ["player"]),
     "abex_arm_rewards": (CounterMetricFamily, "Rewards, side observations included", ["player", "arm"]),
@@ -94,33 +132,45 @@ FAMILIES: dict[str, tuple[Any, str, list[str]]] = {
 }
 
 
-class _Players:
-    """Collects the state of players."""
+def _of_instance(counts: Counts) -> Iterator[Metric]:
+    requests = CounterMetricFamily("abex_requests", "Requests answered", labels=["endpoint", "status"])
+    latencies = HistogramMetricFamily("abex_request_seconds", "Time to answer", labels=["endpoint"])
+    for endpoint, found in counts.answers.items():
+        for status, numbers in found.items():
+            requests.add_metric([endpoint, str(status)], sum(numbers[:-1]))
+        *buckets, seconds = (sum(column) for column in zip(*found.values(), strict=True))
+        ends = [*map(str, BUCKETS), "+Inf"]
+        latencies.add_metric([endpoint], list(zip(ends, accumulate(buckets), strict=True)), seconds)
+    yield requests
+    yield latencies
+    yield GaugeMetricFamily("abex_connections", "Open connections", counts.connections)
+    for name, (sentence, label) in COUNTED.items():
+        family = CounterMetricFamily(name, sentence, labels=[label])
+        for value, count in counts.others.get(name, {}).items():
+            family.add_metric([value], count)
+        yield family
 
-    def __init__(self, players: list[SharedPlayer]) -> None:
-        self.players = players
 
-    def collect(self) -> Iterable[Metric]:
-        families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in FAMILIES.items()}
-        for player in self.players:
-            with player._lock:
-                for name, arm, value in _samples(player):
-                    families[name].add_metric([player.name, *arm], value)
-        return families.values()
+def _of_players(players: Iterable[SharedPlayer]) -> Iterable[Metric]:
+    families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in FAMILIES.items()}
+    for player in players:
+        with player.reading() as now:
+            for name, arm, value in _samples(now, player.settings):
+                families[name].add_metric([player.name, *arm], value)
+    return families.values()
 
 
-def _samples(player: SharedPlayer) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """Metric, arm if it is of one, value; of the arms chosen most."""
-    replica = player._replica
-    first = next(iter(replica.pending.values()), None)
-    yield "abex_decisions", (), replica.decisions
-    yield "abex_rewards", (), replica.tallies.rewarded
-    yield "abex_expired", (), replica.tallies.expired
-    yield "abex_open_decisions", (), len(replica.pending)
+    first = next(iter(now.pending.values()), None)
+    yield "abex_decisions", (), now.decisions
+    yield "abex_rewards", (), now.tallies.rewarded
+    yield "abex_expired", (), now.tallies.expired
+    yield "abex_open_decisions", (), len(now.pending)
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
-    unknown = np.full(replica.n_arms, math.nan)  # probabilities, which may be dear
-    for one in summarise(replica, player._terms, "", MOST_ARMS_SHOWN, unknown):
+    unknown = np.full(now.n_arms, math.nan)  # probabilities, which may be dear
+    for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
         arm = (str(one.arm),)
         yield "abex_arm_rewards", arm, one.observations
         yield "abex_arm_reward_sum", arm, one.observations * one.mean if one.observations else 0.0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import msgspec
 
 from abex.service.endpoint import Route
-from abex.service.routes import ROUTES
 
 #: status -> when
 REFUSALS = {
@@ -34,14 +32,13 @@ ERROR = {
 }
 
 
-@cache
-def description() -> dict[str, Any]:
+def description(routes: tuple[Route, ...]) -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
-    kinds = sorted({one.body for one in ROUTES if one.body is not None}, key=lambda kind: kind.__name__)
+    kinds = sorted({one.body for one in routes if one.body is not None}, key=lambda kind: kind.__name__)
     found, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(kinds, found, strict=True))
     paths: dict[str, Any] = {}
-    for one in ROUTES:
+    for one in routes:
         body = None if one.body is None else schema_of[one.body]
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, body)
     refused = {"description": "", "content": {"application/json": {"schema": ERROR}}}
@@ -73,6 +70,8 @@ def _operation(one: Route, body: Any) -> dict[str, Any]:
     responses: dict[str, Any] = {str(one.status): {"description": "done", "content": {one.media: schema}}}
     if one.status == 201:
         responses["200"] = responses["201"] | {"description": "it was there already"}
+    if one.has_tag:
+        responses["304"] = {"description": "nothing has happened since the ETag that If-None-Match has"}
     responses |= {code: {"$ref": f"#/components/responses/{code}"} for code in REFUSALS}
     found: dict[str, Any] = {
         "operationId": one.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import logging.config
 import multiprocessing
@@ -20,8 +21,6 @@ import uvicorn
 
 from abex.players.journal import journal_at
 from abex.service.connections import Guard
-from abex.service.json_logs import LOGGING
-from abex.service.metrics import FOLDER
 from abex.service.settings import Settings
 from abex.support.errors import UserError
 
@@ -32,6 +31,41 @@ RESTART_SECONDS = 1.0  # between two starts in the place of a worker
 BACKLOG = 2048
 
 logger = logging.getLogger("abex.serve")
+
+
+class JsonLines(logging.Formatter):
+    """One line a record: time, level, process, logger, message, and what else is known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        fields: dict[str, Any] = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "process": os.getpid(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= getattr(record, "fields", {})
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+#: for `logging.config.dictConfig`, and for uvicorn, which hands it to its workers
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "abex.service.run.JsonLines"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}
+    },
+    "loggers": {
+        "abex.serve": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "asyncio": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+    },
+}
 
 
 def configuration(guard: Guard) -> uvicorn.Config:
@@ -84,9 +118,14 @@ def warn_of_store(store: str) -> None:
         journal.close()
 
 
-def work(settings: Settings, listening: socket.socket, supervisor: Pipe | None = None) -> None:
+def work(
+    settings: Settings,
+    listening: socket.socket,
+    supervisor: Pipe | None = None,
+    counts_file: str | None = None,
+) -> None:
     """Answer requests until a signal ends it: all that a process does."""
-    config = configuration(Guard(settings, supervisor))
+    config = configuration(Guard(settings, supervisor, counts_file))
     config.load()
     sys.setswitchinterval(SWITCH)
     gc.collect()
@@ -103,18 +142,18 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         work(settings, listening)
         return
     with tempfile.TemporaryDirectory(prefix="abex-metrics-") as folder:
-        os.environ[FOLDER] = folder
-        supervise(settings, listening)
+        supervise(settings, listening, [f"{folder}/{place}.json" for place in range(settings.workers)])
 
 
 class Worker:
     """A process that answers requests, watched by its exit and by what it says every second."""
 
-    def __init__(self, settings: Settings, listening: socket.socket) -> None:
+    def __init__(self, settings: Settings, listening: socket.socket, counts_file: str) -> None:
+        self.counts_file = counts_file
         self.began = self.heard = time.monotonic()
         self.pipe, theirs = multiprocessing.Pipe(duplex=False)
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=work, args=(settings, listening, theirs))
+        self.process = context.Process(target=work, args=(settings, listening, theirs, counts_file))
         self.process.start()
         theirs.close()
 
@@ -144,12 +183,12 @@ class Worker:
         self.pipe.close()
 
 
-def supervise(settings: Settings, listening: socket.socket) -> None:
+def supervise(settings: Settings, listening: socket.socket, counts_files: list[str]) -> None:
     """Keep all workers alive until a signal ends this process."""
     stopping = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *signalled: stopping.append(signalled))
-    workers = [Worker(settings, listening) for _ in range(settings.workers)]
+    workers = [Worker(settings, listening, file) for file in counts_files]
     while not stopping:
         wait([one.process.sentinel for one in workers if one.process.exitcode is None], timeout=0.5)
         for place, worker in enumerate(workers):
@@ -160,7 +199,7 @@ def supervise(settings: Settings, listening: socket.socket) -> None:
                     worker.process.exitcode,
                 )
                 worker.stop()
-                workers[place] = Worker(settings, listening)
+                workers[place] = Worker(settings, listening, worker.counts_file)
     for worker in workers:
         worker.process.terminate()
     for worker in workers:

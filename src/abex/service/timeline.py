@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from abex.evaluation.estimators import Contributions, self_normalised
 from abex.evaluation.evaluating import LEAST_EFFECTIVE, LEVEL, interval_of, refusal_reason
+from abex.players.arms import NamedArms
 from abex.players.definitions import Definition
 from abex.players.events import Decided, decode
-from abex.players.journal import Journal
 from abex.players.journal_log import LogReader
-from abex.players.named_arms import NamedArms
-from abex.players.terms import Terms
+from abex.players.player_settings import PlayerSettings
+from abex.players.shared_player import SharedPlayer
 
 MOST_BUCKETS = 100
 FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
@@ -38,7 +38,7 @@ Value = tuple[float, float, float]
 class UniformChoice:
     """What uniform choice would have earned, after any number of decisions that had their reward."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: PlayerSettings) -> None:
         self.span = terms.low, terms.high
         self.weights, self.rewards = array("d"), array("d")
         self.units = array("q")  # decisions made at once have one
@@ -125,9 +125,9 @@ class Timeline(LogReader):
         self.expired = 0
         self._seconds: deque[list[int]] = deque(maxlen=120)  # second, events in it
 
-    def read_on(self, journal: Journal, player: int) -> None:
+    def read_on(self, player: SharedPlayer) -> None:
         """Take notice of what is new."""
-        for seq, body in journal.events(player, self.seq):
+        for seq, body in player.events(self.seq):
             self.seq = seq
             event = decode(body)
             self._tick(event.moment)

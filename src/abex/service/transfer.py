@@ -12,18 +12,16 @@ from typing import Any
 
 from starlette.requests import Request
 
-from abex.players.replica import MOST_TOLD
-from abex.players.together import Observe
+from abex.players.requests import ObserveRequest
+from abex.players.state import MOST_TOLD
 from abex.service.bodies import LearnBody
 from abex.service.directory import ConflictError
 from abex.service.endpoint import ServiceState
-from abex.service.exports import log_frame
 from abex.service.handlers import JSON, desk_of
 from abex.support.errors import UserError, shown
 
-MOST_LEARNED = (
-    MOST_TOLD // 2
-)  # half of the keys that a player remembers: none is forgotten while it can come again
+#: half of the keys that a player remembers: none is forgotten while it can come again
+MOST_LEARNED = MOST_TOLD // 2
 
 
 async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
@@ -31,7 +29,7 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     heir, former = await desk_of(state, request), await state.directory.desk(body.player)
     if heir is former:
         raise UserError(f"{shown(body.player)} has learned from its own decisions already")
-    ours, theirs = heir.player._terms, former.player._terms
+    ours, theirs = heir.player.settings, former.player.settings
     if theirs.low < ours.low or theirs.high > ours.high:
         raise ConflictError(
             f"rewards of {shown(body.player)} are from {theirs.low:g} to {theirs.high:g}, "
@@ -40,17 +38,11 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     most = min(body.last or MOST_LEARNED, MOST_LEARNED)
     await former.refresh()
     await heir.refresh()
-
-    def read() -> Any:
-        return state.directory.reading(
-            lambda journal: log_frame(journal, former.player.name, most, former.player)
-        )
-
-    frame = await asyncio.to_thread(read)
+    frame = await asyncio.to_thread(former.player.log, most)
     rewarded = frame[frame["reward"].notna()]
     work = observations(rewarded, set(heir.player.arms), (theirs.low, theirs.high))
-    with heir.player._lock:
-        known = set(heir.player._replica.told)
+    with heir.player.reading() as now:
+        known = set(now.told)
     new = [one for one in work if one.key not in known]  # the others would be void, and fill the journal
     size, learned = state.settings.max_batch, 0
     for first in range(0, len(new), size):
@@ -58,13 +50,13 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     return {"decisions": len(rewarded), "learned": learned, "of_other_arms": len(rewarded) - len(work)}
 
 
-def observations(told: Any, arms: set[Any], rewards: tuple[float, float]) -> list[Observe]:
+def observations(told: Any, arms: set[Any], rewards: tuple[float, float]) -> list[ObserveRequest]:
     """Decisions that had their rewards, within their range but for rounding, as observations of those arms that are there.
 
     >>> import pandas
     >>> told = pandas.DataFrame({"decision": ["d1", "d2"], "arm": ["red", "old"], "reward": [1.0, 0.0], "also": [None, None]})
     >>> observations(told, {"red", "blue"}, (0.0, 1.0))
-    [Observe(arm='red', reward=1.0, also=None, key='d1')]
+    [ObserveRequest(arm='red', reward=1.0, also=None, key='d1')]
     """
     names = {str(arm): arm for arm in arms}
     found = []
@@ -81,5 +73,5 @@ def observations(told: Any, arms: set[Any], rewards: tuple[float, float]) -> lis
                 for other, paid in json.loads(also or "{}").items()
                 if other in names
             }
-            found.append(Observe(arm, within(reward), side or None, key))
+            found.append(ObserveRequest(arm, within(reward), side or None, key))
     return found

@@ -18,7 +18,7 @@ from abex.simulation.arguments import (
 )
 from abex.simulation.loop import compiled_loop, loop
 from abex.simulation.replication import Replication, play_replication
-from abex.simulation.running import run_in_threads, simulate
+from abex.simulation.running import simulate
 
 __all__ = [
     "MAX_HORIZON",
@@ -30,7 +30,6 @@ __all__ = [
     "compiled_loop",
     "loop",
     "play_replication",
-    "run_in_threads",
     "simulate",
     "workers_or_all",
 ]

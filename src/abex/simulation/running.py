@@ -1,9 +1,10 @@
-"""`simulate`: every policy and replication over threads."""
+"""`simulate`: every policy and replication over threads, or through an executor that a person hands over."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from abex.simulation import arguments
 from abex.simulation.curves import Curves
 from abex.simulation.loop import short
 from abex.simulation.replication import Replication, play_replication
-from abex.support.errors import whole_number
+from abex.support.errors import UserError, whole_number
+from abex.support.jobs import LOST, Threads, as_completed, lost
 from abex.support.progress import Progress
 from abex.support.reading import check_size
-from abex.support.threads import as_completed
+
+BLOCK_STEPS = 500_000  # steps that travel together to a foreign executor: about a quarter of a second
 
 
 def simulate(
@@ -31,6 +34,7 @@ def simulate(
     replications: int = 100,
     seed: int = 0,
     workers: int | None = None,
+    executor: Executor | None = None,
     checkpoints: int | Sequence[int] = 100,
     progress: bool | None = None,
 ) -> Curves:
@@ -54,6 +58,9 @@ def simulate(
         The seed names every random number; see the module's text.
     workers : int, optional
         Threads; None takes all cores of this process. The numbers do not depend on it.
+    executor : concurrent.futures.Executor, optional
+        Computes the replications instead of threads: processes of this machine, of a Dask cluster, of Ray (`docs/cluster.md`).
+        It stays open. The numbers do not depend on it either.
     checkpoints : int or sequence of int
         About how many log-spaced steps to record, or the steps themselves (the horizon is always one).
     progress : bool, optional
@@ -83,27 +90,16 @@ def simulate(
         100 * len(chosen) * replications * (steps.size + 1), f"the curves of {replications:,} replications"
     )
     arguments.check_setting(chosen, environment, graph, horizon)
-    stop = threading.Event()
-    with Progress("simulate", total=len(chosen) * replications * horizon, show=progress) as bar:
-
-        def one(job: tuple[int, int]) -> Replication:
-            policy, replication = job
-            return play_replication(
-                chosen[policy],
-                environment,
-                graph,
-                steps,
-                seed,
-                replication,
-                delay=late,
-                batch=batch,
-                advance=bar.advance,
-                stopped=stop.is_set,
-            )
-
-        jobs = [(policy, replication) for policy in range(len(chosen)) for replication in range(replications)]
-        results = dict(zip(jobs, run_in_threads(one, jobs, threads, stop), strict=True))
-    grid = [[results[p, r] for r in range(replications)] for p in range(len(chosen))]
+    jobs = [(policy, replication) for policy in chosen for replication in range(replications)]
+    play = partial(play_job, environment, graph, steps, seed, delay=late, batch=batch)
+    with Progress("simulate", total=len(jobs) * horizon, show=progress) as bar:
+        if executor is not None:
+            results = run_elsewhere(executor, play, jobs, horizon, bar.advance)
+        elif threads == 1:
+            results = [play(job, advance=bar.advance) for job in jobs]
+        else:
+            results = run_in_threads(partial(play, advance=bar.advance), jobs, threads)
+    grid = [results[first : first + replications] for first in range(0, len(jobs), replications)]
     return Curves(
         policies=tuple(str(policy) for policy in chosen),
         checkpoints=steps,
@@ -124,12 +120,49 @@ def simulate(
     )
 
 
-def run_in_threads(
-    one: Callable[[Any], Any], jobs: Sequence[Any], threads: int, stop: threading.Event
-) -> list[Any]:
-    """``[one(job) for job in jobs]`` over threads; an error or Ctrl-C stops the rest promptly."""
-    if threads == 1:
-        return [one(job) for job in jobs]
-    numbered = as_completed(lambda job: one(job[1]), enumerate(jobs), threads, stop)
-    found = {index: result for ready in numbered for (index, _), result in ready}
-    return [found[index] for index in range(len(jobs))]
+Job = tuple[Policy[Any], int]  # a policy, and the number of a replication
+
+
+def play_job(
+    environment: Environment, graph: Any, steps: Any, seed: int, job: Job, **more: Any
+) -> Replication:
+    """The replication that a job names, without the state of the policy at its end."""
+    policy, replication = job
+    return play_replication(policy, environment, graph, steps, seed, replication, **more)._replace(state=None)
+
+
+def play_block(play: Callable[[Job], Replication], block: tuple[int, Sequence[Job]]) -> list[Replication]:
+    """The jobs of a numbered block, one after the other; what a foreign executor carries out."""
+    return [play(job) for job in block[1]]
+
+
+def run_in_threads(play: Callable[..., Any], jobs: Sequence[Any], threads: int) -> list[Any]:
+    """``[play(job) for job in jobs]`` over threads; an error or Ctrl-C stops the rest promptly."""
+    found: dict[int, Any] = {}
+    with Threads(threads) as pool:
+        one = partial(play, stopped=pool.stop.is_set)
+        for ready in as_completed(
+            pool, lambda numbered: one(numbered[1]), enumerate(jobs), lambda: 2 * threads
+        ):
+            found |= {number: future.result() for (number, _), future in ready}
+    return [found[number] for number in range(len(jobs))]
+
+
+def run_elsewhere(
+    executor: Executor, play: Callable[[Job], Replication], jobs: Sequence[Job], horizon: int,
+    advance: Callable[[int], None],
+) -> list[Replication]:  # fmt: skip
+    """The same through an executor, in blocks that are worth the way."""
+    if not isinstance(executor, Executor):
+        raise UserError(f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}")
+    size = max(1, BLOCK_STEPS // horizon)
+    found: dict[int, list[Replication]] = {}
+    blocks = {first: jobs[first : first + size] for first in range(0, len(jobs), size)}
+    try:
+        for ready in as_completed(executor, partial(play_block, play), blocks.items()):
+            for (first, block), future in ready:
+                found[first] = future.result()
+                advance(len(block) * horizon)
+    except LOST as error:
+        raise lost(executor, "start a new one and run again") from error
+    return [one for first in blocks for one in found[first]]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from abex.support.errors import UserError
 from abex.support.extras import needed
+from abex.support.reading import max_bytes, short_path, up_to
 
 PLAIN_KINDS = "fiub"  # floats, integers, unsigned, booleans: nothing that could hold an object
 
@@ -69,7 +70,8 @@ def table_bytes(frame: Any, kind: str) -> bytes:
 def read_text(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file, with an error that names it."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with open(path, "rb") as file:
+            return up_to(file, max_bytes(), f"the {what} {short_path(Path(path))}").decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
         raise UserError(f"cannot read the {what} {str(path)!r}: {reason}") from error

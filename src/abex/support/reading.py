@@ -30,6 +30,7 @@ SHARE = 8  # of the memory: a table is held several times while it is laid out
 UNKNOWN_MEMORY = 2**33
 CHUNK = 2**20
 MAX_COLUMNS = 10**6  # of a table, or the largest index of a sparse one
+JSON_VALUE, JSON_ENTRY = 64, 160  # bytes of a list, a number or a word, and of an entry of an object
 PLAIN_KINDS = "biufUS"  # what a NumPy file may hold: numbers and words, never objects
 
 
@@ -117,6 +118,42 @@ def read_bytes(path: Path, packed: bool | None = None) -> bytes:
     return content
 
 
+class _Limited(io.RawIOBase):
+    """A stream that must not be longer than ``most`` bytes."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile, most: int, where: str) -> None:
+        self._file, self._left, self._most, self._where = file, most, most, where
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._file.read(len(buffer))
+        self._left -= len(part)
+        if self._left < 0:
+            raise _endless(self._where, self._most)
+        buffer[: len(part)] = part
+        return len(part)
+
+
+@contextmanager
+def opened(path: Path, packed: bool) -> Iterator[io.BufferedReader]:
+    """A file that is read piece by piece and unpacked on the way, up to `max_bytes` of it."""
+    where, most = short_path(path), max_bytes()
+    with reader_errors(f"read {where}"), open(path, "rb") as file:
+        content = gzip.GzipFile(fileobj=file) if packed else file
+        yield io.BufferedReader(_Limited(content, most, where), CHUNK)
+
+
+def check_json(text: str, where: str) -> None:
+    """Refuse JSON whose values would take more than `max_bytes`: an empty list is two characters of a file and 64 bytes here.
+
+    >>> check_json('[{"a": 1}, 2]', "this")
+    """
+    values = sum(map(text.count, "[{,"))
+    check_size(JSON_VALUE * values + JSON_ENTRY * text.count(":"), f"{where} as JSON values")
+
+
 def gunzip(content: bytes, where: str, most: int | None = None, advice: str = "") -> bytes:
     """What gzip packed, up to `max_bytes` of it."""
     with reader_errors(f"unpack {where}", advice), gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
@@ -130,8 +167,12 @@ def up_to(file: IO[bytes] | gzip.GzipFile, most: int, where: str) -> bytes:
         parts.append(part)
         size += len(part)
         if size > most:
-            raise UserError(f"{where} grows beyond {_size(most)} when it is read: {LIMIT} may allow more")
+            raise _endless(where, most)
     return b"".join(parts)
+
+
+def _endless(where: str, most: int) -> UserError:
+    return UserError(f"{where} grows beyond {_size(most)} when it is read: {LIMIT} may allow more")
 
 
 # -- NumPy ----------------------------------------------------------------------------------------------------

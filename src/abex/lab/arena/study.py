@@ -11,6 +11,7 @@ import dataclasses
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, st
 from abex.lab.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.cells import load_code, new_cell
-from abex.lab.sweeps.executors import Executor
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 from abex.policies.naming import known_policies, parse_policy
@@ -84,10 +84,12 @@ class Played:
 
 
 def library() -> list[Entry]:
-    """Every policy of the library at its defaults and in its variants, the best known first."""
+    """Every policy of the library that aims at reward, at its defaults and in its variants, the best known first."""
     import abex  # noqa: F401 - registers every policy
 
-    found = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+    found = [
+        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and not cls.identifies
+    ]
     policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
     return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
 

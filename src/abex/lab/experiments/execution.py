@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from abex.lab.experiments.experiment import Experiment, Line
 from abex.lab.experiments.tasks import Task
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
-from abex.lab.sweeps.executors import Executor
 from abex.lab.sweeps.forecast import Forecast
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 
@@ -103,7 +103,10 @@ def run_experiment(
     executor: Executor | None = None,
     tell: Tell = lambda what, status: None,
 ) -> list[SweepStatus]:
-    """Compute what the store does not hold of an experiment; returns what the sweeps did."""
+    """Compute what the store does not hold of an experiment; returns what the sweeps did.
+
+    ``executor`` is any executor of `concurrent.futures`; threads of this process unless given.
+    """
     store.remember(experiment.id, experiment.to_json())
     statuses = []
     tuning = tuning_cells(experiment)

@@ -14,9 +14,6 @@ from abex.lab.sweeps.problems import BANDIT, bandit_problem, late_rewards
 REPORT = (
     "report: "  # before the name of what a policy says about itself, where a cell has several replications
 )
-STEP = 5e-7  # seconds of a step of most policies, whatever the number of arms
-#: and by arm, of those that draw for each
-PER_ARM = {"KLUCB": 1.7e-7, "Thompson": 3e-8, "TSU": 3e-8, "TSMaxN": 3e-8, "ELP": 7e-9}
 
 
 def run_bandit(cell: Cell, stopped: Stopped) -> Payload:
@@ -97,21 +94,4 @@ def opened(problem: str) -> tuple[Any, Any]:
     return bandit_problem(json.loads(problem))
 
 
-def arms_of(problem: dict[str, Any]) -> int:
-    """About how many arms a bandit problem has."""
-    environment = problem.get("environment") or {}
-    for name in ("means", "K"):
-        if name in environment:
-            return len(environment[name]) if isinstance(environment[name], list) else int(environment[name])
-    users = (problem.get("recommendation") or {}).get("n_users")
-    return int(users) if users is not None else 5_000 if "recommendation" in problem else 10
-
-
-def seconds_of(cell: Cell) -> float:
-    """About how long a cell takes, by policy, steps and arms."""
-    policy = str(cell.get("policy")).partition("(")[0]
-    per_step = STEP + PER_ARM.get(policy, 0.0) * arms_of(cell.get("problem") or {})
-    return int(cell.get("replications", 1)) * float(cell.get("horizon") or 0) * per_step
-
-
-BANDIT_CELLS = CellKind("bandit", 5, "horizon", BANDIT, run_bandit, seconds_of)
+BANDIT_CELLS = CellKind("bandit", 5, "horizon", BANDIT, run_bandit, 5e-7)

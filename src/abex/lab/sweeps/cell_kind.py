@@ -30,8 +30,8 @@ class CellKind:
         The keys that its problem may have, and what each holds.
     run : function
         Computes a cell; raises `Interrupted` where ``stopped()`` turns true meanwhile.
-    seconds : function
-        About how many seconds of CPU a cell takes, within a factor of a few, where none like it has been measured.
+    step_seconds : float
+        CPU seconds of a step of most cells, until one of the same kind has been measured.
     """
 
     name: str
@@ -39,4 +39,4 @@ class CellKind:
     length: str
     problem: dict[str, type]
     run: Callable[[Cell, Stopped], Payload]
-    seconds: Callable[[Cell], float]
+    step_seconds: float

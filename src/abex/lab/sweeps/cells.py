@@ -32,6 +32,7 @@ class Failure:
 
     why: str
     mistake: bool = False  # of the person, who gets the sentence as it is
+    lost: bool = False  # not by its own fault, as far as is known: its worker died
 
 
 def new_cell(

@@ -7,19 +7,22 @@ waited for at the end.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 
 from abex.lab.results import Cell, Claims, Payload, Store, key_of
 from abex.lab.sweeps.cells import Failure, name_of
-from abex.lab.sweeps.executors import CellOutcome, Executor, in_processes, in_threads
+from abex.lab.sweeps.executors import CellOutcome, executor_of, outcomes_of
 from abex.lab.sweeps.forecast import Forecast
-from abex.support.errors import UserError, one_of
+from abex.support.errors import UserError
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
-MAX_BATCH = 32
-EXECUTORS = ("threads", "processes")
+LEAST_SECONDS = 5e-4  # of a cell that computes nothing
+MAX_DEATHS = 3  # of the workers of a cell that travels alone, until it is given up
 LOOK = 0.3  # seconds between two looks at what another run is computing
 
 
@@ -43,18 +46,6 @@ class SweepStatus:
         return self.total - self.stored - self.computed - self.shared - len(self.failed)
 
 
-def executor_of(kind: str = "threads", workers: int | None = None, cluster: str | None = None) -> Executor:
-    """The executor a person asked for."""
-    from abex.simulation import workers_or_all
-
-    if cluster is not None:
-        from abex.lab.sweeps.cluster import on_cluster
-
-        return on_cluster(cluster)
-    count = workers_or_all(workers)
-    return in_processes(count) if one_of("executor", kind, EXECUTORS) == "processes" else in_threads(count)
-
-
 def sweep(
     cells: Iterable[Cell],
     store: Store,
@@ -65,6 +56,9 @@ def sweep(
 
     Cells that fail do not stop the others. A mistake of the person (`UserError` inside a cell) does: it
     would hit the rest as well. Several sweeps on one store, of this process or others, share the work.
+
+    ``executor`` is any executor of `concurrent.futures` and stays open; threads unless given. Cells whose worker died are tried
+    again at the end, each by itself.
 
     Examples
     --------
@@ -88,8 +82,8 @@ def sweep(
     status.seconds_left = forecast.left
     tell(status)
     if missing:
-        run = executor_of() if executor is None else executor
-        with Claims(store.path) as claims:
+        running = executor_of() if executor is None else nullcontext(executor)
+        with running as run, Claims(store.path) as claims:
             _Work(store, claims, run, status, forecast, tell).finish(missing)
     return status
 
@@ -104,6 +98,8 @@ class _Work:
     status: SweepStatus
     forecast: Forecast
     tell: Callable[[SweepStatus], None]
+    lost: list[Cell] = field(default_factory=list)  # by the last round
+    deaths: Counter[str] = field(default_factory=Counter)  # of workers, by the key of a cell
 
     def finish(self, missing: list[Cell]) -> None:
         """Compute them, but for those that another run computes; wait for these, or take them over."""
@@ -112,9 +108,10 @@ class _Work:
             offers = self._offered(missing, elsewhere)
             first = next(offers, None)
             if first is not None:
-                for outcomes in self.run(chain([first], offers)):
+                for outcomes in outcomes_of(self.run, chain([first], offers)):
                     self._keep(outcomes)
-            missing = self._without_stored(elsewhere)
+            missing = [*self._without_stored(elsewhere), *self.lost]
+            self.lost.clear()
             if missing and first is None:
                 self.status.waiting = len(missing)
                 self.tell(self.status)
@@ -123,13 +120,17 @@ class _Work:
 
     def _offered(self, missing: list[Cell], elsewhere: list[Cell]) -> Iterator[list[Cell]]:
         """Batches that are ours to compute; the rest is another run's."""
-        for batch in batched(missing, self.forecast.seconds):
+        for batch in batched(missing, self._seconds):
             ours = self.claims.take(key_of(cell) for cell in batch)
             elsewhere += [cell for cell in batch if key_of(cell) not in ours]
             todo = self._without_stored([cell for cell in batch if key_of(cell) in ours])
             self.claims.release(ours - {key_of(cell) for cell in todo})
             if todo:
                 yield todo
+
+    def _seconds(self, cell: Cell) -> float:
+        """About how long a cell takes; one that has lost its worker travels alone."""
+        return BATCH_SECONDS if key_of(cell) in self.deaths else self.forecast.seconds(cell)
 
     def _without_stored(self, cells: list[Cell]) -> list[Cell]:
         """Those of the cells that are still missing; the others another run has stored since the last look."""
@@ -150,6 +151,10 @@ class _Work:
             if isinstance(outcome, Failure):
                 if outcome.mistake:
                     raise UserError(f"{name_of(cell)}: {outcome.why}")
+                if outcome.lost and self.deaths[key_of(cell)] < MAX_DEATHS:
+                    self.deaths[key_of(cell)] += 1
+                    self.lost.append(cell)
+                    continue
                 self.status.failed.append((name_of(cell), outcome))
                 self.forecast.drop(cell)
             else:
@@ -173,10 +178,11 @@ def batched(cells: Sequence[Cell], seconds_of: Callable[[Cell], float]) -> Itera
     batch: list[Cell] = []
     seconds = 0.0
     for cell in cells:
-        batch.append(cell)
-        seconds += seconds_of(cell)
-        if seconds >= BATCH_SECONDS or len(batch) == MAX_BATCH:
+        more = max(LEAST_SECONDS, seconds_of(cell))
+        if batch and seconds + more > BATCH_SECONDS:
             yield batch
             batch, seconds = [], 0.0
+        batch.append(cell)
+        seconds += more
     if batch:
         yield batch

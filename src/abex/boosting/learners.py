@@ -1,0 +1,366 @@
+"""The classifiers found: as a fit records them, and as the model that it leaves, a sum of votes which scores examples.
+
+A model of stumps is additive: all stumps on a feature together are one step function of its value. So
+scores cost one table look-up per feature, however many stumps there are. Products and trees are
+evaluated one by one, compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.boosting.binning import BinnedFeatures
+from abex.boosting.examples import check_sparse
+from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, count_errors
+from abex.boosting.settings import KINDS, STUMP
+from abex.kernels import Record, fields_of, kernel
+from abex.support.errors import UserError
+from abex.support.tables import html_table
+
+GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
+ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
+MAX_EDGE = 1.0 - 1e-7  # an edge of 1 would have an infinite coefficient
+ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
+
+
+class WeakLearners(Record):
+    """The classifiers found: a stump has one node, a product its terms, a tree its inner nodes and leaves."""
+
+    feature: NDArray[np.int32]  # (T, nodes), -1: no node
+    rank: NDArray[np.int32]  # (T, nodes)
+    missing_right: NDArray[np.bool_]  # (T, nodes)
+    left: NDArray[np.int16]  # (T, nodes) trees: the next node, or ~leaf
+    right: NDArray[np.int16]
+    gain: NDArray[np.float32]  # (T, nodes) what the split added to the edge
+    votes: NDArray[np.int8]  # (T, leaves, L)
+    coefficient: NDArray[np.float64]  # (T,)
+    edge: NDArray[np.float64]  # (T,)
+
+    def followed_by(self, others: WeakLearners) -> WeakLearners:
+        """These and then the others."""
+        both = {name: (getattr(self, name), getattr(others, name)) for name in fields_of(self)}
+        return WeakLearners(**{name: np.concatenate(arrays) for name, arrays in both.items()})
+
+
+def new_weak_learners(count: int, nodes: int, leaves: int, labels: int) -> WeakLearners:
+    """Room for ``count`` classifiers."""
+    return WeakLearners(
+        feature=np.full((count, nodes), -1, np.int32),
+        rank=np.zeros((count, nodes), np.int32),
+        missing_right=np.zeros((count, nodes), np.bool_),
+        left=np.zeros((count, nodes), np.int16),
+        right=np.zeros((count, nodes), np.int16),
+        gain=np.zeros((count, nodes), np.float32),
+        votes=np.zeros((count, leaves, labels), np.int8),
+        coefficient=np.zeros(count),
+        edge=np.zeros(count),
+    )
+
+
+@kernel
+def coefficient_of(edge: float, smoothing: float) -> float:
+    """Coefficient a = (1/2) ln((e_plus + s) / (e_minus + s)), e_plus + e_minus = 1, e_plus - e_minus = edge."""
+    edge = min(edge, MAX_EDGE)
+    return 0.5 * math.log((0.5 + 0.5 * edge + smoothing) / (0.5 - 0.5 * edge + smoothing))
+
+
+def committee_begins(edge: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """Where committees begin among weak learners with these edges; after them too, if the last one is complete.
+
+    >>> committee_begins(np.array([0.5, 0.6, 0.4, 0.5, 1.0, 0.5]), 3).tolist()
+    [0, 3, 5]
+    """
+    found = [0]
+    for end in [*(np.flatnonzero(edge >= MAX_EDGE) + 1).tolist(), edge.size + size]:
+        found += range(found[-1] + size, min(end, edge.size) + 1, size)
+        if found[-1] < end <= edge.size:
+            found.append(end)
+    return np.array(found, np.int64)
+
+
+@kernel
+def normaliser(edge: float, coefficient: float) -> float:
+    """Z: the sum of the weights after an update over the sum before."""
+    return 0.5 * (1.0 + edge) * math.exp(-coefficient) + 0.5 * (1.0 - edge) * math.exp(coefficient)
+
+
+@kernel
+def record_split(
+    learners: WeakLearners, t: int, node: int, feature: int, rank: int, missing_right: bool, gain: float
+) -> None:
+    """Write a split, and what it added to the edge, into a node of learner t."""
+    learners.feature[t, node] = feature
+    learners.rank[t, node] = rank
+    learners.missing_right[t, node] = missing_right
+    learners.gain[t, node] = np.float32(min(max(gain, 0.0), 1.0))
+
+
+@kernel
+def record_votes(learners: WeakLearners, t: int, leaf: int, votes: NDArray[np.float64]) -> None:
+    """Write the votes of a leaf of learner t."""
+    for label in range(learners.votes.shape[2]):
+        learners.votes[t, leaf, label] = np.int8(votes[label])
+
+
+class Stored(NamedTuple):
+    """Shape and range of an array in a file: what compiled code may read (`abex.boosting.model_file`).
+
+    A letter stands for one number throughout a record (T classifiers, L labels), so that arrays have to fit together.
+    """
+
+    shape: str
+    least: float = -math.inf
+    most: float = math.inf
+
+
+MAX_COEFFICIENT = coefficient_of(MAX_EDGE, 0.0)
+
+
+class StepFunctions(NamedTuple):
+    """The step function of every feature: scores ``values[value_start[j] + k]``, k the thresholds below x."""
+
+    used: NDArray[np.int64]  # features with a stump
+    start: NDArray[np.int64]  # (d + 1,) into thresholds; values of feature j start at start[j] + 2 j
+    thresholds: NDArray[np.float64]
+    values: NDArray[np.float64]  # (thresholds + 2 d, L): the last row of a feature is for a missing value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """T classifiers over L labels. Arrays as in `WeakLearners`, with thresholds in place of ranks."""
+
+    kind: int
+    n_features: int
+    feature: Annotated[NDArray[np.int32], Stored("T nodes", least=-1)]
+    threshold: Annotated[NDArray[np.float64], Stored("T nodes")]
+    missing_right: Annotated[NDArray[np.bool_], Stored("T nodes")]
+    left: Annotated[NDArray[np.int16], Stored("T nodes")]
+    right: Annotated[NDArray[np.int16], Stored("T nodes")]
+    gain: Annotated[NDArray[np.float32], Stored("T nodes", least=0, most=1)]
+    votes: Annotated[NDArray[np.int8], Stored("T leaves L", least=-1, most=1)]
+    coefficient: Annotated[NDArray[np.float64], Stored("T", least=0, most=MAX_COEFFICIENT)]
+    edge: Annotated[NDArray[np.float64], Stored("T", least=0, most=1)]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Model: {self.n_learners:,} {self._kind()}, {self.labels} labels, {self.n_features:,} features>"
+        )
+
+    def _kind(self) -> str:
+        return f"{KINDS[self.kind]}s"
+
+    def _repr_html_(self) -> str:
+        """What it is made of, for notebooks."""
+        share = self.importances()
+        best = [place for place in np.argsort(-share, kind="stable")[:5].tolist() if share[place] > 0.0]
+        rows = [
+            ("weak learners", f"{self.n_learners:,} {self._kind()}"),
+            ("labels", f"{self.labels}"),
+            ("features", f"{np.count_nonzero(share):,} used of {self.n_features:,}"),
+            ("most important", ", ".join(f"feature {place} ({100 * share[place]:.1f} %)" for place in best)),
+        ]
+        return html_table(("model", ""), rows)
+
+    @property
+    def n_learners(self) -> int:
+        """Number of classifiers."""
+        return int(self.coefficient.size)
+
+    @property
+    def labels(self) -> int:
+        """Number of labels."""
+        return int(self.votes.shape[2])
+
+    def part(self, first: int, last: int) -> Model:
+        """The model made of classifiers first..last-1."""
+        parts = {name: value[first:last] for name, value in self.arrays().items()}
+        return Model(self.kind, self.n_features, **parts)
+
+    def first(self, count: int) -> Model:
+        """The model made of the first ``count`` classifiers."""
+        return self.part(0, count)
+
+    def followed_by(self, other: Model) -> Model:
+        """The model made of these classifiers and then those of ``other``."""
+        mine, theirs = self.arrays(), other.arrays()
+        joined = {name: np.concatenate([mine[name], theirs[name]]) for name in mine}
+        return Model(self.kind, self.n_features, **joined)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)[2:]}
+
+    def scores(self, X: Any, mapper: Any = map) -> NDArray[np.float64]:
+        """f_l(x) for each row and label, (n, L)."""
+        self.check_rows(X)
+        out = np.zeros((X.shape[0], self.labels))
+        steps = self._step_functions if self.kind == STUMP else None
+        learners = self.weighted()
+
+        def score(block: tuple[int, int]) -> None:
+            rows, part = dense_rows(X, *block), out[block[0] : block[1]]
+            if steps is not None:
+                add_steps(rows, *steps, part)
+            else:
+                add_learners(self.kind, learners, rows, part)
+
+        for _ in mapper(score, blocks(X.shape[0])):
+            pass
+        return self.without_noise(out)
+
+    def staged_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Scores after each classifier; the array is a new one each time."""
+        self.check_rows(X)
+
+        def learners() -> Iterator[NDArray[np.float64]]:
+            out = np.zeros((X.shape[0], self.labels))
+            rows = dense_rows(X, 0, X.shape[0])
+            for t in range(self.n_learners):
+                add_learners(self.kind, self.weighted(t, t + 1), rows, out)
+                yield self.without_noise(out)
+
+        return learners()
+
+    def check_rows(self, X: Any) -> None:
+        """Refuse rows that compiled code could not read: of another width, or in a damaged sparse matrix."""
+        check_sparse("X", X)
+        if len(X.shape) != 2 or X.shape[1] != self.n_features:
+            raise UserError(f"X has the shape {X.shape}, but the model needs {self.n_features} columns")
+
+    @property
+    def grain(self) -> float:
+        """What scores are multiples of."""
+        return float(2.0 ** (np.ceil(np.log2(max(self.coefficient.sum(), 1e-300))) - GRID_BITS))
+
+    def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores rounded to a fine grid: labels whose votes are equal but for the order of addition tie."""
+        rounded: NDArray[np.float64] = np.rint(scores / self.grain) * self.grain
+        return rounded
+
+    def error_counts(
+        self,
+        X: Any,
+        label: NDArray[np.int64],
+        *,
+        strict: bool = False,
+        every: int = 1,
+        ends: NDArray[np.int64] | None = None,
+        by_row: NDArray[np.uint8] | None = None,
+        mapper: Any = map,
+    ) -> NDArray[np.int64]:
+        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong (default: every ``every``).
+
+        Which rows these are goes into ``by_row`` (ends, n), if it is given, as ones.
+        """
+        self.check_rows(X)
+        label = np.asarray(label, np.int64)
+        if label.shape != (X.shape[0],) or label.min(initial=0) < 0 or label.max(initial=0) >= self.labels:
+            raise UserError(f"label must have a number from 0 to {self.labels - 1} for each row of X")
+        learners = self.weighted()
+        ends = np.arange(every, self.n_learners + 1, every) if ends is None else np.asarray(ends, np.int64)
+        if ends.size and (ends[0] < 0 or ends[-1] > self.n_learners or (np.diff(ends) < 0).any()):
+            raise UserError(f"ends must be ascending numbers from 0 to {self.n_learners}")
+
+        def count(block: tuple[int, int]) -> NDArray[np.int64]:
+            wrong = np.zeros(ends.size, np.int64)
+            columns = np.ascontiguousarray(dense_rows(X, *block).T)
+            rows = np.zeros((0 if by_row is None else ends.size, columns.shape[1]), np.uint8)
+            count_errors(self.kind, learners, columns, label[block[0] : block[1]], ends, strict, wrong, rows)
+            if by_row is not None:
+                by_row[:, block[0] : block[1]] = rows
+            return wrong
+
+        total = np.zeros(ends.size, np.int64)
+        for part in mapper(count, blocks(X.shape[0], ROWS_SIDE_BY_SIDE)):
+            total += part
+        return total
+
+    def weighted(self, first: int = 0, last: int | None = None) -> WeightedLearners:
+        """Classifiers first..last-1 for the evaluation kernels."""
+        part = slice(first, last)
+        return WeightedLearners(
+            self.feature[part],
+            self.threshold[part],
+            self.missing_right[part],
+            self.left[part],
+            self.right[part],
+            self.votes[part] * self.coefficient[part, None, None],
+        )
+
+    def importances(self, begins: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Share of each feature in the fall of the error bound, (d,); see `AdaBoostMHClassifier.feature_importances_`.
+
+        ``begins`` are the classifiers with which a committee begins, each of which has a bound of its own; None: there is one.
+        """
+        begins = np.zeros(1, np.int64) if begins is None else begins
+        kept = np.sqrt(1.0 - np.minimum(self.edge, MAX_EDGE) ** 2)  # of the bound, by each classifier
+        fall = 1.0 - kept
+        for part in np.split(np.arange(self.n_learners), begins[(begins > 0) & (begins < self.n_learners)]):
+            fall[part] *= np.cumprod(np.append(1.0, kept[part[:-1]]))
+        gain = self.gain.astype(np.float64)
+        share = gain / np.maximum(gain.sum(axis=1, keepdims=True), 1e-300) * fall[:, None]
+        there = self.feature >= 0
+        importance = np.bincount(self.feature[there], weights=share[there], minlength=self.n_features)
+        shared: NDArray[np.float64] = importance / (importance.sum() or 1.0)
+        return shared
+
+    @cached_property
+    def _step_functions(self) -> StepFunctions:
+        live = np.flatnonzero(self.feature[:, 0] >= 0)
+        feature, threshold = self.feature[live, 0], self.threshold[live, 0]
+        order = np.lexsort((threshold, feature))
+        live, feature, threshold = live[order], feature[order].astype(np.int64), threshold[order]
+        vote = self.votes[live, 0] * self.coefficient[live, None]
+        start = np.searchsorted(feature, np.arange(self.n_features + 1))
+        values = np.zeros((live.size + 2 * self.n_features, self.labels))
+        used = np.unique(feature)
+        for j in used:
+            mine = slice(start[j], start[j + 1])
+            at, count = start[j] + 2 * j, start[j + 1] - start[j]
+            values[at] = -vote[mine].sum(axis=0)
+            values[at + 1 : at + 1 + count] = values[at] + 2 * np.cumsum(vote[mine], axis=0)
+            side = np.where(self.missing_right[live[mine], 0], 1.0, -1.0)
+            values[at + 1 + count] = side @ vote[mine]
+        return StepFunctions(used, start.astype(np.int64), threshold, values)
+
+
+def model_from(kind: int, learners: WeakLearners, binned: BinnedFeatures, count: int) -> Model:
+    """The first ``count`` learners as a model: ranks become thresholds."""
+    feature, rank = learners.feature[:count], learners.rank[:count]
+    there = feature >= 0
+    threshold = np.full(feature.shape, np.inf)
+    threshold[there & (rank < 0)] = -np.inf
+    split = there & (rank >= 0)
+    threshold[split] = binned.thresholds[binned.threshold_start[feature[split]] + rank[split]]
+    return Model(
+        kind,
+        binned.bins.size,
+        feature.copy(),
+        threshold,
+        learners.missing_right[:count].copy(),
+        learners.left[:count].copy(),
+        learners.right[:count].copy(),
+        learners.gain[:count].copy(),
+        learners.votes[:count].copy(),
+        learners.coefficient[:count].copy(),
+        learners.edge[:count].copy(),
+    )
+
+
+def blocks(n: int, size: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
+    """Ranges of rows that are scored at a time."""
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def dense_rows(X: Any, first: int, last: int) -> NDArray[np.float64]:
+    """Rows first..last-1 as a contiguous array of doubles."""
+    part = X[first:last]
+    part = part.toarray() if hasattr(part, "toarray") else part
+    return np.ascontiguousarray(part, dtype=np.float64)

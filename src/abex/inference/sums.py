@@ -1,0 +1,173 @@
+r"""Evidence from sums of rewards: a test, and intervals, that hold at every moment.
+
+With n observations of sum s, rewards in [0, 1] and a mean m that is claimed,
+
+.. math:: S_\pm(n,s,m)=\ln\frac1J\sum_j\exp\big(\pm\eta_j s-n\ln(1+m(e^{\pm\eta_j}-1))\big).
+
+:math:`e^{\eta x}\le1-x+xe^\eta` on [0, 1], so :math:`e^{S_+}` is a supermartingale while every mean is at most m, and
+:math:`e^{S_-}` while every mean is at least m, whatever chooses what is observed next; for coins of mean m both are martingales.
+It reaches 1/risk with probability at most the risk, at any time (Ville 1939): one may look as often as one likes.
+
+In m both are convex, :math:`S_+` falls and :math:`S_-` rises; so ends of intervals are found by bisection, and the least sum of
+two of them by golden section.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from abex.kernels import compile_alone, kernel
+
+RATES = np.geomspace(0.003, 6.0, 18)  # the eta_j
+RISE, FALL = np.expm1(RATES), np.expm1(-RATES)
+HALVINGS = 40  # of an interval that is bisected: to 1e-12 of its length
+SECTIONS = 32  # golden sections: to 2e-7
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+@kernel
+def log_growth(count: float, total: float, mean: float, sign: float) -> float:
+    """Logarithm of the evidence that the mean is above (sign 1) or below (sign -1) ``mean``."""
+    top = -math.inf
+    mass = 0.0
+    for j in range(RATES.size):
+        factor = RISE[j] if sign > 0.0 else FALL[j]
+        value = sign * RATES[j] * total - count * math.log1p(mean * factor)
+        if value > top:
+            mass = mass * math.exp(top - value) + 1.0
+            top = value
+        else:
+            mass += math.exp(value - top)
+    return top + math.log(mass / RATES.size)
+
+
+@kernel
+def end_of_interval(count: float, total: float, level: float, sign: float) -> float:
+    """The mean nearest the observed one that is refuted at ``level``: sign 1 for the lower end, -1 for the upper one."""
+    inside = total / count
+    outside = 0.0 if sign > 0.0 else 1.0
+    if log_growth(count, total, outside, sign) < level:
+        return outside
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2.0
+        if log_growth(count, total, middle, sign) < level:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+@kernel
+def difference_growth(
+    n: float, s: float, m: float, t: float, slope: float, shift: float, sign: float
+) -> float:
+    r"""Least over x of :math:`S_\pm(n,s,ax+d)+S_\mp(m,t,x)`, the slope a and the shift d.
+
+    It is the evidence that the mean of the first arm is above (sign 1) or below (sign -1) a times that of the second plus d.
+    """
+    low = max(0.0, -shift / slope)
+    high = min(1.0, (1.0 - shift) / slope)
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left = log_growth(n, s, slope * left + shift, sign) + log_growth(m, t, left, -sign)
+    at_right = log_growth(n, s, slope * right + shift, sign) + log_growth(m, t, right, -sign)
+    for _ in range(SECTIONS):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = log_growth(n, s, slope * left + shift, sign) + log_growth(m, t, left, -sign)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = log_growth(n, s, slope * right + shift, sign) + log_growth(m, t, right, -sign)
+    return min(at_left, at_right)
+
+
+@kernel
+def end_of_difference(n: float, s: float, m: float, t: float, level: float, sign: float) -> float:
+    """The difference of two means nearest the observed one that is refuted: sign 1 for the lower end."""
+    inside, outside = s / n - t / m, -sign
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2.0
+        if difference_growth(n, s, m, t, 1.0, middle, sign) < level:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+@kernel
+def end_of_ratio(n: float, s: float, m: float, t: float, level: float, sign: float) -> float:
+    """The ratio of two means nearest the observed one that is refuted, sign 1 for the lower end; 0 or infinity if none is."""
+    inside = math.log((s + 0.5) * (m + 1.0) / ((t + 0.5) * (n + 1.0)))
+    outside = inside - 40.0 * sign
+    if difference_growth(n, s, m, t, math.exp(outside), 0.0, sign) < level:
+        return 0.0 if sign > 0.0 else math.inf
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2.0
+        if difference_growth(n, s, m, t, math.exp(middle), 0.0, sign) < level:
+            inside = middle
+        else:
+            outside = middle
+    return math.exp(outside)
+
+
+def interval(count: float, total: float, risk: float = 0.05) -> tuple[float, float]:
+    """The interval of a mean that leaves it, at any time, with probability at most ``risk``.
+
+    >>> low, high = interval(1_000, 200)
+    >>> round(low, 3), round(high, 3)
+    (0.159, 0.246)
+    """
+    if count <= 0.0:
+        return 0.0, 1.0
+    end, level = compile_alone(end_of_interval), math.log(2.0 / risk)
+    return end(float(count), float(total), level, 1.0), end(float(count), float(total), level, -1.0)
+
+
+def difference(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tuple[float, float]:
+    """The interval of a difference of two means, from number and sum of both.
+
+    >>> low, high = difference(1_000, 300, 1_000, 200)
+    >>> round(low, 3), round(high, 3)
+    (0.025, 0.175)
+    """
+    if min(n, m) <= 0.0:
+        return -1.0, 1.0
+    end, level = compile_alone(end_of_difference), math.log(2.0 / risk)
+    numbers = float(n), float(s), float(m), float(t), level
+    return end(*numbers, 1.0), end(*numbers, -1.0)
+
+
+def ratio(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tuple[float, float]:
+    """The interval of a ratio of two means, from number and sum of both.
+
+    >>> low, high = ratio(1_000, 300, 1_000, 200)
+    >>> round(low, 2), round(high, 2)
+    (1.11, 2.06)
+    """
+    if min(n, m) <= 0.0:
+        return 0.0, math.inf
+    end, level = compile_alone(end_of_ratio), math.log(2.0 / risk)
+    numbers = float(n), float(s), float(m), float(t), level
+    return end(*numbers, 1.0), end(*numbers, -1.0)
+
+
+def sample_ratio(counts: Any, shares: Any) -> float:
+    r"""The evidence that arms are not drawn with these shares, which holds at every moment; beyond 100 it is a warning.
+
+    The mean over arms and signs of :math:`\exp S_\pm(n,N_k,p_k)`, a martingale while the shares are right.
+
+    >>> round(sample_ratio([5_200, 4_800], [0.5, 0.5])), round(sample_ratio([5_100, 4_900], [0.5, 0.5]), 2)
+    (124, 0.83)
+    """
+    total = float(np.sum(counts))
+    growth = compile_alone(log_growth)
+    both = [
+        growth(total, float(count), float(share), sign)
+        for count, share in zip(counts, shares, strict=True)
+        for sign in (1.0, -1.0)
+    ]
+    return math.exp(min(float(np.logaddexp.reduce(both)) - math.log(len(both)), 700.0))

@@ -1,0 +1,169 @@
+"""The names of a player's arms: whole numbers by default, words or numbers of yours.
+
+Inside, an arm has a *number* that is never used again and a *place* in the policy's arrays. Numbers ascend with the places, so a
+place is found by bisection; only arms with names of your own need a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abex.players.ids import life_and_number
+from abex.support.errors import UserError, checked_name, nearest, shown, whole_number
+
+Label = int | str
+MOST_NUMBER = 2**62
+MOST_SUGGESTED = 1000  # names among which the nearest is looked for
+
+
+def label_of(value: Any) -> Label:
+    """``value`` as the name of an arm: a word, or a whole number.
+
+    >>> label_of("red"), label_of(np.int64(7))
+    ('red', 7)
+    """
+    if isinstance(value, str):
+        name = checked_name("the name of an arm", value)
+        if life_and_number(name) is not None:
+            raise UserError(f"the name of an arm must not look like the id of a decision, got {shown(value)}")
+        return name
+    try:
+        return whole_number("the name of an arm", value, least=-MOST_NUMBER, most=MOST_NUMBER)
+    except UserError:
+        raise UserError(f"the name of an arm must be a word or a whole number, got {shown(value)}") from None
+
+
+class NamedArms:
+    """Which arms there are, under which names."""
+
+    def __init__(self, n_arms: int, labels: Iterable[Any] | None = None) -> None:
+        self.numbers: NDArray[np.int64] = np.arange(n_arms)  # of each place, ascending
+        self.next_number = n_arms
+        self.labels: dict[int, Label] | None = None  # by number; None where names are the numbers
+        self._numbers_of: dict[Label, int] = {}
+        if labels is not None:
+            self.set_labels(dict(enumerate(labels)))
+
+    def set_labels(self, labels: dict[int, Any]) -> None:
+        """Give every number its name; all must differ."""
+        self.labels = {number: label_of(label) for number, label in labels.items()}
+        self._numbers_of = {label: number for number, label in self.labels.items()}
+        if len(self._numbers_of) < len(self.labels):
+            seen: set[Label] = set()
+            twice = next(one for one in self.labels.values() if one in seen or seen.add(one))  # type: ignore[func-returns-value]
+            raise UserError(f"two arms are called {shown(twice)}")
+
+    def copy(self) -> NamedArms:
+        """The same arms, to be changed independently."""
+        twin = NamedArms.__new__(NamedArms)
+        twin.numbers, twin.next_number = self.numbers.copy(), self.next_number
+        twin.labels = None if self.labels is None else dict(self.labels)
+        twin._numbers_of = dict(self._numbers_of)
+        return twin
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    def label(self, number: int) -> Label:
+        """The name of an arm by its number."""
+        return number if self.labels is None else self.labels[number]
+
+    def all_labels(self) -> list[Label]:
+        """The names in the order of the places."""
+        numbers: list[int] = self.numbers.tolist()
+        return list(numbers) if self.labels is None else [self.labels[number] for number in numbers]
+
+    def knows(self, label: Any) -> bool:
+        """Whether an arm of this name is there."""
+        try:
+            self.number(label)
+        except UserError:
+            return False
+        return True
+
+    def number(self, label: Any) -> int:
+        """The number of an arm by its name."""
+        if self.labels is None:
+            number = whole_number("arm", label, least=0)
+            if not self.has(number):
+                raise UserError(f"there is no arm {shown(label)}: arms are {_span(self.numbers)}")
+            return number
+        try:
+            return self._numbers_of[label_of(label)]
+        except (KeyError, UserError):
+            raise UserError(f"there is no arm {shown(label)}{self._suggestion(label)}") from None
+
+    def _suggestion(self, label: Any) -> str:
+        words = [str(one) for one in list(self._numbers_of)[:MOST_SUGGESTED]]
+        listed = ", ".join(words[:8]) + (f", ... ({len(self._numbers_of)} in all)" if len(words) > 8 else "")
+        return f"{nearest(str(label), words) if isinstance(label, str) else ''}: arms are {listed}"
+
+    def has(self, number: int) -> bool:
+        """Whether there is an arm of this number."""
+        place = self._search(number)
+        return place < self.numbers.size and int(self.numbers[place]) == number
+
+    def place(self, number: int) -> int:
+        """Where the arm of a number stands; there must be one."""
+        return self._search(number)
+
+    def _search(self, number: int) -> int:
+        whole = self.next_number == self.numbers.size  # none was ever removed
+        return number if whole else int(np.searchsorted(self.numbers, number))
+
+    # -- changing -------------------------------------------------------------------------------------
+
+    def check_new(self, label: Any) -> Label | None:
+        """A name for a new arm, or None for the next number; refused where there is one of that name."""
+        if self.next_number >= MOST_NUMBER:
+            raise UserError("this player has had all the arms that it can have")
+        if self.labels is None:
+            if type(label) is int and 0 <= label < self.next_number:
+                raise UserError(f"there is an arm {shown(label)} already, or there was one")
+            if label is not None and label != self.next_number:
+                raise UserError(
+                    f"the arms of this player are numbered: add_arm() names the next one {self.next_number}, "
+                    f"and Player(arms=[...]) would have taken names such as {shown(label)}"
+                )
+            return None if label is None else self.next_number
+        if label is None:
+            raise UserError('the arms of this player have names: give the new one a name, add_arm("...")')
+        new = label_of(label)
+        if new in self._numbers_of:
+            raise UserError(f"there is an arm {shown(new)} already")
+        return new
+
+    def add(self, label: Label | None) -> int:
+        """A new arm at the last place; returns its number."""
+        number = self.next_number
+        self.numbers = np.append(self.numbers, number)
+        self.next_number += 1
+        if self.labels is not None and label is not None:
+            self.labels[number] = label
+            self._numbers_of[label] = number
+        return number
+
+    def remove(self, number: int) -> None:
+        """Take an arm away."""
+        self.numbers = np.delete(self.numbers, self.place(number))
+        if self.labels is not None:
+            del self._numbers_of[self.labels.pop(number)]
+
+    def rename(self, number: int, label: Label) -> None:
+        """Call an arm something else."""
+        if self.labels is None:
+            self.set_labels({int(one): int(one) for one in self.numbers})
+        assert self.labels is not None
+        del self._numbers_of[self.labels[number]]
+        self.labels[number] = label
+        self._numbers_of[label] = number
+
+
+def _span(numbers: NDArray[np.int64]) -> str:
+    if numbers.size == numbers[-1] - numbers[0] + 1:
+        return f"{numbers[0]} to {numbers[-1]}" if numbers.size > 1 else f"{numbers[0]}"
+    listed = ", ".join(str(number) for number in numbers[:8])
+    return listed if numbers.size <= 8 else f"{listed}, ... ({numbers.size} in all)"

@@ -1,0 +1,319 @@
+"""A player as a JSON file: plain numbers and base64 arrays under a checksum, nothing that could run.
+
+A checksum tells damage, not intent. So every number is checked before anything compiled sees it: the state by the rules of its
+class (`abex.kinds`), the graph by `read_graph`, all else here. No array in memory is larger than the file allows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abex.graphs.graph_file import read_graph, write_graph
+from abex.kinds import agree, check_kept, kept_with_decisions, read, saved, weighed_by, written
+from abex.players.ids import is_life, life_and_number
+from abex.players.player_settings import PlayerSettings, terms
+from abex.players.state import MOST_TOLD, Pending, PlayerState
+from abex.players.tallies import Tallies
+from abex.policies.naming import installed_policies, parse_policy
+from abex.policies.policy import MOST_ARMS, Policy, Setting
+from abex.support.errors import UserError, checked_name, shown, whole_number
+from abex.support.files import decode_array, encode_array, read_text, write_atomically
+from abex.support.reading import check_json
+
+if TYPE_CHECKING:
+    from abex.players.player import Player
+
+FORMAT = "abex-player"
+VERSION = 1
+LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
+CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
+MOST_STEPS = 10**18
+MOST_MOMENT = 2**48  # milliseconds that an id can hold
+BODY = ',\n"player": '  # what stands between the header and the text under its checksum
+
+
+def save_player(player: Player, path: str | PathLike[str]) -> None:
+    """Write ``player`` to ``path``."""
+    write_atomically(path, player_text(player).encode())
+
+
+def player_text(player: Player) -> str:
+    """What the file of a player holds."""
+    replica = player._state
+    replica.state = replica.policy.prepare(replica.state)  # as it is loaded: both go on alike
+    body = (
+        {"policy": repr(player.policy), "module": type(player.policy).__module__}
+        | written_terms(player._settings)
+        | {"n_arms": replica.n_arms, "horizon": replica.setting.horizon, "max_pending": replica.max_pending}
+        | {"graph": written_graph(replica.setting)}
+        | written_replica(replica)
+        | {"random": player._rng.bit_generator.state}
+    )
+    return with_checksum(body, FORMAT, VERSION)
+
+
+def with_checksum(body: Any, format: str, version: int) -> str:
+    """A JSON text with a header that holds format, version and checksum of the body."""
+    text = json.dumps(body)
+    header = json.dumps({"format": format, "version": version, "sha256": checksum(text)})
+    return f'{{"header": {header}{BODY}{text}}}\n'
+
+
+def written_terms(terms: PlayerSettings) -> dict[str, Any]:
+    """The agreement with the application as JSON values."""
+    return {
+        "rewards": [terms.low, terms.high],
+        "expire": terms.expire,
+        "unrewarded": terms.unrewarded,
+        "propensities": terms.propensities,
+    }
+
+
+def read_terms(body: Any) -> PlayerSettings:
+    """What `written_terms` wrote, checked."""
+    expire = body["expire"]
+    if expire is not None:
+        expire = timedelta(milliseconds=whole_number("expire", expire, least=1, most=2**44))
+    return terms(body["rewards"], expire, body["unrewarded"], body["propensities"])
+
+
+def written_replica(replica: PlayerState) -> dict[str, Any]:
+    """State, arms, waiting decisions and tallies as JSON values."""
+    labels = replica.arms.labels
+    return {
+        "state": written(saved(replica.state)),
+        "steps": min(replica.steps, MOST_STEPS),
+        "pending": [
+            [
+                name,
+                one.t,
+                one.arm,
+                [encode_array(m) for m in one.memory],
+                one.moment,
+                one.probability,
+                *((one.unit, one.key) if one.unit is not None or one.key is not None else ()),
+            ]
+            for name, one in replica.pending.items()
+        ],
+        "names": encode_array(replica.arms.numbers),
+        "next_name": replica.arms.next_number,
+        "labels": None if labels is None else [labels[number] for number in replica.arms.numbers.tolist()],
+        "tallies": replica.tallies.written(),
+        "lives": [[life, last] for life, last in replica.lives.items()],
+    } | {
+        name: value
+        for name, value in (("elsewhere", replica.elsewhere), ("told", list(replica.told)))
+        if value
+    }
+
+
+def load_player(
+    path: str | PathLike[str], compiled: bool | None, clock: Callable[[], float] | None = None
+) -> Player:
+    """The player of ``path``; a damaged or foreign file gives one clear error."""
+    return read_player(read_text(path, "player"), f"the player {str(path)!r}", compiled, clock)
+
+
+def read_player(
+    text: str, where: str, compiled: bool | None, clock: Callable[[], float] | None = None
+) -> Player:
+    """The player of what `player_text` wrote."""
+    body = verified(text, where, FORMAT, VERSION, "a saved player")
+    with_reason = f"cannot load {where}"
+    try:
+        return _player(body, compiled, clock)
+    except DAMAGE as error:
+        raise UserError(f"{with_reason}: {reason_of(error)}") from error
+
+
+#: what reading damaged or forged values may raise
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, IndexError, MemoryError)
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something could not be read, in one line."""
+    reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__} {error}"
+    return reason.splitlines()[0] if reason else "it is damaged"
+
+
+def verified(text: str, where: str, format: str, version: int, kind: str) -> Any:
+    """Body of what `with_checksum` made; anything else is refused in one sentence."""
+    check_json(text, where)
+    found_sum = _checksum_of_body(text.encode())
+    try:
+        file = json.loads(text)
+        header, body = file["header"], file["player"]
+        known = header["format"] == format and isinstance(body, dict)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UserError(f"cannot load {where}: the file is damaged or not {kind}") from None
+    if not known:
+        raise UserError(f"cannot load {where}: it is of format {shown(header['format'])}, not {format!r}")
+    found = header.get("version")
+    if type(found) is not int or found != version:
+        raise UserError(
+            f"cannot load {where}: it was written by another version of abex "
+            f"(format {shown(found)}, this one reads {version})"
+        )
+    if header.get("sha256") != found_sum:
+        raise UserError(f"cannot load {where}: the file is damaged, its checksum does not fit")
+    return body
+
+
+def _checksum_of_body(content: bytes) -> str:
+    begin = content.find(BODY.encode()) + len(BODY)
+    return hashlib.sha256(memoryview(content)[begin : content.rfind(b"}")]).hexdigest()
+
+
+def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], float] | None) -> Player:
+    from abex.players.player import Player
+
+    policy = read_policy(body)
+    n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
+    check_numbers(body, n_arms)
+    graph = read_feedback(body["graph"], n_arms)
+    options = {"horizon": body["horizon"], "max_pending": body["max_pending"]}
+    player = Player(policy, n_arms, graph=graph, seed=0, compiled=compiled, clock=clock, **options)
+    player._settings = read_terms(body)
+    read_replica(player._state, body)
+    in_order(player._state)
+    _set_random(player._rng, body["random"])
+    return player
+
+
+def written_graph(setting: Setting) -> Any:
+    """The feedback graph as a JSON value; None for none."""
+    return None if setting.graph is None else write_graph(setting.graph)
+
+
+def read_feedback(saved: Any, n_arms: int) -> Any:
+    """The graph of `written_graph`, checked."""
+    return None if saved is None else read_graph(saved, n_arms)
+
+
+def check_numbers(body: dict[str, Any], n_arms: int) -> None:
+    """See that there is a name for each arm, before room is made for them."""
+    numbers = decode_array(body["names"])
+    agree(numbers.shape == (n_arms,) and numbers.dtype == np.int64, "names must be one for each arm")
+    agree(numbers[0] >= 0 and bool((numbers[1:] > numbers[:-1]).all()), "names must be increasing")
+
+
+def read_replica(replica: PlayerState, body: dict[str, Any]) -> None:
+    """Fill a fresh replica with what `written_replica` wrote; everything is checked."""
+    from abex.players.player import MANY_ARMS
+
+    numbers, policy, n_arms = decode_array(body["names"]), replica.policy, replica.n_arms
+    replica.arms.numbers = numbers
+    least = int(numbers[-1]) + 1
+    replica.arms.next_number = whole_number("next_name", body["next_name"], least=least, most=2**62)
+    if body["labels"] is not None:
+        agree(isinstance(body["labels"], list) and len(body["labels"]) == n_arms, "labels must be one an arm")
+        replica.arms.set_labels(dict(zip(numbers.tolist(), body["labels"], strict=True)))
+    replica.steps = whole_number("steps", body["steps"], most=MOST_STEPS)
+    replica.elsewhere = whole_number("elsewhere", body.get("elsewhere", 0), most=replica.steps)
+    fresh = replica.state
+    replica.state = policy.resume(replica.setting, read(body["state"], fresh))
+    replica.tallies = Tallies.read(body["tallies"], n_arms)
+    replica.lives = {_life(life): whole_number("lives", last, least=1) for life, last in body["lives"]}
+    _read_pending(replica, fresh, body["pending"])
+    told = body.get("told", [])
+    agree(isinstance(told, list) and len(told) <= MOST_TOLD, "told must be keys of observations")
+    replica.told.update((str(read_word(key, "key")), None) for key in told)
+    if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
+        replica.careful = CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16
+
+
+def read_policy(body: dict[str, Any]) -> Policy[Any]:
+    """The policy of the file, which must have been imported or be offered by an installed package."""
+    text = str(body["policy"])
+    head = text.partition("(")[0].strip()
+    if head not in installed_policies([head]):
+        module = body.get("module")
+        where = f"the module {module}" if isinstance(module, str) and len(module) < 80 else "the module"
+        raise UserError(f"unknown policy {shown(head[:60])}: import {where} that defines it first")
+    return parse_policy(text)
+
+
+def _life(name: Any) -> str:
+    agree(is_life(name), "lives must have names")
+    return str(name)
+
+
+def _read_pending(replica: PlayerState, fresh: Any, saved: Any) -> None:
+    """The waiting decisions, oldest first: of known lives, with probabilities that their policy can divide by."""
+    agree(
+        isinstance(saved, list) and len(saved) <= replica.max_pending, "pending must be at most max_pending"
+    )
+    for name, t, arm, memory, moment, probability, *asked in saved:
+        arm = whole_number("arm", arm)
+        agree(replica.arms.has(arm), "a decision waits for an arm that is not there")
+        t = whole_number("t", t, least=1, most=2**62)
+        life, number = life_and_number(name) or ("", 0)
+        agree(1 <= number <= replica.lives.get(life, 0), "a decision waits that was never made")
+        agree(name not in replica.pending, "a decision waits twice")
+        arrays = read_memory(replica, memory, arm, fresh)
+        moment = whole_number("moment", moment, most=MOST_MOMENT)
+        unit, key = asked or (None, None)
+        unit, key = read_word(unit, "unit"), read_word(key, "key")
+        agree(replica.open_decision(unit, key) is None, "two decisions wait for one unit")
+        replica.add_pending(name, Pending(t, arm, arrays, moment, read_probability(probability), unit, key))
+
+
+def in_order(replica: PlayerState) -> None:
+    """See that waiting decisions of one process are in order."""
+    steps = [waiting.t for waiting in replica.pending.values()]
+    agree(all(1 <= early < late for early, late in pairwise(steps)), "waiting decisions must be in order")
+    agree(not steps or steps[-1] <= replica.steps, "a decision waits that was never made")
+
+
+def read_word(value: Any, name: str) -> str | None:
+    """The name of a unit or a key, or None."""
+    return None if value is None else checked_name(name, value)
+
+
+def read_probability(value: Any) -> float | None:
+    """A probability, or None."""
+    agree(
+        value is None or (type(value) in (int, float) and 0.0 <= value <= 1.0),
+        "probability must be within 0 to 1",
+    )
+    return None if value is None else float(value)
+
+
+def read_memory(replica: PlayerState, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
+    """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
+    agree(isinstance(memory, list), "a decision remembers something else")
+    arrays = tuple(decode_array(one) for one in memory)
+    check_kept(fresh, arrays, replica.n_arms)
+    check_memory(replica, arrays, arm, fresh)
+    return arrays
+
+
+def check_memory(replica: PlayerState, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
+    """See that a decision remembers a probability that its policy can divide by."""
+    for field, array in zip(kept_with_decisions(fresh), arrays, strict=True):
+        if field == weighed_by(fresh):
+            probability = array[replica.arms.place(arm)] if array.size == replica.n_arms else array[0]
+            agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
+
+
+def _set_random(rng: np.random.Generator, saved: Any) -> None:
+    """The state of the random numbers; an even increment would shorten their period to next to nothing."""
+    numbers = saved["state"]
+    limits = [(numbers["state"], 2**128), (numbers["inc"], 2**128), (saved["has_uint32"], 2)]
+    limits.append((saved["uinteger"], 2**32))
+    fine = all(type(number) is int and 0 <= number < limit for number, limit in limits)
+    agree(fine and numbers["inc"] % 2 == 1, "random must be a state of PCG64")
+    rng.bit_generator.state = saved
+
+
+def checksum(text: str) -> str:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,78 @@
+"""What an application and its player have agreed on: the range of rewards, and when a decision is given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from abex.support.errors import UserError, real_number, shown, true_or_false
+
+LONGEST = timedelta(days=36_500)
+
+
+@dataclass(frozen=True)
+class PlayerSettings:
+    """Range of rewards, milliseconds until a decision expires (None: never), what it counts then, and propensities."""
+
+    low: float = 0.0
+    high: float = 1.0
+    expire: int | None = None
+    unrewarded: float | None = 0.0
+    propensities: bool | None = None
+
+    def scaled(self, reward: Any, name: str = "reward") -> float:
+        """A reward of the application as a number in [0, 1]; clicks are True and False."""
+        value = float(reward) if reward is True or reward is False else reward
+        if type(value) is float and self.low <= value <= self.high:
+            number = value
+        else:
+            number = real_number(name, value, least=self.low, most=self.high)
+        if self.low == 0.0 and self.high == 1.0:
+            return number
+        return min(1.0, max(0.0, (number - self.low) / (self.high - self.low)))
+
+    def shown(self, value: float) -> float:
+        """A number in [0, 1] as a reward of the application."""
+        return self.low + value * (self.high - self.low)
+
+    @property
+    def unrewarded_scaled(self) -> float | None:
+        """What an expired decision counts, in [0, 1]."""
+        return None if self.unrewarded is None else self.scaled(self.unrewarded)
+
+
+def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> PlayerSettings:
+    """Checked terms.
+
+    >>> from datetime import timedelta
+    >>> terms((-1, 1), timedelta(minutes=5), 0.0, None)
+    PlayerSettings(low=-1.0, high=1.0, expire=300000, unrewarded=0.0, propensities=None)
+    """
+    try:
+        low, high = rewards
+    except (TypeError, ValueError):
+        raise UserError(
+            f"rewards must be a range of two numbers, the lower one first, got {shown(rewards)}"
+        ) from None
+    low, high = (
+        real_number("rewards", low, most=1e100, least=-1e100),
+        real_number("rewards", high, most=1e100),
+    )
+    if not high > low:
+        raise UserError(f"rewards must be a range of two numbers, the lower one first, got {shown(rewards)}")
+    milliseconds = None
+    if expire is not None:
+        if not isinstance(expire, timedelta) or not timedelta(0) < expire <= LONGEST:
+            raise UserError(f"expire must be a positive timedelta, got {shown(expire)}")
+        milliseconds = max(1, round(expire.total_seconds() * 1000.0))
+    found = PlayerSettings(
+        low,
+        high,
+        milliseconds,
+        None if unrewarded is None else unrewarded,
+        None if propensities is None else true_or_false("propensities", propensities),
+    )
+    if unrewarded is not None and not (expire is None and unrewarded == 0.0):
+        found.scaled(unrewarded, "unrewarded")
+    return found

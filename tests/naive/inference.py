@@ -1,0 +1,69 @@
+"""Tests and intervals that hold at every moment, written out in NumPy: the slow companion of `abex.inference`."""
+
+import numpy as np
+from scipy.special import logsumexp
+
+RATES = np.geomspace(0.003, 6.0, 18)
+MOMENT_RATES = np.geomspace(2e-4, 0.9, 24)
+STAKES = 0.01 * 2.0 ** np.arange(8)
+
+
+def log_growth(n, s, m, sign):
+    """S+ or S- as it is printed."""
+    eta = sign * RATES
+    return logsumexp(eta * s - n * np.log(1.0 + m * (np.exp(eta) - 1.0))) - np.log(RATES.size)
+
+
+def log_growth_of_moments(rewards, m, sign):
+    """From the rewards themselves."""
+    bound = m if sign > 0 else 1.0 - m
+    d, v = sign * (rewards - m).sum() / bound, ((rewards - m) ** 2).sum() / bound**2
+    psi = -np.log(1.0 - MOMENT_RATES) - MOMENT_RATES
+    return logsumexp(MOMENT_RATES * d - psi * v) - np.log(MOMENT_RATES.size)
+
+
+def least_sum(first, second, grid):
+    """The least over a grid of means of two growths, functions of the mean."""
+    return min(first(m) + second(m) for m in grid)
+
+
+def least_difference(one, other, d, sign, grid):
+    """The evidence of sums against a difference d of the means of two arms, each (number, sum)."""
+    return least_sum(
+        lambda m: log_growth(*one, m + d, sign),
+        lambda m: log_growth(*other, m, -sign),
+        [m for m in grid if 0.0 <= m + d <= 1.0],
+    )
+
+
+def leader(arms, rewards, n_arms):
+    """The first arm of the largest mean, None without observations."""
+    means = [rewards[arms == k].mean() if (arms == k).any() else -1.0 for k in range(n_arms)]
+    return int(np.argmax(means)) if max(means) >= 0.0 else None
+
+
+def bets(arms, rewards, probabilities, n_arms):
+    """The wealth against each arm, and its largest mean so far, from the definition."""
+    wealth, best = np.ones((n_arms, 8)), np.ones(n_arms)
+    for t in range(len(arms)):
+        lead, p, x = leader(arms[:t], rewards[:t], n_arms), probabilities[t], rewards[t]
+        for k in range(n_arms):
+            if lead is None or k == lead or arms[t] not in (lead, k) or p[lead] == 0.0 or p[k] == 0.0:
+                continue
+            m = [(rewards[:t][arms[:t] == a].sum() + 0.5) / ((arms[:t] == a).sum() + 1.0) for a in (lead, k)]
+            pi = p[lead] / (p[lead] + p[k])
+            c = pi * m[0] + (1.0 - pi) * m[1]
+            y = (1.0 - pi) * (x - c) if arms[t] == lead else -pi * (x - c)
+            wealth[k] *= 1.0 + np.minimum(STAKES / np.sqrt(c * (1.0 - c)), 0.95 / max(c, 1.0 - c)) * y
+            best[k] = max(best[k], wealth[k].mean())
+    return wealth, best
+
+
+def leaders_sums(arms, rewards, n_arms):
+    """Number and sum of the plays that each arm made while it led."""
+    count, total = np.zeros(n_arms), np.zeros(n_arms)
+    for t in range(len(arms)):
+        if leader(arms[:t], rewards[:t], n_arms) == arms[t]:
+            count[arms[t]] += 1.0
+            total[arms[t]] += rewards[t]
+    return count, total
