@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from tests import postgresql
-from tests.players.storm import Storm, verify
+from tests.players.storm import ON_GRAPHS, RECOMMENDED, Storm, make_players, verify
 
 from abex import Player
 
@@ -190,18 +190,19 @@ def opening(arguments: argparse.Namespace) -> None:
 
 
 def storm(arguments: argparse.Namespace) -> None:
+    """All policies that are recommended, in one store."""
     with stores(arguments.stores) as addresses:
         for kind, url in addresses.items():
-            policy = "Exp3(gamma=0.1)" if kind == "postgresql" else "UCB1"
-            Player.open(url, "storm", policy, n_arms=20, snapshot_every=2_000).close()
+            names = make_players(url, RECOMMENDED, ON_GRAPHS)
             folder = Path(tempfile.mkdtemp(prefix="abex-storm-"))
             began = time.perf_counter()
-            one = Storm(url, "storm", folder, arguments.processes, arguments.total, seed=1)
+            one = Storm(url, names, folder, arguments.processes, arguments.total, seed=1)
             one.rage(arguments.kills, arguments.pause, limit=3600.0)
+            took = time.perf_counter() - began
             print(
                 kind,
-                f"{one.kills} kills in {time.perf_counter() - began:.0f} s:",
-                verify(url, "storm", folder),
+                f"{len(names)} players, {one.kills} kills in {took:.0f} s:",
+                verify(url, names, folder),
                 flush=True,
             )
             shutil.rmtree(folder)

@@ -300,7 +300,7 @@ def _base64(array):
 def test_forged_files_work_or_are_refused():
     """In a process of its own: a crash or a hang ends it, and its last line says which case it was."""
     other = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.players", "800", "--seed", "1"],
+        [sys.executable, "-m", "tests.fuzz.players", "300", "--seed", "1"],
         capture_output=True,
         text=True,
         check=False,
@@ -309,8 +309,8 @@ def test_forged_files_work_or_are_refused():
     assert other.returncode == 0, other.stderr.strip().splitlines()[-30:]
     found = json.loads(other.stdout)
     assert not found["failures"], found["failures"][:5]
-    assert found["outcomes"]["worked"] > 100
-    assert found["outcomes"]["refused"] > 300
+    assert found["outcomes"]["worked"] > 35
+    assert found["outcomes"]["refused"] > 110
 
 
 # -- writing ----------------------------------------------------------------------------------------

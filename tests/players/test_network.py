@@ -1,115 +1,100 @@
-"""A network that is cut between an application and its database: two hosts of one machine, made of network namespaces."""
+"""Networks that are cut, slow, or lead to a server that is gone, between applications and their database."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
+import re
+from contextlib import ExitStack
 
 import pytest
 
 from abex import Player
-from tests import postgresql
-from tests.needs import NAMESPACES, POSTGRESQL
-from tests.players.test_store import Proxy
-from tests.waiting import PATIENCE
+from tests.players.hosts import Proxy, Shop, hosts
+from tests.waiting import PATIENCE, wait_until
 
-ROOT = Path(__file__).parents[2]
-SERVER, CLIENT = "10.213.7.1", "10.213.7.2"
-SHOP = """
-import json, sys, time
-import abex.players.store
-from abex.players import Store, UnavailableError
-
-abex.players.store.SILENT = 1e6
-
-def rounds(player, number):
-    told = errors = 0
-    for _ in range(number):
-        for _ in range(10):
-            decision = player.decide()
-        try:
-            told += player.update(decision, 1.0)
-        except UnavailableError as error:
-            assert error.kept, error
-            told, errors = told + 1, errors + 1
-    return told, errors
-
-with Store.open(sys.argv[1], deadline=0.5) as store:
-    player = store.player("shop", "UCB1", n_arms=3)
-    told, _ = rounds(player, 3)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    more, errors = rounds(player, 5)
-    print(errors, flush=True)
-    sys.stdin.readline()
-    last, _ = rounds(player, 5)
-    while True:
-        try:
-            player.refresh()
-            break
-        except UnavailableError:
-            time.sleep(0.1)
-    print(json.dumps([told + more + last, player._state.tallies.rewarded]), flush=True)
-"""
+DEADLINE = 0.5  # seconds that `update` waits
+SOON = 5.0  # seconds: what waited for the network, a connection or an answer, would take longer; a busy machine does not
+PATIENT = "tcp_user_timeout=1000000&keepalives_idle=1000&connect_timeout=1000"  # no connection is given up
+HASTY = "tcp_user_timeout=500&keepalives_idle=1&keepalives_interval=1&keepalives_count=1&connect_timeout=2"
 
 
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True)
+@pytest.fixture
+def stack():
+    with ExitStack() as found:
+        yield found
 
 
-@contextmanager
-def hosts():
-    """A cable to another host: the names of its namespace and of our end."""
-    if shutil.which("ip") is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
-        pytest.skip(NAMESPACES)
-    number = os.getpid()
-    name, ours, theirs = f"abex{number}", f"abx{number}a"[:15], f"abx{number}b"[:15]
-    try:
-        ip("netns", "add", name)
-    except subprocess.CalledProcessError:
-        pytest.skip(NAMESPACES)
-    try:
-        ip("link", "add", ours, "type", "veth", "peer", "name", theirs)
-        ip("link", "set", theirs, "netns", name)
-        ip("addr", "add", f"{SERVER}/30", "dev", ours)
-        ip("link", "set", ours, "up")
-        ip("-n", name, "addr", "add", f"{CLIENT}/30", "dev", theirs)
-        ip("-n", name, "link", "set", theirs, "up")
-        yield name, ours
-    finally:
-        ip("netns", "del", name)  # and the cable with it
+def opened(stack, url, host, options, silent, delay=0.0, deadline=DEADLINE):
+    """A shop on a host, and the proxy through which it reaches the server."""
+    port = int(re.search(r"127.0.0.1:(\d+)", url)[1])
+    proxy = Proxy(port, host.address, delay)
+    stack.callback(proxy.close)
+    there = url.replace(f"127.0.0.1:{port}", f"{host.address}:{proxy.port}")
+    shop = Shop(host, f"{there}&{options}", deadline, silent)
+    stack.callback(shop.kill)
+    wait_until(lambda: shop.play(1)["kept"] == 0)
+    return shop, proxy
 
 
-def test_an_application_that_is_cut_off_goes_on_and_loses_nothing():
-    if postgresql.binaries() is None:
-        pytest.skip(POSTGRESQL)
-    with hosts() as (name, cable):
-        server = postgresql.Server()
-        proxy = Proxy(server.port, SERVER)
-        url = server.url().replace(f"127.0.0.1:{server.port}", f"{SERVER}:{proxy.port}")
-        # who waits for this network waits for longer than the test does
-        url += "?tcp_user_timeout=1000000&keepalives_idle=1000&connect_timeout=1000"
-        try:
-            command = ["ip", "netns", "exec", name, sys.executable, "-c", SHOP, url]
-            with subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-            ) as shop:
-                assert shop.stdout.readline() == "ready\n"
-                ip("link", "set", cable, "down")
-                shop.stdin.write("it is cut\n")
-                shop.stdin.flush()
-                assert int(shop.stdout.readline()) == 5, (
-                    "each reward of a cut network is refused at its deadline"
-                )
-                ip("link", "set", cable, "up")
-                told, _ = shop.communicate("it is mended\n", timeout=PATIENCE)
-            reported, rewarded = json.loads(told)
-            assert rewarded == reported, "each reward counts once"
-            with Player.open(server.url(), "shop") as player:
-                assert player._state.tallies.rewarded == reported
-        finally:
-            proxy.close()
-            server.remove()
+def refused(answer, rounds):
+    """Each reward was refused at its deadline and kept, and no decision waited."""
+    assert (answer["kept"], answer["lost"]) == (rounds, 0)
+    assert "what was reported is kept, and written when the store is back" in answer["said"]
+    assert answer["decide"] < SOON
+    assert answer["update"] < DEADLINE + SOON
+
+
+def all_there(url, shops):
+    """Nothing that was made or reported is lost, and nothing counts twice."""
+    last = [shop.play(0) for shop in shops]
+    for shop in shops:
+        shop.close()
+    with Player.open(url, "shop") as player:
+        assert player._state.decisions == sum(answer["made"] for answer in last)
+        assert player._state.tallies.rewarded == sum(answer["told"] for answer in last)
+
+
+@pytest.mark.parametrize("options", [PATIENT, HASTY], ids=["connections stay", "connections are given up"])
+def test_a_host_that_is_cut_off_goes_on_and_loses_nothing(schema, stack, options):
+    (host,) = stack.enter_context(hosts(1))
+    shop, _ = opened(stack, schema, host, options, silent=1e6)
+    host.cut()
+    answer = shop.play(5)
+    refused(answer, 5)
+    if options == HASTY:  # it is cut off until the connection is given up and no other one can be made
+        wait_until(lambda: "cannot open the journal" in shop.play(1)["said"])
+    host.mend()
+    assert shop.play(1)["decide"] < SOON
+    wait_until(lambda: shop.play(1)["kept"] == 0)
+    all_there(schema, [shop])
+
+
+def test_three_hosts_one_cut_off_one_whose_server_fails_over_and_one_far_away(schema, stack):
+    """They play one player; what befalls one of them holds up no other."""
+    away, failing, far = stack.enter_context(hosts(3))
+    cut, _ = opened(stack, schema, away, HASTY, silent=2.0)
+    moved, proxy = opened(stack, schema, failing, PATIENT, silent=1.0)
+    slow, _ = opened(
+        stack, schema, far, PATIENT, 1e6, delay=0.0 if far.slow(0.1) else 0.05, deadline=PATIENCE
+    )
+    shops = [cut, moved, slow]
+    away.cut()
+    proxy.fall_silent()  # for the connections that there are; a new one is answered
+    for shop in shops:
+        shop.begin(2)
+    refused(cut.answer(), 2)
+    refused(moved.answer(), 2)
+    answer = slow.answer()
+    assert answer["kept"] == 0
+    assert answer["decide"] < SOON
+    wait_until(lambda: moved.play(1)["kept"] == 0)  # while the first one is still cut off
+    away.mend()
+    wait_until(lambda: cut.play(1)["kept"] == 0)
+    all_there(schema, shops)
+
+
+def test_a_stopped_server_process_holds_up_no_decision(server, schema, stack):
+    """Its connections stay open, and nobody answers."""
+    (host,) = stack.enter_context(hosts(1))
+    shop, _ = opened(stack, schema, host, PATIENT, silent=1.0)
+    with server.stopped():
+        refused(shop.play(5), 5)
+    wait_until(lambda: shop.play(1)["kept"] == 0)
+    all_there(schema, [shop])

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingEr
 from tests import postgresql
 from tests.each import each, each_group
 from tests.examples import all_examples, by_class
-from tests.players.storm import Storm, replayed, verify
+from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
 
@@ -426,15 +427,24 @@ def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
 # -- under fire -----------------------------------------------------------------------------------------
 
 
+def test_every_policy_that_is_recommended_is_under_fire():
+    page = (ROOT / "docs" / "which_policy.md").read_text()
+    rows = page.partition("| your problem | play |")[2].partition("\n\n")[0].splitlines()[2:]
+    named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    assert len(rows) == 5
+    assert named == {re.match(r"\w+", policy)[0] for policy in RECOMMENDED}
+    graph = next(row for row in rows if "graph" in row)
+    assert set(re.findall(r"`(\w+)", graph)) == set(ON_GRAPHS)
+
+
 def test_processes_may_be_killed_at_any_moment(url, tmp_path):
-    policy = "Thompson" if url.startswith("sqlite") else "Exp3(gamma=0.2)"
-    Player.open(url, "fire", policy, n_arms=10, snapshot_every=200).close()
-    storm = Storm(url, "fire", tmp_path, places=3, total=300, seed=1)
+    names = make_players(url, RECOMMENDED, ON_GRAPHS)
+    storm = Storm(url, names, tmp_path, places=3, total=500, seed=1)
     storm.rage(kills=6, pause=0.1)
-    found = verify(url, "fire", tmp_path)
+    found = verify(url, names, tmp_path)
     assert storm.kills >= 3
-    assert found["rewards"] >= 900
-    assert found["states"] >= 3
+    assert found["rewards"] >= 1500
+    assert found["states"] >= 3 * len(names)
 
 
 # -- faults ---------------------------------------------------------------------------------------------
@@ -579,6 +589,23 @@ def test_a_server_that_crashes_and_comes_back(server, schema):
         assert player._state.tallies.rewarded == 54  # the one that was kept, too
         _, _, text, _ = replayed(schema, "x", set())
         assert player.text() == text
+
+
+def test_who_waits_for_another_to_make_the_tables_finds_them(server, schema):
+    import psycopg
+
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    quick, slow = journal_at(schema), journal_at(schema)
+    with psycopg.connect(schema) as other, psycopg.connect(server.url(), autocommit=True) as looking:
+        other.execute("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")
+        threads = [threading.Thread(target=one.connect, args=[True]) for one in (quick, slow)]
+        [thread.start() for thread in threads]  # both have seen that there are none
+        wait_until(lambda: looking.execute(waiting).fetchone()[0] == 2)
+        other.rollback()
+        [thread.join() for thread in threads]
+    assert quick.count() == slow.count() == 0
+    quick.close()
+    slow.close()
 
 
 def test_decisions_do_not_pile_up_without_end(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ import math
 import os
 import resource
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from abex import Player, UserError
 from abex.players import Store, UnavailableError
 from abex.players.sqlite_journal import SqliteJournal
 from tests.each import each
+from tests.players.hosts import Proxy
 from tests.waiting import PATIENCE, wait_until
 
 ARMS = ["red", "green", "blue"]
@@ -236,47 +236,6 @@ def test_behind_a_stopped_writer_nothing_waits_longer_than_its_deadline(tmp_path
         player.flush()
         assert not player.update(decision, 1.0)  # it was kept, and counts once
         assert player._state.tallies.rewarded == 2
-
-
-class Proxy:
-    """Between a client and the server; it may fall silent for connections that there are, as a fail-over does."""
-
-    def __init__(self, port, host="127.0.0.1"):
-        self._port, self._silent, self._pairs = port, set(), []
-        self._listener = socket.create_server((host, 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            other = socket.create_connection(("127.0.0.1", self._port))
-            self._pairs.append((client, other))
-            for source, target in ((client, other), (other, client)):
-                threading.Thread(
-                    target=self._pump, args=(source, target, len(self._pairs)), daemon=True
-                ).start()
-
-    def _pump(self, source, target, number):
-        try:
-            while data := source.recv(65536):
-                if number not in self._silent:
-                    target.sendall(data)
-            target.close()
-        except OSError:
-            return
-
-    def fall_silent(self):
-        self._silent.update(range(1, len(self._pairs) + 1))
-
-    def close(self):
-        self._listener.close()
-        for pair in self._pairs:
-            for one in pair:
-                one.close()
 
 
 def test_a_server_that_fails_over_is_noticed_and_nothing_is_lost(server, monkeypatch):

@@ -59,6 +59,7 @@ SHARED_CLASSES = {
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.
 GENERIC_MODULES = {
     "aiming",
+    "attribution",
     "base",
     "discounted",
     "forgetting",

@@ -1,4 +1,4 @@
-"""Every block of Python in README, CONTRIBUTING and the pages of docs runs (with fewer steps), each in a program of its own.
+"""Every block of Python in README, CONTRIBUTING and the pages of docs runs with fewer steps, with names and a folder of its own.
 
 It runs with the packages of those extras that stand above it on its page, as ``pip install '.[simulate]'``, and without all
 others: above the first such line NumPy is all there is. A block that needs downloaded data, a server or much time has
@@ -10,7 +10,9 @@ import json
 import pkgutil
 import re
 import textwrap
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -28,20 +30,31 @@ PAGES = [
 STEP = re.compile(INSTALL + r"|(?:<!-- needs (?P<needs>[^>]*) -->\n)?```python\n(?P<block>.*?)```", re.S)
 
 
+class Block(NamedTuple):
+    """A block of Python on a page."""
+
+    name: str  # page and number
+    text: str
+    extras: tuple[str, ...]  # named above it
+    needs: str | None  # what keeps it from running here
+
+
 def blocks_of(page):
-    """Blocks in their order, each with the extras that are named above it."""
+    """Blocks in their order."""
     extras, number = [], 0
     for step in STEP.finditer(page.read_text()):
         if step["extras"]:
             extras += step["extras"].split(",")
         else:
-            where = page.relative_to(ROOT).with_suffix("")
-            name = f"{page.stem}-{number}"
-            yield pytest.param(step["needs"], step["block"], tuple(extras), name, id=f"{where}-{number}")
+            yield Block(f"{page.stem}-{number}", step["block"], tuple(extras), step["needs"])
             number += 1
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+#: those that run below the same installs of a page, in one program: imports take longer than most of them
+PROGRAMS = defaultdict(list)
+for _block in BLOCKS:
+    PROGRAMS[f"{_block.name.rpartition('-')[0]} {','.join(_block.extras)}"].append(_block)
 SMALLER = (
     (r"horizon=[\d_]{5,}", "horizon=2_000"),
     (r"replications=\d+", "replications=2"),
@@ -70,30 +83,53 @@ BEFORE = {
 
 
 def test_there_are_blocks_and_prefaces_have_theirs():
-    names = {param.values[3] for param in BLOCKS}
-    assert len(names) > 20
-    assert set(BEFORE) <= names
+    names = [block.name for block in BLOCKS]
+    assert 20 < len(names) == len(set(names))
+    assert set(BEFORE) <= set(names)
 
 
 def test_who_copies_the_first_block_has_installed_the_core_alone():
-    extras = {param.values[3]: param.values[2] for param in BLOCKS}
+    extras = {block.name: block.extras for block in BLOCKS}
     assert extras["README-0"] == extras["index-0"] == ()
     assert extras["README-1"] == extras["index-1"] == ("simulate",)
 
 
-@pytest.mark.parametrize(("needs", "block", "extras", "name"), BLOCKS)
-def test_example(needs, block, extras, name, tmp_path):
-    if needs:
-        pytest.skip(f"needs {needs}")
+def script_of(block):
+    """The block as a program with fewer steps."""
+    text = block.text
     for large, small in SMALLER:
-        block = re.sub(large, small, block)
-    script = tmp_path / "example.py"
-    if block.lstrip().startswith(">>>"):
-        script.write_text(f"r'''\n{block}\n'''\nimport doctest, sys\nsys.exit(doctest.testmod()[0])\n")
-    else:
-        script.write_text(f"{textwrap.dedent(BEFORE.get(name, ''))}\n{block}")
-    run = f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_path('example.py', run_name='__main__')"
-    run_without(missing_without(extras), run)
+        text = re.sub(large, small, text)
+    if text.lstrip().startswith(">>>"):
+        return f"r'''\n{text}\n'''\nimport doctest, sys\nsys.exit(doctest.testmod()[0])\n"
+    return f"{textwrap.dedent(BEFORE.get(block.name, ''))}\n{text}"
+
+
+#: runs each script with names and a folder of its own; one that ends well lets the next one begin
+RUN = """
+import os, pathlib, runpy, sys
+for script in sys.argv[1:]:
+    os.chdir(pathlib.Path(script).parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_example(program, tmp_path):
+    scripts = []
+    for block in PROGRAMS[program]:
+        if block.needs is None:
+            folder = tmp_path / block.name
+            folder.mkdir()
+            scripts.append(folder / "example.py")
+            scripts[-1].write_text(script_of(block))
+    if not scripts:
+        pytest.skip("needs " + ", ".join(sorted({block.needs for block in PROGRAMS[program]})))
+    extras = PROGRAMS[program][0].extras
+    run_without(missing_without(extras), f"import sys; sys.argv[1:] = {list(map(str, scripts))}\n{RUN}")
 
 
 #: extras beside its own with which a command does what the pages show

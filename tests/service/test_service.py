@@ -1,5 +1,6 @@
 """The decision service in one process: what it answers, refuses, and keeps."""
 
+import asyncio
 import contextlib
 import gc
 import io
@@ -297,6 +298,31 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
         assert len(commits) <= 4
     assert len({one["id"] for one in decisions}) == 20
     assert all(learned)
+
+
+def test_a_batch_waits_a_moment_for_as_many_as_shared_the_last_commit(monkeypatch):
+    monkeypatch.setattr("abex.service.directory.RequestBatch", lambda player, requests, most_open: requests)
+    batches = []
+
+    async def many():
+        desk = Desk(None, None, None, Metrics())
+
+        async def answers(batch):
+            batches.append(len(batch))
+            if len(batches) == 1:
+                desk.submit("four")
+            await asyncio.sleep(0.01)
+            return batch
+
+        desk._answers = answers
+        first = [desk.submit(name) for name in ("one", "two", "three")]
+        for one in first[:2]:  # who is answered asks again
+            one.add_done_callback(lambda done: desk.submit(f"after {done.result()}"))
+        await asyncio.gather(*first)
+        await desk.close()
+
+    asyncio.run(many())
+    assert batches == [3, 3]
 
 
 def test_an_application_mounted_elsewhere_answers_and_changes_nothing_of_its_process(shop, store):

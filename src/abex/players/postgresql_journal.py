@@ -117,7 +117,9 @@ class PostgresqlJournal(Journal):
         self._prepare(create)
 
     def _has_tables(self) -> bool:
-        return self._run("SELECT to_regclass('abex_format')").fetchone()[0] is not None
+        """By the catalogue: `to_regclass` does not see what was committed while this transaction waited for the lock."""
+        sql = "SELECT count(*) FROM pg_class WHERE relname = 'abex_format' AND pg_table_is_visible(oid)"
+        return bool(self._run(sql).fetchone()[0])
 
     def _alone_for_tables(self) -> None:
         self._run("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")

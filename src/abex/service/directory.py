@@ -24,6 +24,7 @@ from abex.support.errors import LONGEST_NAME, UserError, shown
 T = TypeVar("T")
 
 SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
+MOMENT = 0.001  # seconds that a batch may wait for more
 
 
 class Answered:
@@ -82,14 +83,21 @@ class Desk:
         return future
 
     async def _work(self) -> None:
-        """Propose what waits, until it is written and answered; what comes meanwhile is the next batch."""
-        while queue := self._queue:
-            self._queue = []
+        """Propose what waits, until it is written and answered; what comes meanwhile is the next batch.
+
+        Where many shared the last commit they may share this one, too: it waits a moment for as many.
+        """
+        crowd, lasted = 0, 0.0
+        while self._queue:
+            if len(self._queue) < crowd:
+                await asyncio.sleep(min(MOMENT, lasted / 2.0))
+            queue, self._queue, began = self._queue, [], self._loop.time()
             batch = RequestBatch(self.player, [request for request, _ in queue], self._most_open)
             try:
                 answers = await self._answers(batch)
             except Exception as error:
                 answers = [error] * len(queue)
+            crowd, lasted = len(queue), self._loop.time() - began
             for (_, future), answer in zip(queue, answers, strict=True):
                 if future.done():  # the client has gone
                     continue

@@ -14,7 +14,7 @@ from abex.environments.environment import Environment, as_environment
 from abex.graphs.graph import as_graph
 from abex.policies.naming import as_policy
 from abex.policies.policy import Policy
-from abex.simulation.delays import Delay, PerArm, as_delay, delay_table
+from abex.simulation.delays import Conversions, Delay, PerArm, as_delay, delay_table
 from abex.support.errors import UserError, shown, whole_number
 from abex.support.parameters import MOST_ARMS
 
@@ -86,7 +86,7 @@ def as_late_rewards(delay: Any, batch: Any, environment: Environment) -> tuple[D
     if delay is None:
         return None, batch
     value = as_delay(delay)
-    if isinstance(value, PerArm) and isinstance(environment, Environment):
+    if isinstance(value, PerArm | Conversions) and isinstance(environment, Environment):
         delay_table(value, np.uint64(0), environment.n_arms)
     return value, batch
 

@@ -2,14 +2,17 @@
 
 The loop over steps enqueues every decision and dequeues the ones that are due, each by a kernel:
 
-``enqueue(pending, memory, t, arm) -> event``
+``enqueue(pending, memory, state, world, t, arm, rng) -> event``
     Arm ``arm`` was pulled at step t. Returns the first of the decisions whose reward is due before step t + 1, -1 if none is.
 ``dequeue(pending, memory, event, t, arm) -> when, pulled, event``
     A due decision, its step and its arm, with what the policy remembers of it back in its state; and the next one that is due.
+``paid(pending, t, arm, reward) -> reward``
+    What becomes of the reward of arm ``arm`` at step t on its way.
 
-Without delay both do nothing and are compiled away: there is one loop. With delay, decisions wait in a ring of as
+Without delay they do nothing and are compiled away: there is one loop. With delay, decisions wait in a ring of as
 many places as the longest delay needs (a power of two), decision t in place t, chained in the order of the decisions to the day
-on which they are due. Both kernels cost the same however many wait.
+on which they are due. They cost the same however many wait. Where the delay
+depends on the reward, `abex.simulation.conversions` has the kernels.
 """
 
 from __future__ import annotations
@@ -33,10 +36,11 @@ class DelayKernels(NamedTuple):
 
     enqueue: Callable[..., Any]
     dequeue: Callable[..., Any]
+    paid: Callable[..., Any]
 
 
 @kernel
-def enqueue_nothing(pending: Any, memory: Any, t: int, arm: int) -> int:
+def enqueue_nothing(pending: Any, memory: Any, state: Any, world: Any, t: int, arm: int, rng: Any) -> int:
     """The decision is due itself."""
     return 0
 
@@ -47,7 +51,13 @@ def dequeue_at_once(pending: Any, memory: Any, event: int, t: int, arm: int) -> 
     return t, arm, -1
 
 
-AT_ONCE = DelayKernels(enqueue_nothing, dequeue_at_once)
+@kernel
+def paid_in_full(pending: Any, t: int, arm: int, reward: float) -> float:
+    """The reward."""
+    return reward
+
+
+AT_ONCE = DelayKernels(enqueue_nothing, dequeue_at_once, paid_in_full)
 
 
 class DelayQueue(Record):
@@ -63,24 +73,36 @@ class DelayQueue(Record):
 
 
 @kernel
-def enqueue_late(pending: DelayQueue, memory: Any, t: int, arm: int) -> int:
+def enqueue_late(pending: DelayQueue, memory: Any, state: Any, world: Any, t: int, arm: int, rng: Any) -> int:
     """Note the decision under the day on which its reward is due; the first decision that is due tomorrow."""
+    put(pending, memory, t, arm, delay_at(pending.delays, t, arm))
+    return due_on(pending, t + 1)
+
+
+@kernel
+def put(pending: Any, memory: Any, t: int, arm: int, delay: int) -> None:
+    """Note the decision of step t under the day on which it is due, unless that never comes."""
+    if delay <= 0:
+        return
     mask = pending.arms.size - 1
-    delay = delay_at(pending.delays, t, arm)
-    if delay > 0:
-        due = t + delay
-        if pending.batch > 1:
-            due = (due - 2 + pending.batch) // pending.batch * pending.batch + 1
-        if due <= pending.horizon:
-            place, day = t & mask, due & mask
-            pending.arms[place] = arm
-            remember(pending.kept, memory, place)
-            last = pending.last[day]
-            pending.following[place] = place if last < 0 else pending.following[last]  # the first one
-            if last >= 0:
-                pending.following[last] = place
-            pending.last[day] = place
-    day = (t + 1) & mask
+    due = t + delay
+    if pending.batch > 1:
+        due = (due - 2 + pending.batch) // pending.batch * pending.batch + 1
+    if due <= pending.horizon:
+        place, day = t & mask, due & mask
+        pending.arms[place] = arm
+        remember(pending.kept, memory, place)
+        last = pending.last[day]
+        pending.following[place] = place if last < 0 else pending.following[last]  # the first one
+        if last >= 0:
+            pending.following[last] = place
+        pending.last[day] = place
+
+
+@kernel
+def due_on(pending: Any, step: int) -> int:
+    """The first of the decisions that are due before a step, which are taken out; -1 if none is."""
+    day = step & (pending.arms.size - 1)
     last = pending.last[day]
     if last < 0:
         return -1
@@ -118,7 +140,7 @@ def recall(kept: Any, memory: Any, place: int) -> None:
             at += 1
 
 
-LATE = DelayKernels(enqueue_late, dequeue_late)
+LATE = DelayKernels(enqueue_late, dequeue_late, paid_in_full)
 
 
 def as_late(delay: Delay | None, batch: int) -> bool:
@@ -138,13 +160,19 @@ def memory_of(policy: Policy[Any], state: Any) -> tuple[NDArray[Any], ...]:
     return tuple(field.reshape(-1).view(word) for field in fields) or (np.zeros(0, np.int64),)
 
 
+def places(delay: Delay, batch: int, horizon: int) -> int:
+    """The power of two that has room for every decision that can wait at the same time."""
+    size = 1
+    while size < min(delay.longest, horizon) + batch + 2:
+        size *= 2
+    return size
+
+
 def new_queue(
     delay: Delay, batch: int, horizon: int, key: np.uint64, n_arms: int, memory: tuple[NDArray[Any], ...]
 ) -> DelayQueue:
     """An empty queue with a place for every decision that can wait at the same time."""
-    size = 1
-    while size < min(delay.longest, horizon) + batch + 2:
-        size *= 2
+    size = places(delay, batch, horizon)
     words = sum(field.size for field in memory)
     check_size(
         size * (12 + words * memory[0].itemsize),

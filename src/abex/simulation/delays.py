@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel
 from abex.support.errors import UserError, shown
-from abex.support.parameters import check_parameters, parse_value, real, whole
+from abex.support.parameters import check_parameters, choice, parse_value, real, whole
 from abex.support.randomness import next_word, unit, word_at
 
 MAX_DELAY = 10**12  # beyond every horizon
+LEARNED = ("weighed", "at close", "as they come")
 SMALLEST_UNIFORM = 2.0**-53  # of 1 - u for a uniform number u of 53 bits
 
 
@@ -145,7 +146,7 @@ class PerArm(Delay):
         if isinstance(given, str | Delay) or not isinstance(given, Iterable):
             raise UserError(f"PerArm needs a list with a delay for each arm, got {shown(given)}")
         delays = tuple(as_delay(one) for one in given)
-        if not delays or any(isinstance(one, PerArm) for one in delays):
+        if not delays or any(isinstance(one, PerArm | Conversions) for one in delays):
             raise UserError("PerArm needs a list with one delay, such as Fixed(50), for each arm")
         object.__setattr__(self, "delays", delays)
 
@@ -159,7 +160,61 @@ class PerArm(Delay):
         return [row for delay in self.delays for row in delay.rows()]
 
 
-KINDS: dict[str, type[Delay]] = {cls.__name__: cls for cls in (Fixed, Uniform, Geometric, PerArm)}
+@dataclass(frozen=True)
+class Conversions(Delay):
+    """Only a conversion is heard of: silence becomes an answer when the window of its decision ends.
+
+    A reward other than ``silence`` comes with its delay, if that is within the window; any other decision is worth
+    ``silence``, which is known when the window is over.
+
+    Parameters
+    ----------
+    delay : Delay, str, int or list
+        Of the conversions.
+    window : int
+        Decisions until silence counts.
+    learned : {"weighed", "at close", "as they come"}
+        When a policy learns. *Weighed*: a conversion when it comes, and every pending decision by how much of its answer is in
+        (`abex.policies.attribution`); a policy that does not learn by weighted observations alone learns at close. *At close*:
+        every decision when its window ends. *As they come*: a conversion when it comes and silence at the end of the window, so
+        that recent rewards are nearly all conversions; this is what goes wrong where nobody thinks of it.
+    silence : float
+        The reward that silence is.
+
+    Examples
+    --------
+    >>> Conversions(Geometric(20), window=1800).longest
+    1800
+    """
+
+    delay: Any
+    window: int = whole(least=1, most=MAX_DELAY)
+    learned: str = choice("weighed", LEARNED)
+    silence: float = real(0.0, least=0.0, most=1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        delay = as_delay(self.delay)
+        if isinstance(delay, Conversions):
+            raise UserError(
+                "Conversions needs the delay of conversions, such as Geometric(20), not Conversions"
+            )
+        object.__setattr__(self, "delay", delay)
+
+    @property
+    def longest(self) -> int:
+        """The window."""
+        return self.window
+
+    def rows(self) -> list[tuple[int, int, float, float]]:
+        """Those of the conversions."""
+        rows: list[tuple[int, int, float, float]] = self.delay.rows()
+        return rows
+
+
+KINDS: dict[str, type[Delay]] = {
+    cls.__name__: cls for cls in (Fixed, Uniform, Geometric, PerArm, Conversions)
+}
 
 
 def as_delay(delay: Any) -> Delay:
@@ -191,7 +246,8 @@ class DelayTable(Record):
 def delay_table(delay: Delay, key: np.uint64, n_arms: int) -> DelayTable:
     """The delays of ``n_arms`` arms in the replication of this key."""
     rows = delay.rows()
-    if len(rows) not in (1, n_arms) or (isinstance(delay, PerArm) and len(rows) != n_arms):
+    each = isinstance(delay, PerArm) or (isinstance(delay, Conversions) and isinstance(delay.delay, PerArm))
+    if len(rows) not in (1, n_arms) or (each and len(rows) != n_arms):
         raise UserError(f"PerArm has {len(rows)} delays but there are {n_arms} arms")
     least, most, scale, never = zip(*rows, strict=True)
     low = np.array(least, np.int64)

@@ -44,7 +44,7 @@ class Run(Record):
 def loop(kernels: Kernels, rules: Rules, reveal: Any, delays: DelayKernels = AT_ONCE) -> Any:
     """The steps of one replication as a plain function; `compiled_loop` compiles the same source."""
     select, update = kernels
-    enqueue, dequeue = delays
+    enqueue, dequeue, paid = delays
     draw, gap, best = rules
     checked = is_user_defined(kernels)  # ours have been: theirs may select what is not there
     watched = is_user_defined(rules)  # ours have been: theirs may pay what is no reward
@@ -64,7 +64,7 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any, delays: DelayKernels = AT_
             lost += more
             if best(world, t, arm):
                 optimal += 1.0
-            event = enqueue(pending, memory, t, arm)
+            event = enqueue(pending, memory, state, world, t, arm, rng)
             while event >= 0:  # without delay: this decision, once
                 when, pulled, event = dequeue(pending, memory, event, t, arm)
                 for j in range(reveal(feedback, when, pulled, seen)):
@@ -72,7 +72,7 @@ def loop(kernels: Kernels, rules: Rules, reveal: Any, delays: DelayKernels = AT_
                     if watched and not 0.0 <= reward <= 1.0:
                         run.step, run.arm, run.value = when, seen[j], reward
                         raise ValueError(NO_REWARD)
-                    update(state, when, pulled, seen[j], reward, rng)
+                    update(state, when, pulled, seen[j], paid(pending, when, pulled, reward), rng)
             if t == run.checkpoints[where]:
                 run.regret[where] = lost
                 run.optimal_pulls[where] = optimal

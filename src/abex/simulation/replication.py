@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from abex.environments.environment import Environment
 from abex.graphs.feedback import BanditFeedback, reveal_bandit
-from abex.kernels import check_record, compile_as, is_user_defined
+from abex.kernels import check_record, compile_as, is_user_defined, with_present_globals
 from abex.policies.policy import Policy, Setting
+from abex.simulation.conversions import conversion_queue
 from abex.simulation.delay_queue import LATE, as_late, memory_of, new_queue
-from abex.simulation.delays import Delay, Fixed
+from abex.simulation.delays import Conversions, Delay, Fixed
 from abex.simulation.detection import detection_report
 from abex.simulation.loop import Run, compiled_loop, loop, plays_well, short
+from abex.support.errors import UserError
 from abex.support.randomness import counter_key, stream
 
 FIRST_CHUNK = 200_000  # arm-steps of the first kernel call; later calls grow until they last CHUNK_SECONDS
@@ -66,8 +68,19 @@ def play_replication(
     if as_late(delay, batch):
         memory = memory_of(policy, state)
         key = counter_key(seed, replication, "delay")
-        pending = new_queue(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
-        play = make(policy.kernels(), environment.rules(), reveal, LATE)
+        waiting = LATE
+        if isinstance(delay, Conversions):
+            if graph is not None:
+                raise UserError(
+                    "conversions are those of the arm pulled: with Conversions leave the graph out"
+                )
+            draw = with_present_globals(environment.draw)
+            pending, waiting = conversion_queue(
+                delay, policy, draw, batch, horizon, key, environment.n_arms, memory
+            )
+        else:
+            pending = new_queue(delay or Fixed(1), batch, horizon, key, environment.n_arms, memory)
+        play = make(policy.kernels(), environment.rules(), reveal, waiting)
     else:
         play = make(policy.kernels(), environment.rules(), reveal)
     world = environment.open(counter_key(seed, replication, "environment"), horizon)

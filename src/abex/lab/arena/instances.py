@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from statistics import NormalDist
 from typing import Any
 
 from abex.support.errors import one_of
 
-VERSION = 1
+VERSION = 2
 GRIDS = ("train", "test")
-GROUPS = ("stochastic", "graphs", "late", "changing", "adversarial", "boosting")
+GROUPS = ("stochastic", "graphs", "late", "changing", "adversarial", "shop", "boosting")
 SEEDS = {"train": 101, "test": 202}
 Spec = dict[str, Any]
 
@@ -130,6 +132,42 @@ def constrained(low: list[float], high: list[float], first: int, growth: float, 
     return {"name": "Phases", "means": means, "lengths": lengths, "against": "fixed arm"}
 
 
+def season(levels: list[float], swing: float, day: int, of_week: float, horizon: int) -> Spec:
+    """Rates that all swing together, by ``swing`` in a day and by ``of_week`` in a week: 24 steps a day."""
+    hour = day / 24
+    count = math.ceil(horizon / hour)
+    turn = [2.0 * math.pi * (j + 0.5) / 24 for j in range(count)]
+    factors = [(1.0 + swing * math.sin(x)) * (1.0 + of_week * math.sin(x / 7)) for x in turn]
+    means = [[round(level * factor, 9) for level in levels] for factor in factors]
+    return phases(means, [round(hour * (j + 1)) - round(hour * j) for j in range(count)])
+
+
+def weekends(weekday: list[float], weekend: list[float], day: int, horizon: int) -> Spec:
+    """Rates of five days, and others of the two that follow."""
+    count = math.ceil(horizon / (7 * day))
+    return phases([weekday, weekend] * count, [5 * day, 2 * day] * count)
+
+
+def novelty(means: list[float], boosts: list[float], life: int, horizon: int) -> Spec:
+    """Rates that begin higher, each by its share, which falls by e in a ``life``: ten steps a life."""
+    count = math.ceil(10 * horizon / life)
+    left = [math.exp(-(j + 0.5) / 10) for j in range(count)]
+    path = [[round(m * (1.0 + b * x), 9) for m, b in zip(means, boosts, strict=True)] for x in left]
+    return phases(path, [life // 10] * count)
+
+
+def phases(means: list[list[float]], lengths: list[int]) -> Spec:
+    """Bernoulli arms whose means change, against the best arm of each step."""
+    return {"name": "Phases", "means": means, "lengths": lengths, "against": "each step"}
+
+
+def purchases(rates: list[float], medians: list[float], sigma: float, count: int = 20) -> Spec:
+    """Nothing, or a log-normal amount, at these rates: ``count`` quantiles of it, 1 at most."""
+    steps = [math.exp(sigma * NormalDist().inv_cdf((j + 0.5) / count)) for j in range(count)]
+    values = [[0.0, *(round(min(1.0, median * x), 9) for x in steps)] for median in medians]
+    return discrete(values, [[round(1.0 - rate, 12), *[rate / count] * count] for rate in rates])
+
+
 def ring(n: int, directed: bool) -> Spec:
     """Every arm shows the next one."""
     return {"name": "edges", "n": n, "edges": [[k, (k + 1) % n] for k in range(n)], "directed": directed}
@@ -145,5 +183,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for function in (
         *(evenly, repeated, turning, uniforms, paretos, ring, hub),
         *(bernoulli, one_good_arm, discrete, sure, two_valued, constrained),
+        *(season, weekends, novelty, purchases),
     )
 }

@@ -1,4 +1,4 @@
-"""Tables of the arena as data frames: recommendations, demands on the recommended policy, and all scores."""
+"""Tables of the arena as data frames: recommendations, and all scores."""
 
 from __future__ import annotations
 
@@ -11,21 +11,12 @@ from abex.lab.arena.scores import Results, Score, score_all, table
 from abex.lab.arena.study import REPLICATIONS, Entry
 from abex.support.extras import needed
 
-OURS = "Evidence"
-TOGETHER = ("all groups", "stochastic and graphs")
-COINS = "plain coins"
-HALF = 0.5  # of the best rival's geometric mean
-OF_THOMPSON = 1.15  # on plain coins
-LINEAR_SHARE = 1e-4  # of the runs on plain coins
-
 
 def tables_of(results: Results, entries: Sequence[Entry], instances: Sequence[Instance]) -> dict[str, Any]:
     """Title -> data frame of texts, in the order in which they are shown."""
     parts = parts_of(results, instances)
     scores = {name: found for name, part in parts.items() if (found := score_all(results, part))}
     tables = {"By what your problem has": guide_table(answers(results, entries, instances))}
-    if any(score.policy == OURS for score in scores.get(TOGETHER[0], ())):
-        tables[f"What {OURS} is held to"] = demand_table(scores)
     for name, found in scores.items():
         tables[f"{name.capitalize()} ({len(parts[name])} instances)"] = score_table(found)
     return tables
@@ -34,8 +25,8 @@ def tables_of(results: Results, entries: Sequence[Entry], instances: Sequence[In
 def parts_of(results: Results, instances: Sequence[Instance]) -> dict[str, list[Instance]]:
     """All instances that were played, stochastic and graphs together, plain coins, and each group."""
     _, played, _ = table(results, instances)
-    parts = {TOGETHER[0]: played, TOGETHER[1]: [i for i in played if i.group in GROUPS[:2]]}
-    parts[COINS] = [i for i in played if i.plain_bernoulli]
+    parts = {"all groups": played, "stochastic and graphs": [i for i in played if i.group in GROUPS[:2]]}
+    parts["plain coins"] = [i for i in played if i.plain_bernoulli]
     for group in GROUPS:
         parts[group] = [i for i in played if i.group == group]
     return {name: part for name, part in parts.items() if part}
@@ -83,42 +74,6 @@ def guide_table(found: Sequence[GuideAnswer]) -> Any:
         }
         for answer in found
     )
-
-
-def demand_table(scores: dict[str, list[Score]]) -> Any:
-    """Each demand on the recommended policy, what was measured, and whether it is met."""
-    rows: list[tuple[str, str, bool]] = []
-    for name in TOGETHER:
-        if name not in scores:
-            continue
-        ours, rivals = _apart(scores[name])
-        for field, words in (("geometric", "geometric mean"), ("mean", "mean"), ("worst", "worst case")):
-            own, (theirs, rival) = getattr(ours, field), min((getattr(s, field), s.policy) for s in rivals)
-            rows.append(
-                (f"{name}: the least {words}", f"{own:.2f}, best rival {theirs:.2f} ({rival})", own < theirs)
-            )
-        best = min(score.geometric for score in rivals)
-        share = f"{ours.geometric / best:.2f} of it; {1.0 / best:.2f} were its own score 1 everywhere, the least there is"
-        demand = f"{name}: geometric mean at most half of the best rival's"
-        rows.append((demand, share, ours.geometric <= HALF * best))
-    if COINS in scores:
-        ours, rivals = _apart(scores[COINS])
-        linear = f"{ours.linear_runs:,} of {ours.runs:,}"
-        demand = f"{COINS}: at most 1 run in 10,000 with linear regret"
-        rows.append((demand, linear, ours.linear_runs <= LINEAR_SHARE * ours.runs))
-        demand = f"{COINS}: at most {OF_THOMPSON} times Thompson's geometric mean"
-        ratios = [ours.geometric / score.geometric for score in rivals if score.policy == "Thompson"]
-        rows += [(demand, f"{ratio:.2f} times", ratio <= OF_THOMPSON) for ratio in ratios]
-    return _frame(
-        {"demand": demand, "measured": measured, "met": "yes" if met else "no"}
-        for demand, measured, met in rows
-    )
-
-
-def _apart(scores: Sequence[Score]) -> tuple[Score, list[Score]]:
-    """Ours, and the others."""
-    (ours,) = [score for score in scores if score.policy == OURS]
-    return ours, [score for score in scores if score.policy != OURS]
 
 
 def instance_table(results: Results, instances: Sequence[Instance]) -> Any:
