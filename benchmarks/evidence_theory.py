@@ -22,11 +22,12 @@ import numpy as np
 
 from abex import MOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
 from abex.graphs import cliques, star
+from abex.graphs.numbers import regret_lower_bound
 from abex.samplers import sampler_for
 from abex.simulation import as_checkpoints, play_replication
 from abex.support.randomness import stream
+from abex.theory import lai_robbins
 from abex.theory.evidence import regret_most
-from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
 from many_arms import print_law
 
 COINS = (
@@ -48,7 +49,7 @@ def grown(
         policy, Bernoulli(means), graph=graph, horizon=steps, replications=runs, seed=1, workers=1,
         checkpoints=[steps // 10, steps], progress=False,
     )  # fmt: skip
-    bound = lai_robbins(means) if graph is None else graph_lower_bound(means, graph)
+    bound = lai_robbins(means) if graph is None else regret_lower_bound(graph, means).upper
     growth = (curves.regret[0, :, -1] - curves.regret[0, :, 0]) / (bound * math.log(10.0))
     alarms = curves.reports[0].get("changes found", [0.0])
     return float(growth.mean()), float(growth.std(ddof=1) / math.sqrt(runs)), float(np.mean(alarms))

@@ -1,7 +1,7 @@
 """`abex serve` under load on loopback: requests/s and latencies beside a bare endpoint of the same framework in the same run.
 
     python -m benchmarks.serve load                  # 10, 1,000 and 100,000 arms, SQLite and PostgreSQL, 1 and 2 workers
-    python -m benchmarks.serve frameworks            # Starlette and FastAPI: start-up, weight, speed
+    python -m benchmarks.serve floor --rounds 8      # CPU a request, beside constants by Starlette and by a plain ASGI callable
     python -m benchmarks.serve memory --requests 1e6
 
 A closed loop: client processes of several connections each; a connection asks for a decision, and reports the reward of the
@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from typing import Any
@@ -23,7 +20,6 @@ import numpy as np
 from benchmarks.serve_load import (
     CLIENTS,
     CONNECTIONS,
-    ROOT,
     bare,
     family,
     free_port,
@@ -65,35 +61,28 @@ def fresh(server: Any, name: str) -> str:
     return str(server.url(name))
 
 
-def study_frameworks(options: argparse.Namespace) -> None:
-    """Start-up, memory and CPU a request of the same endpoint in both."""
-    code = "import time; b = time.process_time(); from benchmarks.serve_floor import {0}; {0}(); print(time.process_time() - b)"
-    names = ("bare", "starlette_checked", "fastapi_checked")
-    starts: dict[str, list[float]] = {name: [] for name in names}
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}
-    for _ in range(5):
-        for name in names:
-            done = subprocess.run(
-                [sys.executable, "-c", code.format(name)],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            starts[name].append(float(done.stdout))
-    ports = {name: free_port() for name in names}
-    with ExitStack() as stack:
-        pids = {name: stack.enter_context(bare(ports[name], 1, name)).pid for name in names}
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+def study_floor(options: argparse.Namespace) -> None:
+    """CPU of the server a request: a constant by Starlette, by a plain ASGI callable, and decide + reward; least and median."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        ports = {name: free_port() for name in ("starlette", "plain", "abex")}
+        pids = {name: stack.enter_context(bare(ports[name], 1, name)).pid for name in ("starlette", "plain")}
+        ours = service(f"sqlite:///{folder}/shop.db{options.query}", ports["abex"], 1)
+        pids["abex"] = stack.enter_context(ours).pid
+        new = {"name": "x", "policy": options.policy, "arms": 3}
+        asyncio.run(once(ports["abex"], "POST", "/v1/players", new))
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in ports}
         for _ in range(options.rounds + 1):
-            for name in names:
-                found[name].append(load(ports[name], options.seconds, False, [pids[name]]))
-        print(f"{'':<18} {'start, CPU s':>12} {'MB':>5} {'req/s':>7} {'CPU us':>7}")
-        for name in names:
-            rate, cpu = (np.median([one[key] for one in found[name][1:]]) for key in ("rate", "cpu"))
-            print(
-                f"{name:<18} {np.median(starts[name]):>12.2f} {resident([pids[name]]):>5.0f} {rate:>7.0f} {cpu:>7.0f}"
-            )
+            for name, port in ports.items():
+                rewards = name == "abex"
+                found[name].append(load(port, options.seconds, rewards, [pids[name]], options.connections))
+        print(f"{'':<10} {'CPU us':>7} {'median':>7} {'of Starlette':>13} {'req/s':>7} {'MB':>5}")
+        floor = np.array([one["cpu"] for one in found["starlette"][1:]])
+        for name, rounds in found.items():
+            cpu = np.array([one["cpu"] for one in rounds[1:]])
+            rate = max(one["rate"] for one in rounds[1:])
+            ratios = f"{cpu.min() / floor.min():>6.2f} {np.median(cpu / floor):>6.2f}"
+            memory = resident([pids[name]])
+            print(f"{name:<10} {cpu.min():>7.1f} {np.median(cpu):>7.1f} {ratios} {rate:>7.0f} {memory:>5.0f}")
 
 
 def study_memory(options: argparse.Namespace) -> None:
@@ -148,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("study", choices=["load", "frameworks", "memory"])
+    parser.add_argument("study", choices=["load", "floor", "memory"])
     parser.add_argument("--arms", type=int, nargs="+", default=[10, 1_000, 100_000])
     parser.add_argument("--stores", nargs="+", default=["sqlite", "postgresql"])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
@@ -164,7 +153,7 @@ def main() -> None:
         "--connections", type=int, default=CONNECTIONS, help="of each of the two client processes"
     )
     options = parser.parse_args()
-    {"load": study_load, "frameworks": study_frameworks, "memory": study_memory}[options.study](options)
+    {"load": study_load, "floor": study_floor, "memory": study_memory}[options.study](options)
 
 
 if __name__ == "__main__":

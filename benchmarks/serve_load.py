@@ -115,7 +115,7 @@ def service(store: str, port: int, workers: int) -> Any:
     return running(*words, "--max-open", "1000000", port=port)
 
 
-def bare(port: int, workers: int, which: str = "bare") -> Any:
+def bare(port: int, workers: int, which: str = "starlette") -> Any:
     words = [
         "-m",
         "uvicorn",
@@ -125,6 +125,8 @@ def bare(port: int, workers: int, which: str = "bare") -> Any:
         str(port),
         "--workers",
         str(workers),
+        "--lifespan",
+        "off",
     ]
     return running(
         *words, "--no-access-log", "--log-level", "warning", port=port, path="/v1/players/x/decisions"

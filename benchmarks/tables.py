@@ -68,7 +68,7 @@ BENCHMARKS = {
         "-m benchmarks.forgetting", "ns a step of policies that forget", "changing_worlds"
     ),
     "arena": Benchmark(
-        "-m abex arena --markdown docs/which_policy_tables.md",
+        "-m abex arena",
         "every policy on every instance",
         "which_policy",
     ),
@@ -82,7 +82,7 @@ BENCHMARKS = {
         "-m benchmarks.shared_player speed", "shared players: latency, rewards a second", "players"
     ),
     "serve": Benchmark("-m benchmarks.serve load", "the service beside a bare endpoint", "service"),
-    "serve-frameworks": Benchmark("-m benchmarks.serve frameworks", "Starlette and FastAPI", "service"),
+    "serve-floor": Benchmark("-m benchmarks.serve floor", "CPU beside constants", "service"),
     "boosting": Benchmark(
         "benchmarks/boosting.py", "us an iteration of boosting beside plain loops", "boosting"
     ),

@@ -11,7 +11,6 @@ import pytest
 from abex.boosting import AdaBoostMHClassifier
 from abex.boosting import load as saved
 from abex.cli import main
-from abex.lab.datasets import load
 from tests.each import each
 
 
@@ -38,17 +37,13 @@ def fruit(tmp_path):
     return file
 
 
-def test_train_evaluate_and_predict_on_a_persons_own_file(fruit, tmp_path, capsys):
+def test_train_and_predict_on_a_persons_own_file(fruit, tmp_path, capsys):
     model = tmp_path / "fruit"
     run("train", fruit, "--iterations", 30, "--policy", "UCB1", "--out", model)
     said = capsys.readouterr().out
     assert "error at the end" in said
     assert "pulls of" in said
     assert (tmp_path / "fruit.png").stat().st_size > 1000
-    run("evaluate", f"{model}.abex", fruit, "--out", tmp_path / "confusion.png")
-    said = capsys.readouterr().out
-    assert "logarithmic loss" in said
-    assert (tmp_path / "confusion.png").exists()
     run("predict", f"{model}.abex", fruit, "--out", tmp_path / "answers.csv")
     with open(tmp_path / "answers.csv") as file:
         answers = list(csv.DictReader(file))
@@ -58,22 +53,13 @@ def test_train_evaluate_and_predict_on_a_persons_own_file(fruit, tmp_path, capsy
     assert float(answers[0]["probability apple"]) + float(answers[0]["probability lemon"]) == pytest.approx(1)
 
 
-def test_compare_puts_policies_into_one_table(tmp_path, capsys):
-    options = ["--base", "stump", "--iterations", 60, "--seeds", 2, "--out", tmp_path / "compared"]
-    run("compare", "digits", "--policy", "UCB1", "--policy", "none", *options)
-    said = capsys.readouterr().out
-    assert "UCB1" in said
-    assert "entropy of choice" in said
-    assert (tmp_path / "compared.png").exists()
-
-
 @each(
     ("arguments", "said"),
     [
         (["train", "digits", "--policy", "ABEE"], "unknown policy 'ABEE'"),
         (["train", "digitz"], "did you mean 'digits'"),
         (["train", "digits", "--out", "/no/such/folder/model"], "there is no folder"),
-        (["evaluate", "nothing.abex", "digits"], "there is no model file 'nothing.abex'"),
+        (["predict", "nothing.abex", "fruit.csv"], "there is no model file 'nothing.abex'"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_two(arguments, said, capsys):
@@ -128,38 +114,6 @@ def written(path, text):
 
 
 # -- classes ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [int, float, str])
-def test_evaluate_knows_a_class_by_number_and_by_text(tmp_path, capsys, kind):
-    data = load("digits")
-    X = pd.DataFrame(data.X_train, columns=list(data.feature_names))
-    model = AdaBoostMHClassifier(30, random_state=0).fit(X, data.y_train.astype(kind))
-    model.save(tmp_path / "digits.abex")
-    run("evaluate", tmp_path / "digits.abex", "digits")
-    said = capsys.readouterr().out
-    assert "597 rows" in said
-    assert float(said.split("error ")[1].split(" %")[0]) < 15
-
-
-def test_true_and_false_are_classes_however_they_are_written(tmp_path, capsys):
-    rows = [(k, k > 20) for k in range(40)]
-    lower = written(tmp_path / "lower.csv", "x,y\n" + "".join(f"{k},{str(y).lower()}\n" for k, y in rows))
-    model = trained(tmp_path, written(tmp_path / "t.csv", "x,y\n" + "".join(f"{k},{y}\n" for k, y in rows)))
-    words = tmp_path / "t.parquet"
-    pd.DataFrame({"x": range(40), "y": [str(y) for _, y in rows]}).to_parquet(words)
-    for file in (lower, words):
-        capsys.readouterr()
-        run("evaluate", model, file)
-        assert "40 rows: error 0.00 %" in capsys.readouterr().out
-
-
-def test_a_class_the_model_does_not_know_is_named(fruit, tmp_path, capsys):
-    model = trained(tmp_path, fruit)
-    other = written(tmp_path / "other.csv", "weight,colour,fruit\n120,red,pear\n")
-    assert "does not know the class 'pear'" in refused(capsys, "evaluate", model, other)
-    other.write_text("weight,colour,fruit\n120,red,\n")
-    assert "missing" in refused(capsys, "evaluate", model, other)
 
 
 # -- the columns of a table ---------------------------------------------------------------------------------
@@ -269,11 +223,6 @@ def test_matrices_are_predicted_with_and_without_classes(tmp_path, capsys, sourc
     for name in ("y.svm", "x.svm", "y.npz", "x.npz", "y.npy", "x.npy"):
         assert predicted(tmp_path, model, tmp_path / name)["class"].tolist() == y.tolist()
     assert predicted(tmp_path, model, tmp_path / "short.svm")["class"].tolist() == y[1::2].tolist()
-    for name in ("y.svm", "y.npz", "y.npy"):
-        capsys.readouterr()
-        run("evaluate", model, tmp_path / name)
-        assert "40 rows: error 0.00 %" in capsys.readouterr().out
-    assert "no classes" in refused(capsys, "evaluate", model, tmp_path / "x.npz")
     np.save(tmp_path / "wide.npy", np.zeros((3, 9)))
     assert "the 3 columns" in refused(capsys, "predict", model, tmp_path / "wide.npy")
 
@@ -291,7 +240,7 @@ def test_a_matrix_has_no_names_for_a_model_that_needs_them(fruit, tmp_path, caps
         assert "has no names of columns" in refused(capsys, "predict", model, tmp_path / name)
 
 
-def test_a_model_of_many_labels_answers_with_a_column_for_each(tmp_path, capsys):
+def test_a_model_of_many_labels_answers_with_a_column_for_each(tmp_path):
     X = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 5})
     y = np.column_stack([X["a"] > 20, X["b"] > 2, X["a"] < 9]).astype(int)
     AdaBoostMHClassifier(30, base="stump", random_state=0).fit(X, y).save(tmp_path / "many.abex")
@@ -299,30 +248,16 @@ def test_a_model_of_many_labels_answers_with_a_column_for_each(tmp_path, capsys)
     answers = predicted(tmp_path, tmp_path / "many.abex", tmp_path / "t.csv")
     assert np.array_equal(answers[["label 0", "label 1", "label 2"]], y)
     assert answers["probability 2"].between(0, 1).all()
-    assert "many labels" in refused(capsys, "evaluate", tmp_path / "many.abex", tmp_path / "t.csv")
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
 
 
-def test_every_row_of_a_persons_own_file_is_evaluated(fruit, tmp_path, capsys):
-    model = trained(tmp_path, fruit)
-    capsys.readouterr()
-    run("evaluate", model, fruit)
-    assert "120 rows" in capsys.readouterr().out
-    part = written(tmp_path / "part.csv", "fruit,colour,weight\napple,red,160\nlemon,green,90\n")
-    run("evaluate", model, part, "--target", "fruit")
-    assert "2 rows: error 0.00 %" in capsys.readouterr().out
-    assert "--target" in refused(capsys, "evaluate", model, part)
-
-
-def test_blank_numbers_are_learned_from(tmp_path, capsys):
+def test_blank_numbers_are_learned_from(tmp_path):
     table = "x,z,y\n" + ",1,a\n5,1,b\n6,,b\n" * 20
     file = written(tmp_path / "t.csv", table)
-    model = trained(tmp_path, file)
-    capsys.readouterr()
-    run("evaluate", model, file)
-    assert "60 rows: error 0.00 %" in capsys.readouterr().out
+    answers = predicted(tmp_path, trained(tmp_path, file), file)
+    assert answers["class"].tolist() == ["a", "b", "b"] * 20
 
 
 def test_rows_for_the_test_come_from_a_second_file(fruit, tmp_path, capsys):
@@ -332,15 +267,12 @@ def test_rows_for_the_test_come_from_a_second_file(fruit, tmp_path, capsys):
     assert "takes no options" in refused(capsys, "train", "digits", "--test", fruit)
 
 
-def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path, capsys):
+def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path):
     table = "2020,1,kind\n" + "a,1,x\nb,2,y\n" * 10
     file = written(tmp_path / "t.csv", table)
     for target, classes in (("2020", "ab"), ("1", "12"), ("0", "ab"), ("-1", "xy")):
         model = trained(tmp_path, file, "--target", target)
         assert "".join(saved(model).classes_) == classes
-        capsys.readouterr()
-        run("evaluate", model, file, "--target", target)
-        assert "20 rows: error 0.00 %" in capsys.readouterr().out
 
 
 # -- options ------------------------------------------------------------------------------------------------
@@ -354,13 +286,11 @@ def test_a_column_whose_name_is_a_number_can_be_the_target(tmp_path, capsys):
         ("--iterations", 0),
         ("--iterations", 99999999999),
         ("--iterations", 10**30),
-        ("--arms-per-search", 99999999999),
     ],
 )
-@each("command", ["train", "compare"])
-def test_numbers_out_of_bounds_are_told(tmp_path, capsys, command, option, value):
-    said = refused(capsys, command, "digits", option, value, "--out", tmp_path / "model")
-    assert option in said
+def test_numbers_out_of_bounds_are_told(tmp_path, capsys, option, value):
+    said = refused(capsys, "train", "digits", option, value, "--out", tmp_path / "model")
+    assert option.strip("-") in said or "n_estimators" in said
 
 
 def test_more_classifiers_than_fit_into_memory_are_told(tmp_path, capsys, monkeypatch):
@@ -376,22 +306,3 @@ def test_full_search_is_not_told_as_a_choice(fruit, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "uniform choice" not in said
     assert "every feature was tried" in said
-
-
-def test_compare_checks_all_policies_and_warms_up_before_the_clock(fruit, tmp_path, capsys, monkeypatch):
-    fits = []
-    fit = AdaBoostMHClassifier.fit
-
-    def noted(self, X, y):
-        fits.append((self.policy, self.n_estimators))
-        return fit(self, X, y)
-
-    monkeypatch.setattr(AdaBoostMHClassifier, "fit", noted)
-    options = ["--iterations", 30, "--seeds", 1, "--out", tmp_path / "compared"]
-    said = refused(capsys, "compare", fruit, "--policy", "UCB1", "--policy", "ABEE", *options)
-    assert "unknown policy 'ABEE'" in said
-    assert fits == []
-    run("compare", fruit, "--policy", "UCB1", "--policy", "none", *options)
-    assert [policy for policy, _ in fits] == ["UCB1", None] * 2
-    assert max(n for _, n in fits[:2]) < 30
-    assert [n for _, n in fits[2:]] == [30, 30]

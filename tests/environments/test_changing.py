@@ -24,7 +24,7 @@ from abex import (
 )  # fmt: skip
 from abex.environments.piecewise import PROBLEMS, piece_at
 from abex.kernels import compile_alone
-from abex.simulation.detection import detection
+from abex.simulation.replication import detection
 from abex.support.randomness import counter_key
 from tests.each import each
 

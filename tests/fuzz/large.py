@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from abex.evaluation import Log, evaluate
 from abex.lab.datasets import read
 from abex.players.player_file import read_player, with_checksum
-from abex.service.bodies import DecideManyBody, NewPlayer, RewardBody, RewardManyBody, parsed
+from abex.service.bodies import DecideManyBody, NewPlayer, RewardBody, RewardManyBody
+from abex.service.endpoint import decoded
 from abex.support.files import read_text
 from abex.support.reading import max_bytes
 from tests.fuzz.damage import Rng, one
@@ -149,4 +152,5 @@ BODY = 1 << 20  # bytes that a service takes unless it is told otherwise
 
 def run_body(case: Text) -> str:
     """As the service decodes it."""
-    return told(lambda: json.dumps(parsed(REQUESTS[case.kind][0], case.text.encode()).__class__.__name__))
+    decode = msgspec.json.Decoder(REQUESTS[case.kind][0]).decode
+    return told(lambda: json.dumps(decoded(decode, case.text.encode()).__class__.__name__))

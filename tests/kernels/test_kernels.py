@@ -49,7 +49,7 @@ def run(code, **environment):
 
 
 def test_importing_abex_imports_nothing_heavy():
-    heavy = ("numba", "scipy", "matplotlib", "sklearn", "pandas", "rich")
+    heavy = ("numba", "scipy", "matplotlib", "sklearn", "pandas", "tqdm")
     assert run(f"import sys, abex; print([m for m in {heavy} if m in sys.modules])") == "[]"
 
 
@@ -276,7 +276,9 @@ def test_a_line_says_so_where_a_bar_would_be_shown(capsys):
         bar._say_compiling("Mine", False)
     with Progress("work", 1.0, show=False) as bar:
         assert bar._listening.pop_all()._exit_callbacks == type(bar._listening._exit_callbacks)()
-    assert capsys.readouterr().err == "compiling ABE ... kept for the next time\ncompiling Mine ...\n"
+    said = capsys.readouterr().err
+    assert "compiling ABE ... kept for the next time\n" in said
+    assert "compiling Mine ...\n" in said
 
 
 def test_what_is_not_wanted_any_more_is_not_compiled():

@@ -72,6 +72,5 @@ def cells(count: int, **more):
 if __name__ == "__main__":  # store, number of cells, pause, executor, more about the cells
     path, count, pause, where = sys.argv[1:5]
     more = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
-    cluster = None if where in ("threads", "processes") else where
-    with executor_of("threads" if cluster else where, 2, cluster) as executor, Store(path) as store:
+    with executor_of(where, 2) as executor, Store(path) as store:
         raise_on_failure(sweep(cells(int(count), pause=float(pause), **more), store, executor))

@@ -468,6 +468,8 @@ def test_cells_of_other_sources_are_counted_and_pruned_on_request(file, tmp_path
     capsys.readouterr()
     command("results", "--results", folder)
     assert "1 cells were computed by other sources" in capsys.readouterr().out
+    command("results", "--results", folder, "prune")
+    assert f"0 of {count} cells would go" in capsys.readouterr().out
     command("results", "--results", folder, "prune", "--stale", "--yes")
     with Store(folder / "cells.sqlite") as store:
         assert len(store) == count - 1

@@ -305,7 +305,7 @@ def test_a_batch_waits_a_moment_for_as_many_as_shared_the_last_commit(monkeypatc
     batches = []
 
     async def many():
-        desk = Desk(None, None, None, Metrics())
+        desk = Desk(None, None, Metrics())
 
         async def answers(batch):
             batches.append(len(batch))

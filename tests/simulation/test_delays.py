@@ -269,7 +269,7 @@ def test_an_experiment_and_the_command_line_know_delays(tmp_path, monkeypatch, c
         "--replications",
         "2",
     ]
-    main([*arguments, "--delay", "Uniform(0, 40)", "--batch", "8", "--quiet"])
+    main([*arguments, "--delay", "Uniform(0, 40)", "--batch", "8"])
     printed = capsys.readouterr().out
     assert "delay Uniform(0, 40)" in printed
     assert "batches of 8" in printed

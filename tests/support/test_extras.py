@@ -178,7 +178,7 @@ NEEDS = {
     "ncompress": "from abex.lab.datasets.source_files import uncompress\nuncompress(b'', 'x.Z')",
     "networkx": "from abex import Graph\nGraph.from_edges([(0, 1)], 2).to_networkx()",
     "pydantic": "from abex.lab.experiments import read_experiment",
-    "distributed": "from abex.lab.sweeps import executor_of\nexecutor_of(cluster='tcp://nowhere:1').__enter__()",
+    "distributed": "from abex.lab.sweeps import executor_of\nexecutor_of('tcp://nowhere:1').__enter__()",
     "psycopg": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "starlette": "from abex.service import create_app",
     "httpx": "from abex.client import Client",
@@ -207,7 +207,7 @@ except MissingExtraError as error:
         ("starlette", "serve", ["serve", "--store", "sqlite:///x.db"]),
         ("sklearn", "data", ["data", "check"]),
         ("sklearn", "report", ["boost", "train", "digits"]),
-        ("distributed", "cluster", ["run", "facebook-varying-quick", "--cluster", "tcp://nowhere:1"]),
+        ("distributed", "cluster", ["run", "facebook-varying-quick", "--executor", "tcp://nowhere:1"]),
     ],
 )
 def test_the_command_line_says_it_in_a_line_and_exits_with_2(package, extra, arguments, tmp_path):

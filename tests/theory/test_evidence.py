@@ -18,7 +18,7 @@ from abex.theory.evidence import (
     probability_most,
     regret_most,
 )
-from abex.theory.lower_bounds import lai_robbins
+from abex.theory.published import lai_robbins
 from tests.each import each
 
 

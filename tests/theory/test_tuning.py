@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.recommendation import CONTENDERS, instances, ratios, run_study, table
 
 from abex import ABE, Bernoulli, UserError, parse_policy, simulate
 from abex.cli import main
-from abex.cli.theory_study import CONTENDERS, instances, ratios, run_study, table
 from abex.theory import Schedule, recommend
 from abex.theory.tuning import leak_constant
 from tests.each import each
@@ -133,8 +133,9 @@ def test_the_command_speaks_of_every_case(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_command_draws_the_schedule_the_bound_and_the_regret(
-    tmp_path, capsys: pytest.CaptureFixture[str]
+    tmp_path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("abex.cli.theory.RUNS", 4)
     path = tmp_path / "bound.svg"
     options = [
         "--c",
@@ -147,8 +148,6 @@ def test_the_command_draws_the_schedule_the_bound_and_the_regret(
         "0.5",
         "--horizon",
         "2000",
-        "--replications",
-        "4",
     ]
     main(["theory", *options, "--plot", str(path)])
     assert "wrote" in capsys.readouterr().out
@@ -158,7 +157,7 @@ def test_the_command_draws_the_schedule_the_bound_and_the_regret(
 @each(
     ("arguments", "named"),
     [(["--arms", "1.5"], "arms"), (["--gap", "0"], "gap"), (["--rounding", "flor"], "floor"),
-     (["--horizon", "0"], "horizon"), (["--eta", "0"], "eta"), (["study", "--replications", "0"], "replications")],
+     (["--horizon", "0"], "horizon"), (["--eta", "0"], "eta")],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_exit_code_2(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]

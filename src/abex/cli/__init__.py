@@ -109,7 +109,7 @@ def _extra_of(arguments: list[str]) -> str | None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
-    from abex.cli.signals import WORDS, Terminated, leave, terminable
+    from abex.cli.signals import WORDS, Terminated, exit_with_code, terminable
 
     warnings.showwarning = show_warning
     try:
@@ -119,10 +119,10 @@ def main(arguments: list[str] | None = None) -> Any:
         message = str(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo(WORDS[signal.SIGINT], err=True)
-        leave(signal.SIGINT)
+        exit_with_code(signal.SIGINT)
     except Terminated:
         click.echo(WORDS[signal.SIGTERM], err=True)
-        leave(signal.SIGTERM)
+        exit_with_code(signal.SIGTERM)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:

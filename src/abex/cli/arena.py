@@ -12,7 +12,7 @@ import click
 from abex.cli.experiment_options import open_store, work_options
 from abex.cli.help import WholeNumber, examples
 from abex.cli.progress_reporter import ProgressReporter
-from abex.cli.signals import promptly
+from abex.cli.signals import exit_on_signal
 from abex.support.extras import demand
 
 
@@ -44,27 +44,19 @@ from abex.support.extras import demand
 @click.option(
     "--replications", default=None, type=WholeNumber(1), help="At most so many of each; 200 unless given."
 )
-@click.option(
-    "--markdown",
-    default=None,
-    help="Write all tables into this file too: docs/which_policy_tables.md is made so.",
-)
-@click.option(
-    "--stored", is_flag=True, help="Compute nothing: score the replications that the results folder holds."
-)
 @click.option("--dry-run", is_flag=True, help="Say what would be played; compute nothing.")
 @work_options
-@promptly()
+@exit_on_signal()
 def command(
     grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
-    markdown: str | None, stored: bool, dry_run: bool,
-    folder: str, workers: int | None, executor: str, cluster: str | None, quiet: bool, as_json: bool,
+    dry_run: bool,
+    folder: str, workers: int | None, executor: str, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Play policies against each other on many instances, score them, and draw the page of all scores."""
     demand("report")
     from abex.lab.arena import study
     from abex.lab.arena.guide import answers
-    from abex.lab.arena.page import markdown_of, markdown_table, write, write_page
+    from abex.lab.arena.page import markdown_table, write_page
     from abex.lab.arena.score_tables import guide_table
     from abex.lab.arena.scores import score_all
     from abex.lab.sweeps.executors import executor_of
@@ -79,27 +71,24 @@ def command(
     if dry_run:
         plan(entries, instances, grid, most)
         return
-    with open_store(folder, must_exist=stored) as store:
-        if not stored:
-            reporter = ProgressReporter(name, quiet, as_json)
-            with executor_of(executor, workers, cluster) as computing:
-                status = study.run(
-                    entries, instances, grid, store, computing, lambda state: reporter("running", state), most
-                )
-            reporter.finish([status])
-            raise_on_failure(status)
+    with open_store(folder) as store:
+        reporter = ProgressReporter(name, quiet, as_json)
+        with executor_of(executor, workers) as computing:
+            status = study.run(
+                entries, instances, grid, store, computing, lambda state: reporter("running", state), most
+            )
+        reporter.finish([status])
+        raise_on_failure(status)
         results = study.collect(entries, instances, grid, store, most)
     scores = score_all(results, instances)
     paths = write_page(Path(folder), name, results, entries, instances)
-    if markdown is not None:
-        write(Path(markdown), markdown_of(results, entries, instances))
     if as_json:
         for score in scores:
             click.echo(json.dumps(dataclasses.asdict(score)))
     elif not quiet:
         show(f"{name}: {len(instances)} instances", scores)
         click.echo(markdown_table(guide_table(answers(results, entries, instances))))
-        click.echo(f"page: {paths[0]}; numbers: {paths[1]}")
+        click.echo(f"page: {paths[0]}; numbers: {paths[1]}; tables: {paths[2]}")
 
 
 def chosen(only: tuple[str, ...]) -> list[Any]:
@@ -127,8 +116,8 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
 
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.cli.output import console, table
+    from abex.cli.output import print_table
     from abex.lab.arena.score_tables import score_table
 
     frame = score_table(scores)
-    console().print(table(title, frame.columns, frame.itertuples(index=False), (1, 2, 3)))
+    print_table(title, frame.columns, frame.itertuples(index=False), (1, 2, 3))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from abex.cli.help import examples
-from abex.cli.output import console, table
+from abex.cli.output import print_table
 from abex.lab.datasets.registry import (
     CatalogueEntry,
     State,
@@ -138,7 +138,7 @@ def show_table() -> None:
         where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
         sizes = (entry.rows, entry.features, entry.classes)
         rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
-    console().print(table("Data sets", columns, rows, right=(2, 3)))
+    print_table("Data sets", columns, rows, right=(2, 3))
     click.echo(
         f"Searched: $ABEX_DATA, then {cache()}. "
         "`abex data fetch NAME` gets what is missing, `abex data show NAME` tells more."

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples, number_option, whole
-from abex.cli.output import can_be_written, check_graph_is_there, console, table
-from abex.cli.signals import promptly
+from abex.cli.help import examples, load_own, own_option, whole
+from abex.cli.output import can_be_written, check_graph_is_there, print_table
+from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError, one_of, real_number
 
 COLUMNS = (
@@ -53,13 +53,12 @@ COLUMNS = (
 )
 @click.option("--graph", "edges", help="File of edges, for policies that must know the feedback graph.")
 @click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
-@click.option("--level", default=0.95, show_default=True, help="Confidence of the intervals.")
-@number_option("--seed", 0, "Names the random numbers.", least=0)
+@own_option
 @click.option("--out", default=None, help="Name of the files to write: figure (.png) and table (.csv).")
-@promptly()
+@exit_on_signal()
 def command(
     log: str, policies: tuple[str, ...], estimators: tuple[str, ...], arms: str | None, rewards: str | None,
-    player: str | None, learn: float, learning: bool, edges: str | None, directed: bool, level: float, seed: int, out: str | None,
+    player: str | None, learn: float, learning: bool, edges: str | None, directed: bool, own: tuple[str, ...], out: str | None,
 ) -> None:  # fmt: skip
     """Value policies on LOG, decisions of another policy with their probabilities and rewards: CSV, Parquet or dsjson.
 
@@ -73,7 +72,7 @@ def command(
 
     for name in estimators:
         one_of("estimator", name, ESTIMATORS)
-    real_number("--level", level, above=0.0, most=1.0 - 1e-6)
+    load_own(own)
     real_number("--learn", learn, least=0.0, most=1.0)
     if out is not None:
         can_be_written(out)
@@ -101,20 +100,18 @@ def command(
             learn=learn,
             rewards=span,
             graph=graph,
-            level=level,
-            seed=seed,
         )
         shown = found.policy if isinstance(policy, str) else json.dumps(policy)
         for one in found.verdicts:
             numbers = [one.value, *one.interval, *one.guaranteed, one.effective, one.largest_weight]
             rows.append([shown, one.estimator, *numbers, one.reason])
         if learning and isinstance(policy, str):
-            lived = replay(read, policy, seed=seed, level=level, graph=graph)
+            lived = replay(read, policy, graph=graph)
             remark = lived.reason or f"while it learns, over its first {lived.steps:,} steps"
             nan = float("nan")
             value = [lived.value, *lived.interval, nan, nan, float(lived.steps), 1.0, remark]
             rows.append([shown, "replay, learning", *value])
-    title = f"{len(read):,} decisions on {read.n_arms} arms, {level:.0%} intervals: likely, and guaranteed"
+    title = f"{len(read):,} decisions on {read.n_arms} arms, 95 % intervals: likely, and guaranteed"
     headings = [
         "policy",
         "estimator",
@@ -125,9 +122,9 @@ def command(
         "largest weight",
         "remark",
     ]
-    console().print(table(title, headings, [_cells(row) for row in rows], (2, 3, 4, 5, 6)))
+    print_table(title, headings, [_cells(row) for row in rows], (2, 3, 4, 5, 6))
     if out is not None:
-        _write(rows, read, out, level)
+        _write(rows, read, out)
 
 
 def _policy(text: str) -> Any:
@@ -167,7 +164,7 @@ def _cells(row: list[Any]) -> list[str]:
     return [policy, estimator, *numbers, f"{effective:,.0f}", f"{largest:.3g}", remark]
 
 
-def _write(rows: list[list[Any]], log: Any, out: str, level: float) -> None:
+def _write(rows: list[list[Any]], log: Any, out: str) -> None:
     from abex.support.files import write_atomically
 
     text = io.StringIO()
@@ -178,16 +175,14 @@ def _write(rows: list[list[Any]], log: Any, out: str, level: float) -> None:
     write_atomically(target.with_name(f"{target.name}.csv"), text.getvalue().encode())
     logged = float(log.reward.mean())
     lines = [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
-    policy_values(lines, logged, level=level, path=target.with_name(f"{target.name}.png"))
+    policy_values(lines, logged, path=target.with_name(f"{target.name}.png"))
     click.echo(f"wrote {out}.png and {out}.csv")
 
 
 def policy_values(
     rows: Sequence[tuple[str, str, float, float, float]],
     logged: float,
-    *,
-    level: float = 0.95,
-    path: str | Path | None = None,
+    path: Path,
 ) -> Any:
     """Values of policies from a log, a line each: policy, estimator, value and the ends of its interval (NaN: no answer).
 
@@ -217,6 +212,6 @@ def policy_values(
     entitle(
         axes,
         "Value of policies from the log",
-        f"{level:.0%} intervals; dotted: mean reward of the log itself",
+        "95 % intervals; dotted: mean reward of the log itself",
     )
     return save(figure, path)

@@ -9,7 +9,7 @@ import click
 
 from abex.cli.help import examples
 from abex.cli.output import can_be_written
-from abex.cli.signals import promptly
+from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 
 
@@ -42,7 +42,7 @@ from abex.support.errors import UserError
 )
 @click.option("--out", help="Write the figure to this file (.png, .svg, .pdf).")
 @click.option("--report", help="Write a page to this file (.html).")
-@promptly()
+@exit_on_signal()
 def command(
     table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool, rewards: str | None,
     risk: float, at_least: float | None, out: str | None, report: str | None,

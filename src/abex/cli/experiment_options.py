@@ -11,7 +11,6 @@ import click
 
 from abex.cli.help import WholeNumber
 from abex.lab.results import Store
-from abex.lab.sweeps.executors import EXECUTORS
 from abex.support.errors import UserError, shown
 
 DEFAULT = "abex-results"
@@ -41,12 +40,10 @@ def work_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option(
                 "--executor",
-                type=click.Choice(EXECUTORS),
                 default="threads",
                 show_default=True,
-                help="Where to compute.",
+                help="Where to compute: threads, processes, or the address of a Dask scheduler, tcp://host:port.",
             ),
-            click.option("--cluster", default=None, help="Address of a Dask scheduler, tcp://host:port."),
             click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong."),
             click.option(
                 "--json", "as_json", is_flag=True, help="One JSON object a line on standard output."

@@ -58,3 +58,20 @@ def number_option(
 ) -> Callable[[Any], Any]:
     """An option that is a whole number and shows what it is unless given."""
     return click.option(name, type=WholeNumber(least, most), default=default, show_default=True, help=text)
+
+
+own_option = click.option(
+    "--own", multiple=True, type=click.Path(dir_okay=False), help="A file of Python with policies or environments of yours."
+)  # fmt: skip
+
+
+def load_own(files: tuple[str, ...]) -> None:
+    """Define what a person's own files define, so that it is known by its name."""
+    if files:
+        from pathlib import Path
+
+        from abex.lab.sweeps.cells import load_code
+        from abex.support.files import read_text
+
+        for file in files:
+            load_code({Path(file).name: read_text(file, "policies")})

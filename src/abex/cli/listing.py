@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from abex.cli.help import examples
-from abex.cli.output import console, table
-from abex.cli.plain_math import plain_text
+from abex.cli.output import print_table
 from abex.environments import known_environments
 from abex.policies.naming import installed_policies
 from abex.support.errors import UserError, nearest
@@ -30,7 +29,7 @@ def command(name: str | None) -> None:
     policies, environments = installed_policies(), known_environments(installed=True)
     if name is None or name in KINDS:
         for kind in KINDS if name is None else (name,):
-            console().print(_table_of(kind, policies, environments))
+            print_table(*_table_of(kind, policies, environments))
         return
     aliases = {alias: cls for cls in policies.values() for alias in (*cls.also_known_as, *cls.variants)}
     everything: dict[str, Any] = {**aliases, **policies, **environments}
@@ -43,14 +42,15 @@ def command(name: str | None) -> None:
 
 
 def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any]) -> Any:
+    """Title, columns and rows."""
     if kind == "policies":
         rows = [
             (known, ", ".join((*cls.also_known_as, *cls.variants)), summary(cls))
             for known, cls in policies.items()
         ]
-        return table("Policies", ["name", "also known as", "what it does"], rows)
+        return ("Policies", ["name", "also known as", "what it does"], rows)
     if kind == "environments":
-        return table(
+        return (
             "Environments",
             ["name", "what it pays"],
             [(known, summary(cls)) for known, cls in environments.items()],
@@ -60,16 +60,16 @@ def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any])
 
         scale = {True: "small, without any download", False: "a panel of the paper, on the real data"}
         names = [(known, scale[known.endswith("-quick")]) for known in known_experiments()]
-        return table("Experiments (abex run NAME)", ["name", "scale"], names)
+        return ("Experiments (abex run NAME)", ["name", "scale"], names)
     from abex.lab.datasets.registry import entries
 
     sets = [(known, entry.rows, entry.description) for known, entry in entries().items()]
-    return table("Data sets (abex data)", ["name", "size", "what it holds"], sets)
+    return ("Data sets (abex data)", ["name", "size", "what it holds"], sets)
 
 
 def summary(cls: Any) -> str:
-    """First line of the docstring, without its markup."""
-    return plain_text((inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "))
+    """First sentence of the docstring."""
+    return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def explained(cls: Any, *, policy: bool) -> str:
@@ -78,7 +78,7 @@ def explained(cls: Any, *, policy: bool) -> str:
         name if one.default is inspect.Parameter.empty else f"{name}={one.default!r}"
         for name, one in inspect.signature(cls).parameters.items()
     ]
-    text = f"{cls.__name__}({', '.join(parameters)})\n\n{plain_text(inspect.getdoc(cls) or '')}"
+    text = f"{cls.__name__}({', '.join(parameters)})\n\n{inspect.getdoc(cls) or ''}"
     given = ", ".join(parameters[:1])
     use = (
         f'On the command line\n-------------------\nabex simulate --policy "{cls.__name__}({given})"'

@@ -6,47 +6,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from abex.support.errors import UserError
-from abex.support.extras import installed
 from abex.support.tables import text_table
 
 
-def console() -> Any:
-    """A rich console on standard output; 160 columns wide where the output is no terminal; plain text without rich."""
-    import sys
-
-    if not installed("rich"):
-        return _PlainConsole()
-    from rich.console import Console
-
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-
-
-class _PlainConsole:
-    """What stands in for a rich console where the core alone is installed."""
-
-    def print(self, *parts: object) -> None:
-        """Write the parts as they are."""
-        print(*parts)
-
-
-def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()
-) -> Any:
-    """A rich table, or its text; the columns numbered in ``right`` are aligned to the right."""
-    if not installed("rich"):
-        left = [column for column in range(len(columns)) if column not in right]
-        return f"{title}\n{text_table(columns, [[str(cell) for cell in row] for row in rows], left)}\n"
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for position, column in enumerate(columns):
-        result.add_column(column, justify="right" if position in right else "left", overflow="fold")
-    for row in rows:
-        result.add_row(*(Text(str(cell)) for cell in row))
-    return result
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[int] = ()
+) -> None:
+    """A table on standard output; the columns numbered in ``right`` are aligned to the right."""
+    left = [column for column in range(len(columns)) if column not in right]
+    click.echo(f"{title}\n{text_table(columns, [[str(cell) for cell in row] for row in rows], left)}\n")
 
 
 def check_graph_is_there(policy: Any, graph: Any) -> None:

@@ -179,7 +179,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
         there = "\n".join(names) or f"there are no players in {store.display_url}"
         click.echo(json.dumps(names) if as_json else there)
         return
-    from abex.cli.output import console, table
+    from abex.cli.output import print_table
     from abex.players.summary import HEADINGS
 
     with _opened(url, name) as player:
@@ -188,7 +188,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
     if as_json:
         click.echo(found.frame().to_json(orient="records"))
         return
-    console().print(table(found.caption, HEADINGS, found.cells(), range(1, len(HEADINGS))))
+    print_table(found.caption, HEADINGS, found.cells(), range(1, len(HEADINGS)))
     if found.footer():
         click.echo(found.footer())
 

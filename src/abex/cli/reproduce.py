@@ -10,8 +10,8 @@ import click
 from abex.cli.experiment_options import can_write, draw_figures, open_store, work_options
 from abex.cli.help import examples
 from abex.cli.output import duration
-from abex.cli.run import run_one, say_claims, say_events, say_together, show_plan
-from abex.cli.signals import promptly
+from abex.cli.run import print_claims, print_events, print_totals, run_one, show_plan
+from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 from abex.support.extras import demand
 
@@ -21,7 +21,7 @@ from abex.support.extras import demand
 @click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
 @click.option("--only", multiple=True, help="Experiments whose name contains this; repeat for more.")
 @work_options
-@promptly()
+@exit_on_signal()
 def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **work: Any) -> None:
     """Run every experiment of the paper, draw its figures, judge its claims, write the report.
 
@@ -57,9 +57,9 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 continue
             outcome = run_one(experiment, store, **work)
             if work["as_json"]:
-                say_events(outcome)
+                print_events(outcome)
             elif not work["quiet"]:
-                say_claims(outcome)
+                print_claims(outcome)
             draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
             outcomes.append(outcome)
         if dry_run and not work["as_json"] and len(skipped) < len(builders):
@@ -67,7 +67,7 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 f"in all {duration(seconds)} of CPU time once compiled (cells that panels share are counted in each)"
             )
         if not dry_run:
-            say_together(outcomes, work["quiet"], work["as_json"])
+            print_totals(outcomes, work["quiet"], work["as_json"])
         if not dry_run and can_write(folder):
             size = write_report(store, Path(folder) / "report.html")
             if not (work["quiet"] or work["as_json"]):

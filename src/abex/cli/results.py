@@ -11,7 +11,7 @@ import click
 from abex.cli.experiment_options import open_store, store_option
 from abex.cli.help import examples
 from abex.lab.results import Store
-from abex.support.errors import UserError
+from abex.support.errors import UserError, one_of
 from abex.support.extras import needed
 
 
@@ -32,7 +32,7 @@ def command(context: click.Context, folder: str) -> None:
 @click.pass_obj
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
-    from abex.cli.output import console, table
+    from abex.cli.output import print_table
     from abex.lab.sweeps.cells import length_of, name_of
 
     with open_store(folder, must_exist=True) as store:
@@ -44,9 +44,7 @@ def show(folder: str) -> None:
         rows = [(*group, str(len(times)), f"{sum(times):.1f}") for group, times in sorted(groups.items())]
         columns = ("problem", "policy", "length", "cells", "CPU s")
         size = store.path.stat().st_size / 1e6
-        console().print(
-            table(f"{len(store)} cells in {store.path} ({size:.1f} MB)", columns, rows, (2, 3, 4))
-        )
+        print_table(f"{len(store)} cells in {store.path} ({size:.1f} MB)", columns, rows, (2, 3, 4))
         for name in store.experiments():
             click.echo(f"experiment {name}")
         if stale := _stale(store):
@@ -103,36 +101,28 @@ def as_frame(store: Store) -> Any:
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
-@command.command(epilog=examples("abex results prune --unused", "abex results prune --unused --yes"))
-@click.option("--unused", is_flag=True, help="Cells that no stored experiment uses.")
-@click.option("--stale", is_flag=True, help="Cells computed by other sources of abex than these.")
-@click.option("--damaged", is_flag=True, help="Entries that do not fit their checksum.")
-@click.option("--experiment", default=None, help="An experiment, with the cells no other one uses.")
+@command.command(
+    short_help="Remove what is damaged or not used any more.",
+    epilog=examples("abex results prune --yes", "abex results prune old-comparison-v1 --yes"),
+)
+@click.argument("experiments", nargs=-1, metavar="[EXPERIMENT...]")
+@click.option("--stale", is_flag=True, help="Also cells computed by other sources of abex than these.")
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would go.")
 @click.pass_obj
-def prune(folder: str, unused: bool, stale: bool, damaged: bool, experiment: str | None, yes: bool) -> None:
-    """Remove results that are not needed any more."""
-    if not (unused or stale or damaged or experiment):
-        raise UserError("say what to prune: --unused, --stale, --damaged or --experiment NAME")
+def prune(folder: str, experiments: tuple[str, ...], stale: bool, yes: bool) -> None:
+    """Remove damaged entries, the EXPERIMENTs named, and the cells that no other stored experiment uses."""
     with open_store(folder, must_exist=True) as store:
-        doomed: set[str] = {key for key, _ in store.damaged()} if damaged else set()
-        doomed |= _stale(store) if stale else set()
         kept = store.experiments()
-        if experiment is not None:
-            from abex.support.errors import one_of
-
-            if not kept:
-                raise UserError(f"unknown experiment {experiment!r}: the store has none")
-            one_of("experiment", experiment, kept)
-            doomed |= _used(store, {experiment: kept.pop(experiment)}) - _used(store, kept)
-        if unused:
-            doomed |= store.keys() - _used(store, kept)
+        for name in experiments:
+            kept.pop(one_of("experiment", name, kept or {"(the store has none)": {}}))
+        doomed = store.keys() - _used(store, kept)
+        doomed |= {key for key, _ in store.damaged()} | (_stale(store) if stale else set())
         if not yes:
             click.echo(f"{len(doomed)} of {len(store)} cells would go; add --yes to remove them")
             return
         removed = store.remove(doomed)
-        if experiment is not None:
-            store.forget(experiment)
+        for name in experiments:
+            store.forget(name)
         click.echo(f"removed {removed} cells, {len(store)} are left")
 
 

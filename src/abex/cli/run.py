@@ -12,7 +12,7 @@ import click
 from abex.cli.experiment_options import draw_figures, open_store, work_options
 from abex.cli.help import examples
 from abex.cli.progress_reporter import ProgressReporter
-from abex.cli.signals import promptly
+from abex.cli.signals import exit_on_signal
 
 if TYPE_CHECKING:
     from abex.lab.experiments.tasks import Task
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="NAME|FILE.toml")
 @click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
 @work_options
-@promptly()
+@exit_on_signal()
 def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
     """Run one experiment: compute what is missing, draw its figures, judge its claims."""
     experiment = find(what)
@@ -34,10 +34,10 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
             return
         outcome = run_one(experiment, store, **work)
         if work["as_json"]:
-            say_events(outcome)
+            print_events(outcome)
         elif not work["quiet"]:
-            say_losses(outcome)
-            say_claims(outcome, measured=True)
+            print_losses(outcome)
+            print_claims(outcome, measured=True)
         paths = draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
         if paths and not (work["quiet"] or work["as_json"]):
             click.echo(
@@ -57,7 +57,6 @@ def run_one(
     store: Any,
     workers: int | None,
     executor: str,
-    cluster: str | None,
     quiet: bool,
     as_json: bool,
 ) -> Any:
@@ -67,7 +66,7 @@ def run_one(
     from abex.lab.sweeps.sweep import raise_on_failure
 
     reporter = ProgressReporter(experiment.id, quiet, as_json)
-    with executor_of(executor, workers, cluster) as computing:
+    with executor_of(executor, workers) as computing:
         statuses = run_experiment(experiment, store, computing, reporter)
     reporter.finish(statuses)
     for status in statuses:
@@ -77,7 +76,7 @@ def run_one(
 
 def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
     """What a run would do; returns about how many seconds of CPU time it takes."""
-    from abex.cli.output import console, duration, table
+    from abex.cli.output import duration, print_table
     from abex.lab.experiments.execution import plan
 
     rows = plan(experiment, store)
@@ -88,14 +87,14 @@ def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
         return seconds
     shown = [(label, text, str(cells), str(missing), f"{s:.1f}") for label, text, cells, missing, s in rows]
     title = f"{experiment.id}: {experiment.title}, length {experiment.length:,}"
-    console().print(table(title, ("line", "policy", "cells", "missing", "about CPU s"), shown, (2, 3, 4)))
+    print_table(title, ("line", "policy", "cells", "missing", "about CPU s"), shown, (2, 3, 4))
     click.echo(
         f"{sum(row[3] for row in rows)} cells to compute, {duration(seconds)} of CPU time once compiled"
     )
     return seconds
 
 
-def say_events(outcome: Any) -> None:
+def print_events(outcome: Any) -> None:
     """The final losses and the verdicts, a JSON object a line."""
     from abex.lab.experiments.verdicts import judge
 
@@ -111,9 +110,9 @@ def say_events(outcome: Any) -> None:
         click.echo(json.dumps({**event, "measured": verdict.measured}))
 
 
-def say_losses(outcome: Any) -> None:
+def print_losses(outcome: Any) -> None:
     """The final losses as a table."""
-    from abex.cli.output import console, table
+    from abex.cli.output import print_table
 
     task = outcome.experiment.task
     rows, spread = [], {}
@@ -125,10 +124,10 @@ def say_losses(outcome: Any) -> None:
         rows.append((drawn.label, drawn.policy, *numbers))
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
     columns = ("line", "policy drawn", loss, "95 % interval", *spread, "runs")
-    console().print(table(outcome.experiment.title, columns, rows, tuple(range(2, len(columns)))))
+    print_table(outcome.experiment.title, columns, rows, tuple(range(2, len(columns))))
 
 
-def say_claims(outcome: Any, measured: bool = False) -> None:
+def print_claims(outcome: Any, measured: bool = False) -> None:
     """A line for each claim: its verdict, the experiment and the claim; with what was ``measured`` where that is asked for."""
     from abex.lab.experiments.verdicts import OPEN, judge
 
@@ -137,7 +136,7 @@ def say_claims(outcome: Any, measured: bool = False) -> None:
         click.echo(f"{verdict.answer:<{len(OPEN)}}  {outcome.experiment.id}: {verdict.claim.text}{numbers}")
 
 
-def say_together(outcomes: list[Any], quiet: bool, as_json: bool) -> None:
+def print_totals(outcomes: list[Any], quiet: bool, as_json: bool) -> None:
     """How many claims stand once the verdicts are corrected across all of them."""
     from abex.lab.experiments.verdicts import PLURAL, judge_all
 

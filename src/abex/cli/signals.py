@@ -55,7 +55,7 @@ def _terminate(number: int, frame: Any) -> None:
 
 
 @contextmanager
-def promptly() -> Iterator[None]:
+def exit_on_signal() -> Iterator[None]:
     """Within it the process ends `GRACE` seconds after a signal, or at the second one, whatever it is doing."""
     if os.name != "posix" or threading.current_thread() is not threading.main_thread():
         yield
@@ -97,7 +97,7 @@ def _end(number: int) -> None:
     os._exit(code_of(number))
 
 
-def leave(number: int) -> NoReturn:
+def exit_with_code(number: int) -> NoReturn:
     """End the process in good order after a signal, without waiting for a thread that does not listen.
 
     Python waits at its end for every thread, also for one in the depths of compiled code that nobody joins any more: a

@@ -1,4 +1,4 @@
-"""`abex theory`: what the analysis says about given parameters, a recommendation, and a study of it."""
+"""`abex theory`: what the analysis says about given parameters, and a recommendation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import click
 
 from abex.cli.help import WholeNumber, examples, number_option
 from abex.support.errors import real_number
+
+RUNS = 20  # that --plot simulates
 
 
 @click.group(
@@ -36,12 +38,10 @@ from abex.support.errors import real_number
     type=click.Path(dir_okay=False),
     help="Draw schedule, bounds and simulated regret (png, svg, pdf).",
 )
-@number_option("--replications", 20, "Simulated runs for --plot.")
-@number_option("--seed", 0, "Seed of the simulation for --plot.", least=0)
 @click.pass_context
 def command(
     context: click.Context, c: float, alpha: float, eta: float, rounding: str, arms: int, gap: float,
-    horizon: int, plot: str | None, replications: int, seed: int,
+    horizon: int, plot: str | None,
 ) -> None:  # fmt: skip
     """When ABE explores, how much, and what Theorem 1 says about it, in plain words."""
     if context.invoked_subcommand is not None:
@@ -55,13 +55,13 @@ def command(
     words = explain(arms, horizon, gap, c, alpha, eta, rounding)
     click.echo(f"ABE(eta={eta:g}, c={c:g}, alpha={alpha:g}, rounding={rounding!r})\n\n{words}")
     if plot is not None:
-        draw(arms, horizon, gap, c, alpha, eta, rounding, plot, replications, seed)
+        draw(arms, horizon, gap, c, alpha, eta, rounding, plot)
         click.echo(f"\nwrote {plot}")
 
 
 def draw(
     n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float, rounding: str,
-    path: str, replications: int, seed: int,
+    path: str,
 ) -> None:  # fmt: skip
     """Simulate the paper's kind of instance and draw it with the bounds."""
     from itertools import takewhile
@@ -75,7 +75,7 @@ def draw(
     gaps = [gap] * (n_arms - 1)
     policy = ABE(eta=eta, c=c, alpha=alpha, rounding=rounding)
     environment = Bernoulli([top] + [top - gap] * (n_arms - 1))
-    curves = simulate(policy, environment, horizon=horizon, replications=replications, seed=seed)
+    curves = simulate(policy, environment, horizon=horizon, replications=RUNS)
     schedule = Schedule(n_arms, c, alpha, rounding)
     steps = curves.checkpoints
     bounds = {"every step lost": gap * steps}
@@ -93,7 +93,7 @@ def draw(
     schedule_and_bounds(
         steps, (curves.mean(policy), low, high), bounds, phases,
         title=f"{policy}: regret and what is proved about it",
-        subtitle=f"{n_arms} arms, gap {gap:g}, mean of {replications} runs; {explored:,} exploration slots (grey)",
+        subtitle=f"{n_arms} arms, gap {gap:g}, mean of {RUNS} runs; {explored:,} exploration slots (grey)",
         path=path,
     )  # fmt: skip
 
@@ -144,28 +144,3 @@ def recommend(arms: int, horizon: int, gap: float | None, sweep: int | None, sig
     from abex.theory import recommend as advise
 
     click.echo(str(advise(arms, horizon, gap, sweep=sweep, sigma=sigma)))
-
-
-@command.command(
-    short_help="How good the recommendation is, by simulation.",
-    epilog=examples("abex theory study --arms 5 --gap 0.3 --horizon 5000"),
-)
-@click.option(
-    "--arms",
-    type=WholeNumber(2),
-    multiple=True,
-    default=(3, 20, 100),
-    show_default=True,
-    help="Numbers of arms.",
-)
-@click.option(
-    "--gap", type=float, multiple=True, default=(0.1, 0.2, 0.4), show_default=True, help="Smallest gaps."
-)
-@number_option("--horizon", 20_000, "Number of steps.")
-@number_option("--replications", 40, "Runs of each choice.")
-@number_option("--seed", 0, "Names all random numbers.", least=0)
-def study(arms: tuple[int, ...], gap: tuple[float, ...], horizon: int, replications: int, seed: int) -> None:
-    """How far the recommendation is from the best fixed choice in hindsight, and from the paper's parameters."""
-    from abex.cli.theory_study import run_study, table
-
-    click.echo(table(run_study(arms, gap, horizon, replications, seed)))

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import click
 
 from abex.cli.help import WholeNumber, examples
-from abex.cli.output import console, table
-from abex.cli.signals import promptly
+from abex.cli.output import print_table
+from abex.cli.signals import exit_on_signal
 from abex.policies.naming import as_policy, known_policies
 from abex.policies.policy import MOST_ARMS
 from abex.support.errors import UserError
@@ -68,10 +68,9 @@ class Job(NamedTuple):
     help="Players instead of simulations; those of more than 5,000 arms are compiled.",
 )
 @click.option("--boosting", is_flag=True, help="Boosting, too; without --policy, boosting alone.")
-@click.option("--quiet", is_flag=True, help="No progress bar, no table.")
-@promptly()
+@exit_on_signal()
 def command(
-    policies: tuple[str, ...], arms: tuple[int, ...], graph: bool, players: bool, boosting: bool, quiet: bool
+    policies: tuple[str, ...], arms: tuple[int, ...], graph: bool, players: bool, boosting: bool
 ) -> None:
     """Compile ahead of time what would be compiled at first use, and keep it for the next processes.
 
@@ -91,20 +90,18 @@ def command(
     if folder is None:
         raise UserError("nothing can be kept for the next processes: name a folder of your own in ABEX_CACHE")
     rows = []
-    with Progress("compiling", total=len(jobs), show=False if quiet else None) as bar:
+    with Progress("compiling", total=len(jobs)) as bar:
         for job in jobs:
-            before, began = kept(folder), time.process_time()
+            before, began = cached_kernels(folder), time.process_time()
             job.compile()
-            new = sum((folder / name).stat().st_size for name in kept(folder) - before)
+            new = sum((folder / name).stat().st_size for name in cached_kernels(folder) - before)
             seconds = f"{time.process_time() - began:.1f}" if new else "there already"
             rows.append((job.what, seconds, f"{new / 2**20:.1f}" if new else ""))
             bar.advance()
-    if not quiet:
-        title = f"compiled code in {folder}"
-        console().print(table(title, ("what", "seconds of CPU", "MB"), rows, right=(1, 2)))
+    print_table(f"compiled code in {folder}", ("what", "seconds of CPU", "MB"), rows, right=(1, 2))
 
 
-def kept(folder: Path) -> set[str]:
+def cached_kernels(folder: Path) -> set[str]:
     """The names of what is kept."""
     return {path.name for path in folder.glob("*.kernel")}
 

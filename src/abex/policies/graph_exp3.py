@@ -25,9 +25,8 @@ from abex.policies.policy import Setting
 from abex.samplers.scan import loss_probabilities, softmax_weights
 from abex.support.parameters import HUGE, TINY, real
 
-MIN_PROBABILITY_SEEN = (
-    1e-12  # an arm is seen at least as often as it is pulled, which underflows only where it does not matter
-)
+#: an arm is seen at least as often as it is pulled, which underflows only where it does not matter
+MIN_PROBABILITY_SEEN = 1e-12
 
 
 class CoverState(Record):
@@ -51,8 +50,28 @@ def mixture_probabilities(state: CoverState, t: int, out: Any) -> None:
         out[k] = share * out[k] + mixing * state.exploration[turn, k]
 
 
+class _Mixture(DrawnPolicy[CoverState]):
+    """Exponential weights that are mixed with an exploration distribution."""
+
+    needs_graph = True
+    resizable = False
+    probabilities = staticmethod(mixture_probabilities)
+
+    def _state(self, setting: Setting, step: float, exploration: Any, mixing: Any) -> CoverState:
+        """Equal weights."""
+        n = setting.n_arms
+        return CoverState(
+            scores=np.zeros(n),
+            probabilities=np.full(n, 1.0 / n),
+            exploration=exploration,
+            mixing=mixing,
+            step=step,
+            graph=known_graph(self, setting),
+        )
+
+
 @dataclass(frozen=True)
-class ELP(DrawnPolicy[CoverState]):
+class ELP(_Mixture):
     r"""Exponential weights explored by a linear program: the arms from which every arm is seen most often.
 
     :math:`s=\arg\max_s\min_j\sum_{l\in in(j)}s_l` with value v, :math:`\gamma=\beta/v`,
@@ -88,8 +107,6 @@ class ELP(DrawnPolicy[CoverState]):
 
     beta: float | None = real(None, above=0.0, most=0.5, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
-    needs_graph = True
-    resizable = False
     horizon_sets = ("beta",)
 
     def start(self, setting: Setting) -> CoverState:
@@ -106,16 +123,7 @@ class ELP(DrawnPolicy[CoverState]):
         distributions = [exploration_distribution(graph) for graph in graphs]
         exploration = np.array([distribution for distribution, _ in distributions])
         mixing = np.array([min(1.0, beta / value) for _, value in distributions])
-        return CoverState(
-            scores=np.zeros(n),
-            probabilities=np.full(n, 1.0 / n),
-            exploration=exploration,
-            mixing=mixing,
-            step=beta,
-            graph=known_graph(self, setting),
-        )
-
-    probabilities = staticmethod(mixture_probabilities)
+        return self._state(setting, beta, exploration, mixing)
 
     @staticmethod
     @kernel
@@ -130,7 +138,7 @@ class ELP(DrawnPolicy[CoverState]):
 
 
 @dataclass(frozen=True)
-class Exp3SET(DrawnPolicy[CoverState]):
+class Exp3SET(_Mixture):
     r"""Exponential weights on observed losses without exploration; the graph is needed after the pull only.
 
     :math:`p=\mathrm{softmax}(-\eta\hat L)`, :math:`\hat L_j\mathrel{+}=l_j/\sum_{l\in in(j)}p_l` for every observed j.
@@ -165,8 +173,6 @@ class Exp3SET(DrawnPolicy[CoverState]):
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     independence: float | None = real(None, least=TINY, most=HUGE, or_none=True)
-    needs_graph = True
-    resizable = False
     also_known_as = ("EXP3-SET",)
     horizon_sets = ("eta",)
 
@@ -177,16 +183,7 @@ class Exp3SET(DrawnPolicy[CoverState]):
             graphs = typical_graphs(self, setting)
             alpha = self.independence or float(np.mean([independence_estimate(graph) for graph in graphs]))
             eta = math.sqrt(2.0 * math.log(n) / (alpha * self.horizon_of(setting)))
-        return CoverState(
-            scores=np.zeros(n),
-            probabilities=np.full(n, 1.0 / n),
-            exploration=np.full((1, n), 1.0 / n),
-            mixing=np.zeros(1),
-            step=eta,
-            graph=known_graph(self, setting),
-        )
-
-    probabilities = staticmethod(mixture_probabilities)
+        return self._state(setting, eta, np.full((1, n), 1.0 / n), np.zeros(1))
 
     @staticmethod
     @kernel

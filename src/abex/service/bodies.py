@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-
-from abex.support.errors import UserError, brief
 
 Word = Annotated[str, Meta(min_length=1, max_length=200)]
 PolicyText = Annotated[str, Meta(max_length=1_000)]
@@ -17,7 +14,6 @@ ArmName = Word | int
 SideRewards = Annotated[dict[str, Reward], Meta(max_length=100_000)]
 Count = Annotated[int, Meta(ge=1)]
 Pair = Annotated[list[int], Meta(min_length=2, max_length=2)]
-B = TypeVar("B", bound="Body")
 LONGEST = 3_153_600_000.0  # seconds, a hundred years
 
 
@@ -139,25 +135,3 @@ class EvaluateBody(Body, frozen=True, kw_only=True):
         about("the part of the log that a policy learns from"),
     ] = 0.5
     last: Annotated[Count | None, about("only the latest decisions")] = None
-
-
-@cache
-def _decoder(kind: type[B]) -> msgspec.json.Decoder[B]:
-    return msgspec.json.Decoder(kind)
-
-
-def parsed(kind: type[B], content: bytes) -> B:
-    """The body of a request; an error is one sentence.
-
-    >>> parsed(DecideBody, b'{"unit": 7}')
-    Traceback (most recent call last):
-    ...
-    abex.support.errors.UserError: the field "unit" is wrong: expected `str | null`, got `int`
-    """
-    try:
-        body: B = _decoder(kind).decode(content or b"{}")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        said, _, place = str(error).partition(" - at `$")
-        said, place = said[:1].lower() + said[1:], place.strip("`.")
-        raise UserError(brief(f'the field "{place}" is wrong: {said}' if place else said, 200)) from None
-    return body

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -27,48 +26,29 @@ SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thre
 MOMENT = 0.001  # seconds that a batch may wait for more
 
 
-class Answered:
-    """Futures that the thread of the store has an answer for: it wakes up the event loop once for all of a commit."""
+class Written:
+    """What a ticket of the store sets when it is due; it wakes up the event loop once for a batch."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ready: deque[asyncio.Future[None]] = deque()
-        self._rung = False
-
-    def add(self, future: asyncio.Future[None]) -> None:
-        """From any thread."""
-        self._ready.append(future)
-        if not self._rung:
-            self._rung = True
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        self._rung = False
-        while self._ready:
-            future = self._ready.popleft()
-            if not future.done():
-                future.set_result(None)
-
-
-class Written:
-    """What a ticket of the store sets when it is due."""
-
-    def __init__(self, answered: Answered) -> None:
-        self._answered = answered
-        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[None] = self._loop.create_future()
 
     def set(self) -> None:
-        """It is written, or could not be."""
-        self._answered.add(self.future)
+        """From the thread of the store: it is written, or could not be."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
 
 
 class Desk:
     """A player as the event loop has it: requests that come while others are written are the next batch."""
 
-    def __init__(self, player: SharedPlayer, most_open: int, answered: Answered, metrics: Metrics) -> None:
+    def __init__(self, player: SharedPlayer, most_open: int, metrics: Metrics) -> None:
         self.player = player
-        self._most_open, self._answered, self._metrics = most_open, answered, metrics
+        self._most_open, self._metrics = most_open, metrics
         self._loop = asyncio.get_running_loop()
         self._queue: list[tuple[Request, asyncio.Future[Any]]] = []
         self._working: asyncio.Task[None] | None = None
@@ -146,7 +126,7 @@ class Desk:
         self._took = time.thread_time() - began
 
     async def _written(self, batch: RequestBatch) -> None:
-        written, store = Written(self._answered), self.player.store
+        written, store = Written(), self.player.store
         ticket = self.player.ticket(batch.entries(), written)
         if ticket.left:
             store.hurry()
@@ -156,24 +136,17 @@ class Desk:
 
     async def refresh(self) -> None:
         """Read what other processes wrote."""
-        written, store = Written(self._answered), self.player.store
-        work = store.submit(lambda _: store.read(self.player))
-        work.add_done_callback(lambda _: written.set())
-        await self._in_time(written.future)
-        work.result()
+        store = self.player.store
+        await self._in_time(asyncio.wrap_future(store.submit(lambda _: store.read(self.player))))
 
     async def _in_time(self, future: asyncio.Future[None]) -> None:
         """Wait no longer than the deadline of the store."""
-        timer = self._loop.call_later(self.player.store.deadline, self._give_up, future)
-        try:
-            await future
-        finally:
-            timer.cancel()
-
-    def _give_up(self, future: asyncio.Future[None]) -> None:
         store = self.player.store
-        if not future.done():
-            future.set_exception(store.silent(store.deadline))
+        try:
+            async with asyncio.timeout(store.deadline):
+                await asyncio.shield(future)
+        except TimeoutError:
+            raise store.silent(store.deadline) from None
 
     async def close(self) -> None:
         """Answer what waits."""
@@ -201,7 +174,6 @@ class Directory:
         self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
-        self._answered: Answered | None = None
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
@@ -282,8 +254,7 @@ class Directory:
 
         self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
-        self._answered = self._answered or Answered()
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._answered, self._metrics)
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self._metrics)
         return desk
 
     async def close(self) -> None:

@@ -17,12 +17,12 @@ from starlette.types import Receive, Scope, Send
 from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import UnknownDecisionError
 from abex.players.requests import TooManyPendingError
-from abex.service.bodies import Body, parsed
+from abex.service.bodies import Body
 from abex.service.directory import ConflictError, Directory, FullError, UnknownPlayerError
 from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 from abex.service.timeline import Timeline
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError, brief, shown
 
 logger = logging.getLogger("abex.serve")
 #: what a mistake is called in HTTP; the first that fits
@@ -118,6 +118,7 @@ class Endpoint:
     def __init__(self, state: ServiceState, route: Route) -> None:
         self._state, self._route, self._name = state, route, route.name
         self._changes = route.method != "GET"
+        self._decode = None if route.body is None else msgspec.json.Decoder(route.body).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -126,7 +127,8 @@ class Endpoint:
         try:
             headers = dict(scope["headers"])
             self._authorize(headers)
-            body = None if route.body is None else parsed(route.body, await self._content(headers, receive))
+            decode = self._decode
+            body = None if decode is None else decoded(decode, await self._content(headers, receive))
             answer = await route.handler(self._state, Request(scope), body)
         except ClientDisconnect:
             return
@@ -211,6 +213,23 @@ class Endpoint:
         if error is not None:
             fields["error"] = str(error) if isinstance(error, UserError) else repr(error)
         logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+def decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:
+    """The body of a request; an error is one sentence.
+
+    >>> from abex.service.bodies import DecideBody
+    >>> decoded(msgspec.json.Decoder(DecideBody).decode, b'{"unit": 7}')
+    Traceback (most recent call last):
+    ...
+    abex.support.errors.UserError: the field "unit" is wrong: expected `str | null`, got `int`
+    """
+    try:
+        return decode(content or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        said, _, place = str(error).partition(" - at `$")
+        said, place = said[:1].lower() + said[1:], place.strip("`.")
+        raise UserError(brief(f'the field "{place}" is wrong: {said}' if place else said, 200)) from None
 
 
 def _check_json(headers: Mapping[bytes, bytes]) -> None:

@@ -1,9 +1,10 @@
-"""One replication of a policy in an environment, in pieces between which it can be stopped."""
+"""One replication of a policy in an environment, in pieces between which it can be stopped; how soon it noticed changes."""
 
 from __future__ import annotations
 
+import bisect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from abex.policies.policy import Policy, Setting
 from abex.simulation.conversions import conversion_queue
 from abex.simulation.delay_queue import LATE, as_late, memory_of, new_queue
 from abex.simulation.delays import Conversions, Delay, Fixed
-from abex.simulation.detection import detection_report
 from abex.simulation.loop import Run, compiled_loop, loop, plays_well, short
 from abex.support.errors import UserError
 from abex.support.randomness import counter_key, stream
@@ -128,3 +128,55 @@ def play_replication(
         first = last + 1
     report = {**policy.report(state), **detection_report(policy, state, environment, first - 1)}
     return Replication(run.regret, run.optimal_pulls, report, spent / max(first - 1, 1), state)
+
+
+def detection(
+    alarms: Sequence[tuple[int, int]], changes: Sequence[int], horizon: int, single: bool
+) -> dict[str, float]:
+    """Delay of the first alarm after each change, changes without any, and false alarms.
+
+    An alarm is false if nothing has changed before it, or if the same arm (any arm, where all start anew) has raised one since
+    the last change.
+
+    Parameters
+    ----------
+    alarms : list of (step, arm)
+        In order.
+    changes : list of int
+        The first steps of new means, ascending.
+    horizon : int
+        The last step.
+    single : bool
+        Whether an alarm concerns its arm alone.
+
+    Examples
+    --------
+    >>> detection([(50, 0), (120, 1), (130, 1)], [101, 201], 300, single=False)
+    {'detection delay': 19.0, 'missed changes': 1.0, 'false alarms': 2.0}
+    """
+    raised: dict[int, set[int]] = {}
+    first: dict[int, int] = {}
+    false = 0
+    for step, arm in alarms:
+        since = bisect.bisect_right(changes, step)  # changes before it
+        who = arm if single else 0
+        if since == 0 or who in raised.setdefault(since, set()):
+            false += 1
+        else:
+            raised[since].add(who)
+            first.setdefault(since, step - changes[since - 1])
+    known = [change for change in changes if change <= horizon]
+    return {
+        "detection delay": float(np.mean(list(first.values()))) if first else float(horizon),
+        "missed changes": float(len(known) - len(first)),
+        "false alarms": float(false),
+    }
+
+
+def detection_report(policy: Any, state: Any, environment: Any, horizon: int) -> dict[str, float]:
+    """What `detection` says of a played state, where the policy raises alarms and the environment knows its changes."""
+    alarms = getattr(policy, "alarms", None)
+    changes = environment.changes(horizon)
+    if alarms is None or not changes:
+        return {}
+    return detection(alarms(state), changes, horizon, single=getattr(policy, "restart", "all") == "arm")

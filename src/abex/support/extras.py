@@ -20,13 +20,13 @@ from urllib.request import url2pathname
 from abex.support.errors import UserError
 
 _COMPILED = ("numba", "llvmlite", "scipy")
-_BOOSTING = (*_COMPILED, "sklearn", "joblib")
+_BOOSTING = (*_COMPILED, "sklearn", "joblib", "tqdm")
 _DATA = (*_BOOSTING, "pandas", "pyarrow", "ncompress", "networkx")
-_REPORT = (*_DATA, "matplotlib", "rich", "pydantic")
+_REPORT = (*_DATA, "matplotlib", "pydantic")
 
 #: extra -> the packages that it brings, as they are imported
 PACKAGES_OF = {
-    "simulate": (*_COMPILED, "matplotlib", "rich"),
+    "simulate": (*_COMPILED, "matplotlib", "tqdm"),
     "boosting": _BOOSTING,
     "data": _DATA,
     "report": _REPORT,

@@ -164,9 +164,9 @@ def parse_value(text: str, what: str, kinds: Mapping[str, Any], *, example: str,
         return cls
 
     wrong = f"cannot read the {what} {shown(brief(text, 120))}: write Name(parameter=value, ...), for example {example}"
-    if len(text) > MAX_TEXT:
-        raise UserError(wrong)
     head, opened, rest = text.strip().partition("(")
+    if len(text) > MAX_TEXT or not head.strip():
+        raise UserError(wrong)
     head = head.strip()  # names of the literature, such as UCB-N, are no names to Python
     cls = find(head)
     if not opened:

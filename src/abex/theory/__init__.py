@@ -5,13 +5,13 @@ from abex.theory.bounds import (
     Bound,
     corollary_1,
     corollary_1_as_printed,
+    finite_time_bound,
     log10_first_informative_step,
     theorem_1,
     theorem_1_as_printed,
     theorem_2,
     theorem_2_as_printed,
 )
-from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemma4 import (
     boltzmann_leak,
     gamma_exponent,
@@ -34,8 +34,7 @@ from abex.theory.lemmas import (
     lemma_5,
     lemma_6,
 )
-from abex.theory.lower_bounds import graph_lower_bound, lai_robbins
-from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, ucb1_bound
+from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, lai_robbins, ucb1_bound
 from abex.theory.schedule import Epoch, FirstExploration, Schedule
 from abex.theory.tuning import Recommendation, recommend
 
@@ -56,7 +55,6 @@ __all__ = [
     "exploration_overhead",
     "finite_time_bound",
     "gamma_exponent",
-    "graph_lower_bound",
     "lai_robbins",
     "largest_alpha",
     "lemma_1_lower",

@@ -7,14 +7,13 @@ import math
 from abex.support.errors import real_number, whole_number
 from abex.theory.bounds import (
     Bound,
+    finite_time_bound,
     log10_first_informative_step,
     theorem_1,
     theorem_1_as_printed,
 )
-from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemma4 import gamma_exponent, log2_burn_in
-from abex.theory.lower_bounds import lai_robbins
-from abex.theory.published import bge_bound, ucb1_bound
+from abex.theory.published import bge_bound, lai_robbins, ucb1_bound
 from abex.theory.schedule import Schedule
 
 MIN_GAP = 1e-12  # two means around 1/2 that are closer are equal in floating point

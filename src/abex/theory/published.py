@@ -1,4 +1,4 @@
-"""Published regret bounds of the policies that ABE is compared with, constants included."""
+"""Published regret bounds of the policies that ABE is compared with, constants included, and what none can beat."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from abex.support.errors import real_number, whole_number
+from abex.support.divergence import bernoulli_kl
+from abex.support.errors import UserError, real_number, whole_number
 from abex.theory.bounds import check_gaps
 
 EULER = 0.5772156649015329
@@ -86,3 +87,19 @@ def elp_bound(n_arms: int, horizon: int, independence_number: float, beta: float
     step = min(math.sqrt(log / (3.0 * size * horizon)), 0.5 / n_arms) if beta is None else beta
     step = real_number("beta", step, above=0.0, most=0.5 / n_arms)
     return 3.0 * step * horizon * size + log / step
+
+
+def lai_robbins(means: Iterable[float]) -> float:
+    r"""The constant C of :math:`\liminf R(T)/\ln T \ge C = \sum_k\Delta_k/\mathrm{kl}(\mu_k,\mu^*)`.
+
+    Lai and Robbins 1985, for Bernoulli arms under bandit feedback; asymptotic, not a floor at finite T. With side observations:
+    `abex.graphs.numbers.regret_lower_bound`.
+
+    >>> round(lai_robbins([0.75] + [0.5] * 332))
+    577
+    """
+    mu = np.asarray(list(means), dtype=np.float64)
+    if mu.ndim != 1 or mu.size == 0 or not bool(np.all((mu >= 0.0) & (mu <= 1.0))):
+        raise UserError("means must be a non-empty list of numbers in [0, 1]")
+    top = float(mu.max())
+    return math.fsum((top - m) / bernoulli_kl(m, top) for m in mu[mu < top].tolist())

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 from abex.support.errors import real_number, whole_number
 from abex.support.extras import needed
+from abex.theory.bounds import finite_time_bound
 from abex.theory.explanation import MAX_ARMS_OF_BOUNDS, MAX_STEPS, MIN_GAP, amount, number
-from abex.theory.finite_time import finite_time_bound
 from abex.theory.lemmas import lemma_1_upper
 from abex.theory.schedule import Schedule
 

@@ -42,12 +42,13 @@ document.querySelectorAll('.map tbody td:not(:first-child)').forEach(cell => {
 
 def write_page(
     folder: Path, name: str, results: Results, entries: Sequence[Entry], instances: Sequence[Instance]
-) -> tuple[Path, Path]:
-    """Write ``name.html`` and ``name.json`` into a folder; returns their paths."""
-    page, numbers = folder / f"{name}.html", folder / f"{name}.json"
+) -> tuple[Path, Path, Path]:
+    """Write ``name.html``, ``name.json`` and all tables as ``name.md`` into a folder; returns their paths."""
+    page, numbers, tables = (folder / f"{name}.{ending}" for ending in ("html", "json", "md"))
     write(page, html_of(name, results, entries, instances))
     write(numbers, json.dumps(numbers_of(results, instances), indent=1))
-    return page, numbers
+    write(tables, markdown_of(results, entries, instances))
+    return page, numbers, tables
 
 
 def write(path: Path, text: str) -> None:

@@ -93,9 +93,7 @@ class DaskWorkers(Executor):
 def at_address(address: str, say: Callable[[str], None] | None = None) -> Iterator[DaskWorkers]:
     """The workers of the scheduler at ``address`` (``tcp://host:port``)."""
     if not re.fullmatch(ADDRESS, address):
-        raise UserError(
-            f"--cluster {shown(address)} is no address of a Dask scheduler: write tcp://HOST:8786"
-        )
+        raise UserError(f"{shown(address)} is no address of a Dask scheduler: write tcp://HOST:8786")
     with needed():
         import distributed
     _hush()

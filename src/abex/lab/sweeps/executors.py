@@ -20,20 +20,18 @@ from abex.support.errors import UserError, one_of
 from abex.support.jobs import LOST, Threads, as_completed, lost
 
 CellOutcome = tuple[Cell, "Payload | Failure"]
-EXECUTORS = ("threads", "processes")
+EXECUTORS = ("threads", "processes", "tcp://HOST:8786")
 AGAIN = "what was finished is stored, run again to go on"
 
 
-def executor_of(
-    kind: str = "threads", workers: int | None = None, cluster: str | None = None
-) -> AbstractContextManager[Executor]:
-    """The executor that a person asks for by name, as a context that ends it."""
+def executor_of(where: str = "threads", workers: int | None = None) -> AbstractContextManager[Executor]:
+    """The executor that a person asks for, as a context that ends it: threads, processes, or a Dask scheduler's address."""
     from abex.simulation import workers_or_all
 
-    if cluster is not None:
-        return at_address(cluster)
+    if "://" in where:
+        return at_address(where)
     count = workers_or_all(workers)
-    return on_this_machine(count) if one_of("executor", kind, EXECUTORS) == "processes" else Threads(count)
+    return on_this_machine(count) if one_of("executor", where, EXECUTORS) == "processes" else Threads(count)
 
 
 def outcomes_of(executor: Executor, batches: Iterable[list[Cell]]) -> Iterator[list[CellOutcome]]:

@@ -1,4 +1,6 @@
-"""The study of `recommend`: a grid of instances, the best fixed choice in hindsight, the paper's parameters.
+"""How good the parameters of `recommend` are: a grid of instances, the best fixed choice in hindsight, the paper's parameters.
+
+    python -m benchmarks.recommendation [--arms 3 20 100] [--gap 0.1 0.2 0.4] [--horizon 20000] [--replications 40] [--seed 0]
 
 Hindsight sees the very runs on which it is measured, and so is luckier than any choice made beforehand: ratios to
 it overstate the distance.
@@ -6,6 +8,7 @@ it overstate the distance.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -130,3 +133,16 @@ def table(study: Study) -> str:
             f"{column.max():.1f} at worst"
         )
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--arms", type=int, nargs="*", default=[3, 20, 100])
+    parser.add_argument("--gap", type=float, nargs="*", default=[0.1, 0.2, 0.4])
+    parser.add_argument("--horizon", type=int, default=20_000)
+    parser.add_argument("--replications", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    print(table(run_study(given.arms, given.gap, given.horizon, given.replications, given.seed)))
