@@ -2,8 +2,9 @@
 
     python benchmarks/changes_of_order.py --half test --runs 20
 
-Small worlds of coins, dealt by a seed; half of them, *train*, may be used to choose by, the others, *test*, to report from. Prints
-the geometric mean, its standard error, and the worst over the worlds of a group of the regret over that of the best of the three.
+Small worlds of coins, dealt by a seed; half of them, *train*, may be used to choose by, the others, *test*, to report from. The
+table has the geometric mean, its standard error, and the worst over the worlds of a group of the regret over that of the best of
+the three.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def worlds(half: str) -> list[World]:
             World("season and change", np.where((t > half_way)[:, None], other_order(base), base) * daily)
         )
         for period in (5_000, 20_000):
-            found.append(World("dealt anew", rng.uniform(0.05, 0.6, (STEPS // period + 1, n_arms))[t // period]))
+            found.append(
+                World("dealt anew", rng.uniform(0.05, 0.6, (STEPS // period + 1, n_arms))[t // period])
+            )
         base = rates(n_arms)
         after = base.copy()
         after[base.argmax()] = 0.7 * base.min()
@@ -109,7 +112,9 @@ def main() -> None:
         ratios = means / means.min(axis=1, keepdims=True)
         typical = np.exp(np.log(ratios).mean(axis=0))
         error = typical * np.sqrt(((errors / means) ** 2).sum(axis=0)) / len(regrets)
-        cells = [f"{a:.2f} ± {e:.2f} / {w:.1f}" for a, e, w in zip(typical, error, ratios.max(axis=0), strict=True)]
+        cells = [
+            f"{a:.2f} ± {e:.2f} / {w:.1f}" for a, e, w in zip(typical, error, ratios.max(axis=0), strict=True)
+        ]
         print(f"| {group} ({len(regrets)}) | " + " | ".join(cells) + " |")
 
 

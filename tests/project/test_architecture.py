@@ -63,6 +63,7 @@ GENERIC_MODULES = {
     "base",
     "discounted",
     "forgetting",
+    "kept_order",
     "learner",
     "restarting",
     "change_test",

@@ -79,8 +79,9 @@ class Evidence(Learner[EvidenceState]):
     On a known graph, having drawn k, it plays the leader if that shows k, else the arm that shows k at the least loss
     :math:`\hat\mu^*-\hat\mu_i` for the weight :math:`\sum w_j` of all arms that i shows.
 
-    The most observed arm is tested for changes (`abex.policies.change_test`): when its rewards are no longer what they
-    were, what is older is forgotten, and every other arm keeps four observations.
+    The most observed arm is tested for changes (`abex.policies.change_test`). When its rewards are no longer what they were,
+    either all arms have moved together or their order is new: arms are drawn from what is fresh with the probability that the
+    order is new, else from all that was observed, relative to the level (`abex.policies.kept_order`).
 
     Parameters
     ----------
@@ -104,9 +105,8 @@ class Evidence(Learner[EvidenceState]):
     horizon nor scale: it plays rewards a thousand times smaller the same. `probabilities` is exact in all cases, up to the
     :math:`2^{-53}` in which random numbers are counted.
 
-    The test takes any change of the leader's rewards for news about which arm is best. Where all arms move together, as with
-    the hours of a day, or where rewards of 1 come sooner than those of 0 (clicks, and silence that expires), it forgets in
-    vain and the regret is several times that of ``forget=False``.
+    What is kept is relative to a level that multiplies the rewards of all arms. Where all arms move together, as with the hours
+    of a day, the test still costs something: ``forget=False`` takes none.
 
     Examples
     --------
