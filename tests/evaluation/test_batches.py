@@ -12,8 +12,7 @@ from abex.evaluation import Log, Side, evaluate, replay
 from abex.evaluation.batches import chances_of
 from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.uncertainty import guaranteed, likely
-from abex.players.decisions import Batch
-from abex.players.events import Decided, Rewarded
+from abex.players.events import Batch, Decided, Rewarded
 from abex.players.player_settings import PlayerSettings
 from abex.players.requests import DecideRequest, carry_out
 from abex.service.timeline import UniformChoice
