@@ -41,6 +41,7 @@ from abex.boosting.selection import (
     PRIOR,
     SEEN,
     TREND_ROWS,
+    UNCALIBRATED_ROWS,
     Candidate,
 )
 from abex.boosting.settings import TREE, Settings
@@ -59,7 +60,7 @@ class Calibration(NamedTuple):
     rows: int = 0  # what the probabilities rest on
 
 
-UNCALIBRATED = Calibration(1.0, 1000)  # a model whose probabilities nobody has compared with anything
+UNCALIBRATED = Calibration(1.0, UNCALIBRATED_ROWS)
 
 
 def add_one_smoothed(share: NDArray[np.float64], rows: int, choices: int) -> NDArray[np.float64]:
@@ -184,12 +185,12 @@ def calibrate(
     Many rows held out serve as they are. So do the rows out of the bag of committees, if there are enough of these. Else fits
     half as long are made to four fifths of the rows.
     """
-    n, total = data.weight.size, float(model.coefficient.sum())
+    n, total = data.weight.size, model.total
     if n < MIN_CALIBRATION_ROWS or total <= 0.0 or data.signs.shape[1] < 2:
         return Calibration(1.0, n)
     if unseen.held.size >= ENOUGH_ROWS:
         held, stopped = data.rows(unseen.held), unseen.stopped
-        margins = stopped.scores(held.X, mapper) / stopped.coefficient.sum()
+        margins = stopped.scores(held.X, mapper) / stopped.total
         exponent, _ = fit_exponent(margins, held.signs, multilabel)
         return Calibration(exponent / total, unseen.held.size)
     bags = bags_of(model, unseen, n, committees_of(settings, candidate, seed, "committee"))
@@ -250,12 +251,12 @@ def exponent_out_of_bag(
         found = part.scores(unseen.X[out], mapper)
         for k, rows in enumerate((out, first)):
             scores[k, rows] += found[first[out]] if k else found
-            totals[k, rows] += part.coefficient.sum()
+            totals[k, rows] += part.total
     at_full, at_half = (
         fit_exponent(score / np.maximum(total, 1e-300)[:, None], unseen.signs, multilabel)[0]
         for score, total in zip(scores, totals, strict=True)
     )
-    doublings = np.log2(model.coefficient.sum() / totals[0].mean())
+    doublings = np.log2(model.total / totals[0].mean())
     return carried_exponent(at_full, at_half, doublings, chosen.size), chosen.size
 
 
@@ -282,7 +283,7 @@ def exponent_by_fifths(
         signs.append(unseen.signs)
         for length, found in margins.items():
             part = smaller.first(length)
-            found.append(part.scores(unseen.X, mapper) / (part.coefficient.sum() or 1.0))
+            found.append(part.scores(unseen.X, mapper) / (part.total or 1.0))
     known = np.concatenate(signs)
     at_full, at_half = (fit_exponent(np.concatenate(margins[k]), known, multilabel)[0] for k in (whole, half))
     rows = known.shape[0]

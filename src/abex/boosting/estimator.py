@@ -515,7 +515,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _chances(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         how = Calibration(self.inverse_temperature_, self.calibration_rows_)
-        return probabilities(scores, float(self.model_.coefficient.sum()), how, self.multilabel_)
+        return probabilities(scores, self.model_.total, how, self.multilabel_)
 
     def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.n_classes_ == 2 and not self.multilabel_:

@@ -35,7 +35,7 @@ from abex.boosting.loop import (
 )
 from abex.boosting.product import ProductGrower, new_product_grower
 from abex.boosting.selection import MAX_SEEN, SEEN, Candidate
-from abex.boosting.settings import KINDS, PRODUCT, STUMP, TREE, Settings
+from abex.boosting.settings import KINDS, LOOKS, PRODUCT, STUMP, TREE, Settings
 from abex.boosting.splitter import SplitSearch, new_split_search
 from abex.boosting.stump import StumpGrower, new_stump_grower
 from abex.boosting.tree import TreeGrower, new_tree_grower, restrict_to_sample
@@ -52,7 +52,6 @@ TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the
 MANY = 8  # features searched per update
 MANY_GROUPS = 64  # of examples with the same labels
 FIRST_ROOM = 1 << 26  # bytes: more weak learners than fit are given room as they come
-LOOKS = 100  # a run looks up so often: progress, and what may stop it
 LOOK_UP = 0.2  # seconds from one look up to the next
 FASTER = 16  # times as many weak learners as before until the next one, at most
 NEVER = 2.0  # an edge that there is not

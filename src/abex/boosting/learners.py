@@ -235,9 +235,14 @@ class Model:
             raise UserError(f"X has the shape {X.shape}, but the model needs {self.n_features} columns")
 
     @property
+    def total(self) -> float:
+        """The largest score: the sum of the coefficients."""
+        return float(self.coefficient.sum())
+
+    @property
     def grain(self) -> float:
         """What scores are multiples of."""
-        return float(2.0 ** (np.ceil(np.log2(max(self.coefficient.sum(), 1e-300))) - GRID_BITS))
+        return float(2.0 ** (np.ceil(np.log2(max(self.total, 1e-300))) - GRID_BITS))
 
     def without_noise(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores rounded to a fine grid: labels whose votes are equal but for the order of addition tie."""

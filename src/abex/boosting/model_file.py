@@ -25,7 +25,7 @@ from abex.boosting.categories import as_header, from_header
 from abex.boosting.estimator import AdaBoostMHClassifier
 from abex.boosting.examples import MAX_FEATURES
 from abex.boosting.learners import Model, Stored
-from abex.boosting.settings import KINDS, PRODUCT, TREE
+from abex.boosting.settings import KINDS, MAX_LEAVES, MAX_TERMS, PRODUCT, TREE
 from abex.support.errors import UserError, one_of, real_number, shown, true_or_false, whole_number
 from abex.support.extras import needed
 from abex.support.files import write_atomically
@@ -35,8 +35,6 @@ VERSION = 1
 NOT_SAVED = ("callbacks", "random_state", "n_jobs", "verbose")
 EXPANDS = 100  # times: a file that becomes more than this, and more than ROOM bytes, is not read
 ROOM = 1 << 28
-MAX_LEAVES = 4096
-MAX_TERMS = 64
 MAX_ROWS = 1 << 53
 
 
@@ -352,7 +350,7 @@ def check_children(model: Model, size: NDArray[np.int64]) -> None:
 def checked_temperature(value: Any, model: Model) -> float:
     """A positive number, small enough to be multiplied with any score."""
     temperature = real_number("temperature", value, above=0.0)
-    return real_number("temperature", temperature, most=1e200 / max(1.0, float(model.coefficient.sum())))
+    return real_number("temperature", temperature, most=1e200 / max(1.0, model.total))
 
 
 def checked_classes(classes: NDArray[Any], labels: int, multilabel: bool) -> NDArray[Any]:

@@ -69,10 +69,12 @@ FIFTHS = 5
 MIN_COMMITTEES = 12  # of fewer, most rows are out of the bag of none or one: there must be many rows then
 GROWTH = 0.8  # how far the trend of the last doubling goes on: measured on pendigits, USPS, letter
 TREND_ROWS = 200  # that many tell half as much about a trend as all there could be
+UNCALIBRATED_ROWS = 1000  # said to have shown that probabilities are right where nobody looked
 MIN_CALIBRATION_FIT = 50  # learners: a model up to this size is calibrated by fits as long as itself
 
 # -- early stopping (`abex.boosting.stopping`)
 MIN_HELD = 50  # rows held out: fewer are joined by those out of the bag
+RECENT = 0.5  # of the patience: losses are means over so many of the last iterations
 
 # -- categories (`abex.boosting.categories`): SURE_ROWS chosen among eight rules on splits of a census table
 CATEGORY_SMOOTHING = 10.0  # rows of the mean that are added to each category

@@ -19,6 +19,7 @@ REWARDS = ("auto", "gain", "shadow")  # what a feature is paid for
 MAX_ESTIMATORS = 10**8
 MAX_TERMS = 64
 MAX_LEAVES = 4096
+LOOKS = 100  # a fit is looked at so often: progress, and what may stop it
 MAX_PULLS = 10**7  # for one classifier: the record of its pulls takes eight bytes each
 
 

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from abex.boosting.calibration import cost, fit_exponent
 from abex.boosting.examples import Examples
 from abex.boosting.learners import Model, committee_begins
-from abex.boosting.selection import ENOUGH_ROWS, FIFTHS, MIN_HELD, Candidate
-from abex.boosting.settings import TREE, Settings
+from abex.boosting.selection import ENOUGH_ROWS, FIFTHS, MIN_HELD, RECENT, Candidate
+from abex.boosting.settings import LOOKS, TREE, Settings
 from abex.support.errors import UserError
 from abex.support.randomness import stream
 
 if TYPE_CHECKING:
     from abex.boosting.fit import Fit
 
-LOOKS = 100  # a fit is looked at so often
 ALL = slice(None)
 TINY = 1e-300  # in the place of no score at all
 
@@ -75,7 +74,7 @@ class ValidationRows:
     def add_scores(self, part: Model, unseen: NDArray[np.bool_] | slice = ALL) -> None:
         """Add the scores of some learners to the rows that these have not seen."""
         self.scores[unseen] += part.scores(self.rows.X if unseen is ALL else self.rows.X[unseen])
-        self.totals[unseen] += part.coefficient.sum()
+        self.totals[unseen] += part.total
 
     def add_scores_since(self, fit: Fit, first: int) -> None:
         """Add what the fit has found from learner ``first`` on."""
@@ -153,7 +152,7 @@ class Stop:
     def _no_better(self, fit: Fit, count: int) -> bool:
         patience = self.settings.patience
         self.rows.add_scores_since(fit, fit.done - count)
-        self.recent = [one for one in self.recent if one[0] > fit.done - patience / 2]
+        self.recent = [one for one in self.recent if one[0] > fit.done - patience * RECENT]
         self.recent.append((fit.done, *self._losses()))
         _, errors, losses = zip(*self.recent, strict=True)
         now = float(np.mean(errors)), float(np.mean(losses))
