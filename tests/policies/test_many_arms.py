@@ -405,9 +405,9 @@ def test_the_tournament_breaks_ties_uniformly(always_many):
 @pytest.mark.parametrize("mix", ["cold", "warm", "one far ahead", "alike", "overtaken"])
 @pytest.mark.parametrize("policy", NOISY, ids=str)
 def test_drawing_only_arms_that_can_win_has_the_law_of_drawing_all(policy, mix, monkeypatch):
-    """Both kernels on the same frozen observations: counts of 40000 decisions, chi-square at level 1e-5."""
+    """Both kernels on the same frozen observations: counts of 20000 decisions, chi-square at level 1e-5."""
     rng = stream(10, str(policy), mix)
-    n_arms, draws = 40, 40_000
+    n_arms, draws = 40, 20_000
     rounds = {"cold": 1, "warm": 12, "one far ahead": 40, "alike": 30, "overtaken": 60}[mix]
     chances = {"cold": 0.5, "warm": rng.random(n_arms), "one far ahead": 0.2, "alike": 0.5, "overtaken": 0.5}[
         mix
