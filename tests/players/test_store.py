@@ -1,7 +1,6 @@
 """Many light players of one store, deadlines, deploys: what `Store` promises."""
 
 import json
-import math
 import os
 import resource
 import signal
@@ -81,21 +80,6 @@ def test_a_store_of_one_address_is_shared_in_a_process(tmp_path):
     assert two.store._stopped
     with Player.open(url, "a") as again:
         assert again.store is not two.store
-
-
-def test_slow_probabilities_are_compiled_once_beside_the_work(tmp_path, monkeypatch):
-    pytest.importorskip("numba")
-    from abex.players import policy_runner
-
-    monkeypatch.setattr(policy_runner, "_spent", type(policy_runner._spent)(float))
-    monkeypatch.setattr(policy_runner, "SLOW", 0.0)
-    with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
-        players = [store.player(f"player {number}", "Thompson", n_arms=3) for number in range(5)]
-        players[0].update(players[0].decide(), 1.0)
-        kernel = players[0].policy.probabilities
-        wait_until(lambda: policy_runner._spent[kernel] == math.inf)
-        assert not any(player._state.is_worth_warming() for player in players)
-        assert players[1].update(players[1].decide(), 1.0)
 
 
 def test_one_player_that_is_damaged_or_gone_holds_up_no_other(tmp_path):
@@ -238,6 +222,35 @@ def test_behind_a_stopped_writer_nothing_waits_longer_than_its_deadline(tmp_path
         assert player._state.tallies.rewarded == 2
 
 
+LOCKS = {
+    "abex": "import fcntl; fcntl.flock(os.open(f'{path}-lock', os.O_RDWR), fcntl.LOCK_EX)",
+    "another program": "import sqlite3; base = sqlite3.connect(path); base.execute('BEGIN IMMEDIATE')",
+}
+
+
+@pytest.mark.parametrize("writer", LOCKS)
+def test_behind_a_stopped_writer_opening_ends_when_it_says(tmp_path, monkeypatch, writer):
+    path = tmp_path / "shop.db"
+    with Store.open(f"sqlite:///{path}") as store:
+        reported(store.player("x", "UCB1", n_arms=3))
+    for module in ("sqlite_journal", "journal"):
+        monkeypatch.setattr(f"abex.players.{module}.PATIENCE", 0.3)
+    hold = (
+        f"import os, sys, time; path = sys.argv[1]; {LOCKS[writer]}; print(1, flush=True); time.sleep(10_000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold, path], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        other.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(
+            UnavailableError, match=r"another process has been writing to it for more than 0\.3 seconds"
+        ):
+            Player.open(f"sqlite:///{path}", "y", "UCB1", n_arms=3)
+        assert time.monotonic() - began < 5.0  # each wait of ten or twenty seconds would show
+        other.kill()
+    Player.open(f"sqlite:///{path}", "y", "UCB1", n_arms=3).close()
+
+
 def test_a_server_that_fails_over_is_noticed_and_nothing_is_lost(server, monkeypatch):
     """Its connections are silent for ever, a new one is answered."""
     monkeypatch.setattr("abex.players.store.SILENT", 0.5)
@@ -306,8 +319,73 @@ def test_a_server_without_room_for_a_connection_says_so(server):
         Player.open(url, "x", "UCB1", n_arms=2)
 
 
-def test_a_process_without_descriptors_says_so(tmp_path):
-    url = f"sqlite:///{tmp_path}/shop.db"
+def test_a_server_whose_disk_is_full_says_so_and_the_reward_is_kept(schema):
+    """The error is the server's own, of the class that it gives a full disk."""
+    import psycopg
+
+    full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
+    full += " $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+    with Store.open(schema) as store, psycopg.connect(schema, autocommit=True) as server:
+        player = store.player("x", "UCB1", n_arms=3)
+        server.execute(full)
+        server.execute("CREATE TRIGGER of_disk BEFORE INSERT ON abex_events EXECUTE FUNCTION full_disk()")
+        with pytest.raises(
+            UnavailableError, match=r"cannot write to the journal .*: the disk of the server is full"
+        ) as raised:
+            player.update(0, 1.0)
+        assert raised.value.kept
+        server.execute("DROP TRIGGER of_disk ON abex_events")
+        player.refresh()
+        assert player._state.tallies.observations.tolist() == [1, 0, 0]
+
+
+FULL = """
+import os, sys
+from abex.players import Player, UnavailableError
+
+with Player.open("sqlite:///small/shop.db", "x", "UCB1", n_arms=3) as player:
+    player.update(player.decide(), 1.0)
+    ballast = open("small/ballast", "wb", buffering=0)
+    try:
+        while ballast.write(bytes(4096)):
+            pass
+    except OSError:
+        pass
+    told = 1
+    try:
+        while True:
+            told += player.update_many([(player.decide(), 1.0) for _ in range(50)])
+    except UnavailableError as error:
+        print(error, error.kept)
+    ballast.close()
+    os.remove("small/ballast")
+    try:
+        player.refresh()
+    except UnavailableError:  # of an attempt that was under way
+        player.refresh()
+    print(player._state.tallies.rewarded - told)
+"""
+
+
+def test_a_file_system_that_is_full_is_named_and_nothing_is_lost(tmp_path):
+    """One of a megabyte, mounted in a name space of its own, where the machine permits that."""
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs mounts of one's own (a machine that permits `unshare -rm`)")
+    (tmp_path / "small").mkdir()
+    script = 'mount -t tmpfs -o size=1m none small && exec "$@"'
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", sys.executable, "-c", FULL]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    sentence, kept = done.stdout.splitlines()
+    assert "the journal 'sqlite:///small/shop.db': the disk is full" in sentence
+    assert sentence.endswith("True")
+    assert kept == "50"  # those of the request that was refused
+
+
+def test_a_process_without_descriptors_says_so(url):
     Player.open(url, "x", "UCB1", n_arms=2).close()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     store = Store(url)
@@ -317,7 +395,7 @@ def test_a_process_without_descriptors_says_so(tmp_path):
         with suppress(OSError):
             while True:
                 taken.append(os.open(os.devnull, os.O_RDONLY))
-        for free in (0, 2):  # none at all, and none for the second file
+        for free in (0, 2) if url.startswith("sqlite") else (0,):  # none at all, and none for the second file
             [os.close(taken.pop()) for _ in range(free)]
             with pytest.raises(UnavailableError, match="no file descriptor left"):
                 store.player("x")
@@ -355,6 +433,19 @@ def test_a_clock_that_tells_no_time_is_named(now):
     player = Player("UCB1", n_arms=2, clock=lambda: now)
     with pytest.raises(UserError, match="clock must return the seconds since 1970"):
         player.decide()
+
+
+@each("now", [float("nan"), float("inf"), 1e30])
+def test_a_clock_of_a_shared_player_that_tells_no_time_is_named_and_harms_no_other(tmp_path, now):
+    with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
+        right = store.player("x", "UCB1", n_arms=2, expire=timedelta(hours=1))
+        waiting = right.decide()
+        wrong = store.player("x", clock=lambda: now)
+        for call in (wrong.decide, lambda: wrong.update(waiting, 1.0), wrong.refresh):
+            with pytest.raises(UserError, match="clock must return the seconds since 1970"):
+                call()
+        right.refresh()
+        assert right.update(waiting, 1.0)
 
 
 def test_a_process_whose_clock_is_days_ahead_expires_nothing(server, monkeypatch):

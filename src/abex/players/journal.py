@@ -12,6 +12,8 @@ the events under them. Whoever appends next waits for the row until that transac
 
 from __future__ import annotations
 
+import errno
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -330,6 +332,15 @@ class Journal(ABC):
     @abstractmethod
     def _reason(self, error: Exception) -> str | None:
         """Why the store failed, in words; None for an error that is not the store's."""
+
+
+def no_descriptors() -> bool:
+    """Whether this process can open no file any more."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
 
 
 def journal_at(url: str) -> Journal:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError
+from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError, no_descriptors
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 
@@ -205,7 +205,6 @@ class PostgresqlJournal(Journal):
         for words, sentence in (  # of a connection that is refused
             ("too many", SENTENCES["53300"]),
             ("slots are reserved", SENTENCES["53300"]),
-            ("Too many open files", NO_DESCRIPTORS),
             ("password", SENTENCES["28"]),
             ("role", SENTENCES["28"]),
             ("does not exist", SENTENCES["3D000"]),
@@ -215,6 +214,8 @@ class PostgresqlJournal(Journal):
             if not code and words in text:
                 return sentence
         if not code:
+            if no_descriptors():
+                return NO_DESCRIPTORS
             return f"the server cannot be reached ({text[:100]})"
         return text[:160]
 

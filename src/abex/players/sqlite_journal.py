@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote
 
-from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError
+from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError, no_descriptors
 from abex.support.errors import UserError, one_of, shown
 
 try:
@@ -216,20 +216,12 @@ class SqliteJournal(Journal):
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             if self.path.is_dir():
                 return "it is a folder"
-            return NO_DESCRIPTORS if _no_descriptors() else "the file or its folder may not be written"
+            return NO_DESCRIPTORS if no_descriptors() else "the file or its folder may not be written"
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return "the file is damaged or no SQLite database"
         if "no such" in text or "has no column" in text or "already exists" in text:
             return f"its tables are not those of abex ({text})"
         return text
-
-
-def _no_descriptors() -> bool:
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:
-        return error.errno in (errno.EMFILE, errno.ENFILE)
-    return False
 
 
 @cache

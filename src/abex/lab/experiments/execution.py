@@ -8,11 +8,11 @@ from concurrent.futures import Executor
 import numpy as np
 
 from abex.lab.experiments.experiment import Experiment, Line
-from abex.lab.experiments.tasks import Task
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
 from abex.lab.sweeps.forecast import Forecast
 from abex.lab.sweeps.sweep import SweepStatus, sweep
+from abex.lab.sweeps.task import Task
 
 STILL_FALLING = 0.01  # of the loss: what the rest of a run must bring, or the line has stopped falling
 Tell = Callable[[str, SweepStatus], None]  # what is being done, and how far it is
