@@ -10,7 +10,7 @@ from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.target import as_target
 from abex.evaluation.uncertainty import guaranteed, least_mean, likely
 from abex.players.player_settings import PlayerSettings
-from abex.service.timeline import MOST_BLOCKS, UniformChoice
+from abex.service.timeline import MAX_BLOCKS, UniformChoice
 
 LOGS, ROWS = 1_000, 400
 MEANS = np.array([0.2, 0.4, 0.5, 0.6])
@@ -202,11 +202,11 @@ def test_the_live_page_shows_the_interval_of_the_evaluation(lives):
 
 def test_the_live_page_is_as_sure_of_many_decisions_as_of_their_blocks():
     rng, uniform = np.random.default_rng(6), UniformChoice(PlayerSettings(low=-1.0, high=3.0))
-    for reward in rng.random(5 * MOST_BLOCKS) < 0.5:
+    for reward in rng.random(5 * MAX_BLOCKS) < 0.5:
         uniform.add(4.0 * reward - 1.0, 1.0, None)
-    value, low, high = (end / (5 * MOST_BLOCKS) for end in uniform.earned(5 * MOST_BLOCKS))
-    assert high - low == pytest.approx(2 * 1.96 * 2.0 / math.sqrt(5 * MOST_BLOCKS), rel=0.05)
-    assert abs(value - 1.0) < 4 * 2.0 / math.sqrt(5 * MOST_BLOCKS)
+    value, low, high = (end / (5 * MAX_BLOCKS) for end in uniform.earned(5 * MAX_BLOCKS))
+    assert high - low == pytest.approx(2 * 1.96 * 2.0 / math.sqrt(5 * MAX_BLOCKS), rel=0.05)
+    assert abs(value - 1.0) < 4 * 2.0 / math.sqrt(5 * MAX_BLOCKS)
 
 
 # -- what else is scaled, or cut at a level ------------------------------------------------------------------------------
