@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from abex.lab.experiments.outcomes import Drawn, Outcome, ratio_curve
-from abex.lab.experiments.verdicts import searched
+from abex.lab.experiments.outcomes import ExperimentResult, LineResult, ratio_curve
+from abex.lab.experiments.verdicts import full_search_line
 from abex.support.figures import canvas, entitle, label_ends, plain_log_ticks, save, style_of
 from abex.support.progress import Progress
 
@@ -16,12 +16,12 @@ FORMATS = ("png", "svg", "pdf")
 COLUMN = (5.6, 3.7)  # inches: printed in a column its letters are those of a footnote
 
 
-def draw(outcome: Outcome, folder: Path, show: bool | None = False) -> list[Path]:
+def draw(outcome: ExperimentResult, folder: Path, show: bool | None = False) -> list[Path]:
     """Write the figures of an experiment in all formats; returns their paths. ``show``: with a progress bar."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     figures = {"": paper_figure, "-sooner": sooner_figure}
-    if searched(outcome) is None:
+    if full_search_line(outcome) is None:
         del figures["-sooner"]
     with Progress(f"drawing {outcome.experiment.id}", len(figures) * len(FORMATS), show) as bar:
         for name, make in figures.items():
@@ -37,7 +37,7 @@ def draw(outcome: Outcome, folder: Path, show: bool | None = False) -> list[Path
     return paths
 
 
-def paper_figure(outcome: Outcome) -> Any:
+def paper_figure(outcome: ExperimentResult) -> Any:
     """As in the paper: regret against steps, or smoothed test error against CPU seconds."""
     figure, axes = canvas(figsize=COLUMN)
     across = outcome.experiment.task.paper_axis
@@ -47,9 +47,9 @@ def paper_figure(outcome: Outcome) -> Any:
     return figure
 
 
-def sooner_figure(outcome: Outcome) -> Any:
+def sooner_figure(outcome: ExperimentResult) -> Any:
     """How many times sooner the paper's lines and uniform choice get down to an error than full search, over target errors."""
-    reference = searched(outcome)
+    reference = full_search_line(outcome)
     assert reference is not None
     figure, axes = canvas(figsize=COLUMN)
     shown = [
@@ -90,7 +90,7 @@ def sooner_figure(outcome: Outcome) -> Any:
     return figure
 
 
-def _lines(axes: Any, outcome: Outcome, x: str) -> None:
+def _lines(axes: Any, outcome: ExperimentResult, x: str) -> None:
     task = outcome.experiment.task
     for position, drawn in enumerate(outcome.lines):
         style = style_of(position)
@@ -102,7 +102,7 @@ def _lines(axes: Any, outcome: Outcome, x: str) -> None:
     axes.set_ylabel(task.loss_name.replace(", ", ",\n"))
 
 
-def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | None) -> None:
+def _label(axes: Any, outcome: ExperimentResult, x: str, limits: tuple[float, float] | None) -> None:
     """Names at the ends of the lines; a line that ends above the picture has an arrow."""
     if not outcome.lines:
         return
@@ -121,7 +121,7 @@ def _label(axes: Any, outcome: Outcome, x: str, limits: tuple[float, float] | No
     )
 
 
-def _limits(outcome: Outcome) -> tuple[float, float] | None:
+def _limits(outcome: ExperimentResult) -> tuple[float, float] | None:
     """The range of the paper's lines: a baseline far above is named with an arrow, the report shows it."""
     finals = {drawn.label: float(drawn.mean[-1]) for drawn in outcome.lines}
     if not finals:
@@ -132,13 +132,13 @@ def _limits(outcome: Outcome) -> tuple[float, float] | None:
     return (0.0, 1.1 * max(main)) if main else None
 
 
-def xs(drawn: Drawn, x: str) -> Any:
+def xs(drawn: LineResult, x: str) -> Any:
     """The values of an x axis: steps, CPU seconds (mean over runs) or evaluations."""
     values = getattr(drawn, x)
     return values if values.ndim == 1 else values.mean(axis=0)
 
 
-def _subtitle(outcome: Outcome) -> str:
+def _subtitle(outcome: ExperimentResult) -> str:
     runs = [len(drawn.replications) for drawn in outcome.lines] or [0]
     count = f"{max(runs):,}" if min(runs) == max(runs) else f"{min(runs):,} to {max(runs):,}"
     strata = " in strata" if outcome.experiment.strata else ""

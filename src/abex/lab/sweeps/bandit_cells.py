@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from abex.lab.results import Cell, Payload, canonical
+from abex.lab.results import Cell, CellResult, canonical
 from abex.lab.sweeps.problems import BANDIT, bandit_problem, late_rewards
 from abex.lab.sweeps.task import Interrupted, Stopped, Task
 from abex.policies.policy import Policy
@@ -28,7 +28,7 @@ def replications_of(cell: Cell) -> range:
     return range(first, first + int(cell.get("replications", 1)))
 
 
-def rows_of(cell: Cell, payload: Payload) -> list[tuple[int, Payload]]:
+def rows_of(cell: Cell, payload: CellResult) -> list[tuple[int, CellResult]]:
     """What a cell computed, replication by replication: (its number, its payload)."""
     if "replications" not in cell:
         return [(int(cell.get("replication", 0)), payload)]
@@ -43,12 +43,12 @@ def rows_of(cell: Cell, payload: Payload) -> list[tuple[int, Payload]]:
         numbers = {name.removeprefix(REPORT): float(value) for name, value in reports.items()}
         share = float(payload.measured.get("seconds", 0.0)) / int(cell["replications"])
         measured = {**payload.measured, "nanoseconds": payload.measured["nanoseconds"][at], "seconds": share}
-        rows.append((replication, Payload(arrays, numbers, measured)))
+        rows.append((replication, CellResult(arrays, numbers, measured)))
     return rows
 
 
 @lru_cache(maxsize=8)
-def opened(problem: str) -> tuple[Any, Any]:
+def cached_problem(problem: str) -> tuple[Any, Any]:
     """Environment and graph, made once in a process: cells of a sweep share them."""
     import json
 
@@ -70,7 +70,7 @@ class BanditTask(Task):
     axes: ClassVar = {"step": "step", "seconds": "CPU time (s)", "evaluations": "pulls"}
     paper_axis = "step"
 
-    def run(self, cell: Cell, stopped: Stopped) -> Payload:
+    def run(self, cell: Cell, stopped: Stopped) -> CellResult:
         """Play one replication; arrays ``step``, ``regret`` and ``hits`` (optimal pulls), and what the policy reports.
 
         A cell with ``replications`` plays so many from ``replication`` on; its arrays, and reports, then have a row each.
@@ -80,7 +80,7 @@ class BanditTask(Task):
         from abex.simulation import as_checkpoints, check_setting, play_replication
 
         policy = parse_policy(cell["policy"])
-        environment, graph = opened(canonical(cell["problem"]))
+        environment, graph = cached_problem(canonical(cell["problem"]))
         delay, batch = late_rewards(cell["problem"], environment)
         steps = as_checkpoints(cell["checkpoints"], cell["horizon"])
         check_setting([policy], environment, graph, cell["horizon"])
@@ -94,13 +94,13 @@ class BanditTask(Task):
                 raise Interrupted
         if "replications" not in cell:
             (played,) = runs
-            return Payload(
+            return CellResult(
                 arrays={"step": steps, "regret": played.regret, "hits": played.optimal_pulls},
                 numbers={str(name): float(value) for name, value in played.report.items()},
                 measured={"nanoseconds": played.nanoseconds},
             )
         reports = {f"{REPORT}{name}": np.array([run.report[name] for run in runs]) for name in runs[0].report}
-        return Payload(
+        return CellResult(
             arrays={
                 "step": steps,
                 "regret": np.array([run.regret for run in runs]),
@@ -123,7 +123,7 @@ class BanditTask(Task):
                 f"{policy} needs to know the feedback graph: give the problem a table called graph"
             )
 
-    def curves(self, runs: list[Payload]) -> dict[str, Any]:
+    def curves(self, runs: list[CellResult]) -> dict[str, Any]:
         """Time by the nanoseconds of a step; every pull is an evaluation."""
         loss = self._losses(runs)
         step = runs[0].arrays["step"].astype(float)

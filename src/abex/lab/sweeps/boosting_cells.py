@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.lab.results import Cell, Payload
+from abex.lab.results import Cell, CellResult
 from abex.lab.sweeps.problems import BOOSTING
 from abex.lab.sweeps.task import Floats, Interrupted, Stopped, Task
 from abex.policies.policy import Policy
@@ -152,7 +152,7 @@ class BoostingTask(Task):
     }
     paper_axis = "seconds"
 
-    def run(self, cell: Cell, stopped: Stopped) -> Payload:
+    def run(self, cell: Cell, stopped: Stopped) -> CellResult:
         """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured.
 
         With ``rows_at`` in the cell also ``row_step``, ``row_looks`` (how often the error was looked at in the fifth before that
@@ -203,7 +203,7 @@ class BoostingTask(Task):
         report = {} if policy is None else {**last[0].candidate.policy.report(last[0].state)}
         if policy is not None:
             report["entropy"] = model.policy_report().entropy
-        return Payload(
+        return CellResult(
             arrays={
                 "step": steps,
                 "error": smoothed(errors, ends, steps),
@@ -229,7 +229,7 @@ class BoostingTask(Task):
         """Where every test row's errors are kept: at the end, and at steps that claims ask about."""
         return {"rows_at": sorted({step for step in rows_at if step < length} | {length})}
 
-    def curves(self, runs: list[Payload]) -> dict[str, Any]:
+    def curves(self, runs: list[CellResult]) -> dict[str, Any]:
         """Time as measured; and, where all runs have kept them, how often each test row was wrong."""
         kept = all("row_step" in run.arrays for run in runs)
         return {
@@ -243,7 +243,7 @@ class BoostingTask(Task):
         """A fall by d of the rows judged has a standard error of at least sqrt(d) rows: up to four are within two of them."""
         return FEW_ROWS / (len(cells) * judged_rows(cells[0]["problem"]))
 
-    def _rows(self, runs: list[Payload]) -> dict[int, Floats]:
+    def _rows(self, runs: list[CellResult]) -> dict[int, Floats]:
         """Per cent of the looks at which each test row was wrong, (runs, rows), by step."""
         return {
             int(step): np.array(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from abex.lab.results import Cell, Payload, key_of
+from abex.lab.results import Cell, CellResult, key_of
 from abex.lab.sweeps.bandit_cells import BanditTask, replications_of
 from abex.lab.sweeps.boosting_cells import BoostingTask
 from abex.lab.sweeps.task import Interrupted, Stopped, Task
@@ -79,8 +79,8 @@ def bandit_cell(
     )  # fmt: skip
 
 
-def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
-    """Compute a cell. ``kind`` is one of ours or ``"module:function"``, a function from cell to `Payload`."""
+def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> CellResult:
+    """Compute a cell. ``kind`` is one of ours or ``"module:function"``, a function from cell to `CellResult`."""
     name = str(cell.get("kind"))
     load_code(cell.get("code") or {})
     run = TASKS[name].run if name in TASKS else _function(name)
@@ -92,15 +92,15 @@ def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
         "sources": worker.sources,
         "versions": worker.versions,
     }
-    return Payload(payload.arrays, payload.numbers, {**about, **payload.measured})
+    return CellResult(payload.arrays, payload.numbers, {**about, **payload.measured})
 
 
-def _function(name: str) -> Callable[[Cell, Stopped], Payload]:
+def _function(name: str) -> Callable[[Cell, Stopped], CellResult]:
     """The function called ``module:name``."""
     module, colon, function = name.partition(":")
     if not colon:
         raise UserError(f"unknown kind of cell {name!r}{nearest(name, TASKS)}; known: {', '.join(TASKS)}")
-    found: Callable[[Cell, Stopped], Payload] = getattr(importlib.import_module(module), function)
+    found: Callable[[Cell, Stopped], CellResult] = getattr(importlib.import_module(module), function)
     return found
 
 
@@ -111,9 +111,9 @@ def length_of(cell: Cell) -> int:
 
 def run_batch(
     cells: list[Cell], stopped: Stopped = lambda: False
-) -> tuple[CellWorker, list[Payload | Failure]]:
+) -> tuple[CellWorker, list[CellResult | Failure]]:
     """Compute cells one after the other; what fails is reported and the rest goes on. With it who computed them."""
-    outcomes: list[Payload | Failure] = []
+    outcomes: list[CellResult | Failure] = []
     for cell in cells:
         try:
             outcomes.append(run_cell(cell, stopped))

@@ -41,7 +41,7 @@ class RunningMedian:
         return -self._lower[0]
 
 
-class Forecast:
+class TimeLeft:
     """CPU seconds of cells: guessed, then learnt from those that have been computed.
 
     Cells that differ by the seed alone are replicates and take equally long: those of which one has been measured are forecast

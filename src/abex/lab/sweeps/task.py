@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.lab.results import Cell, Payload
+from abex.lab.results import Cell, CellResult
 from abex.lab.sweeps.problems import check_problem
 from abex.policies.policy import Policy
 
@@ -70,7 +70,7 @@ class Task(ABC):
     paper_axis: ClassVar[str]
 
     @abstractmethod
-    def run(self, cell: Cell, stopped: Stopped) -> Payload:
+    def run(self, cell: Cell, stopped: Stopped) -> CellResult:
         """Compute a cell; raises `Interrupted` where ``stopped()`` turns true meanwhile."""
 
     def check(self, problem: dict[str, Any]) -> None:
@@ -98,10 +98,10 @@ class Task(ABC):
         return 0.0
 
     @abstractmethod
-    def curves(self, runs: list[Payload]) -> dict[str, Any]:
-        """Loss, CPU seconds and evaluations of runs, (runs, checkpoints) each, and what else `Drawn` keeps of them."""
+    def curves(self, runs: list[CellResult]) -> dict[str, Any]:
+        """Loss, CPU seconds and evaluations of runs, (runs, checkpoints) each, and what else `LineResult` keeps of them."""
 
-    def _losses(self, runs: list[Payload]) -> Floats:
+    def _losses(self, runs: list[CellResult]) -> Floats:
         return np.array([self.losses(run.arrays) for run in runs]) * self.scale
 
     def spread(self, drawn: Any) -> dict[str, str]:
