@@ -423,7 +423,10 @@ def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ('a,x,1,"{""a"": 1}","{""b"": 1}"', "cannot take 'x', the probability in line 2 of .*log.csv, for a number"),
+        (
+            'a,x,1,"{""a"": 1}","{""b"": 1}"',
+            "cannot take 'x', the probability in line 2 of .*log.csv, for a number",
+        ),
         ('a,1.5,1,"{""a"": 1}","{""b"": 1}"', "probability must be"),
         ('a,0.5,1,"{""a"": ""x""}","{""b"": 1}"', "cannot read the observations"),
         ('a,0.5,1,"{""a"": 1","{""b"": 1}"', "cannot read the observations"),
