@@ -633,7 +633,7 @@ def proof_weights(means):
             x = math.exp(log_x)
             return kl(means[lead], middle(x, k)) + x * kl(means[k], middle(x, k)) - cost
 
-        return math.exp(brentq(rate, -40.0, 40.0, xtol=1e-13))
+        return math.exp(brentq(rate, -40.0, 25.0, xtol=1e-13))  # beyond, x times a divergence is all rounding
 
     def excess(cost):
         xs = [weight(cost, k) for k in rivals]
