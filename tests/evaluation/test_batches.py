@@ -12,8 +12,6 @@ from abex.evaluation import Log, Side, evaluate, replay
 from abex.evaluation.batches import chances_of
 from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.uncertainty import guaranteed, likely
-from abex.players.decisions import Batch
-from abex.players.events import Decided, Rewarded
 from abex.players.player_settings import PlayerSettings
 from abex.players.requests import DecideRequest, carry_out
 from abex.service.timeline import UniformChoice
@@ -217,17 +215,6 @@ def test_requests_for_different_arms_are_a_batch_of_what_was_drawn(tmp_path):
     assert frame["batch"].nunique() == 1
     assert frame["probability"].tolist()[1:3] == pytest.approx([2.0 / 3.0] * 2)
     assert alone[1].probability == pytest.approx(1.0 / 3.0)
-
-
-def test_events_whose_rewards_come_mixed_up_are_put_together():
-    one, two = Batch("one", 2), Batch("two", 2)
-    events = [
-        Decided(f"d{n}", n, n % 2, n + 1, (), 1.0, batch=batch)
-        for n, batch in enumerate((one, one, two, two))
-    ]
-    events += [Rewarded(f"r{n}", 9, f"d{n}", None, n / 4, {}) for n in (0, 2, 3, 1)]
-    log = Log.from_events(events)
-    assert (log.batch.tolist(), log.reward.tolist()) == (["one", "one", "two", "two"], [0.0, 0.25, 0.5, 0.75])
 
 
 def test_a_log_that_keeps_its_batches_secret_is_told_so():

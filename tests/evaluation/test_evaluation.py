@@ -16,7 +16,6 @@ from abex.evaluation import Log, LogReplay, Side, evaluate, replay
 from abex.evaluation.estimators import ESTIMATORS, combine
 from abex.evaluation.target import learned
 from abex.evaluation.uncertainty import guaranteed, influence, likely
-from abex.players.events import Decided, Rewarded
 from abex.policies.naming import parse_policy
 from abex.support.errors import UserError
 from tests.each import each
@@ -217,7 +216,7 @@ def test_bad_targets_are_refused(policy, message):
         ({"reward": [1.0, np.inf]}, "finite"),
         ({"reward": [1.0]}, "1 entries"),
         ({"arm": [0, 2]}, "position among the 2 arms"),
-        ({"arm": ["x", "y"]}, "column of numbers"),
+        ({"arm": ["x", "y"]}, "no name of an arm"),
         ({"arms": ["a", "a"]}, "different names"),
         ({"side": Side(np.array([0, 1, 1]), np.array([0]), np.array([1.0]), np.array([0.5]))}, "twice"),
         ({"side": Side(np.array([0, 1]), np.array([1]), np.array([1.0]), np.array([0.5]))}, "side.start"),
@@ -368,7 +367,7 @@ def test_dsjson_of_vowpal_wabbit_is_understood(tmp_path):
         ("a.csv", "arm,probability,reward,click\n1,1,1,1\n", "keep one"),
         ("a.csv", "arm,probability,reward\n1,x,1\n", "probability"),
         ("a.csv", "arm,probability,reward\n,0.5,1\n0,0.5,1\n", "without an arm|arm"),
-        ("a.csv", 'arm,probability,reward,side\n1,0.5,1,"[[9, 1, 1]]"\n', "side observations"),
+        ("a.csv", 'arm,probability,reward,also,observed\n1,0.5,1,"[1]","[[9]]"\n', "read the observations"),
         ("a.csv", "", "read"),
         ("a.dsjson", "[", "line 1"),
         ("a.dsjson", "[" * 100_000, "line 1"),
@@ -383,30 +382,6 @@ def test_files_that_are_no_logs_are_refused_in_a_sentence(name, content, message
     (tmp_path / name).write_text(content)
     with pytest.raises(UserError, match=message):
         Log.read(tmp_path / name)
-
-
-def test_events_of_a_player_become_a_log():
-    events = [
-        Decided("d1", 10, 0, 1, (), 0.5, observed={0: 0.7, 1: 0.9}),
-        Decided("d2", 11, 1, 2, (), None),
-        Decided("d3", 12, 1, 3, (), 0.25),
-        Rewarded("r1", 13, "d3", None, 1.0, {}),
-        Rewarded("r2", 14, "d1", None, 0.0, {1: 1.0}),
-        Rewarded("r3", 15, "d2", None, 1.0, {}),
-        Rewarded("r4", 16, "d1", None, 1.0, {}),
-    ]
-    log = Log.from_events(events, arms=["red", "blue"])
-    assert log.arm.tolist() == [1, 0]
-    assert log.probability.tolist() == [0.25, 0.5]
-    assert log.reward.tolist() == [1.0, 0.0]
-    assert log.observed.tolist() == [0.25, 0.7]
-    assert (log.side.arm.tolist(), log.side.reward.tolist(), log.side.probability.tolist()) == (
-        [1],
-        [1.0],
-        [0.9],
-    )
-    with pytest.raises(UserError, match="none of the events"):
-        Log.from_events(events[:3])
 
 
 def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):

@@ -14,14 +14,14 @@ from abex.evaluation import Log, LogReplay, evaluate
 from tests.fuzz.damage import Rng, maybe_damaged, one, token
 from tests.fuzz.outcomes import File, read_file
 
-NAMES = ("decision", "arm", "probability", "reward", "time", "observed", "side", "item_id", "click", "x")
+NAMES = ("decision", "arm", "probability", "reward", "time", "observed", "also", "item_id", "click", "x")
 
 
 def _cell(rng: Rng, name: str, tame: bool) -> str:
     if not tame and rng.random() < 0.15:
         return token(rng).replace("\n", " ")
-    if name == "side":
-        return one(rng, ("", "[]", '"[[1, 0.5, 0.5]]"', '"[[1, 2]]"', '"[[9, 0, 0]]"', '"[" * 3'))
+    if name in ("also", "observed"):
+        return one(rng, ("", "{}", '"{""1"": 0.5}"', '"{""1"": [2]}"', '"{""9"": 0}"', '"{" * 3', "0.5"))
     numbers = ("0.5", "1", "0.25") if tame else ("0.5", "1", "0", "-1", "1e-300", "nan", "inf", "1e999", "")
     return str(int(rng.integers(0, 4))) if name in ("arm", "item_id") else one(rng, numbers)
 

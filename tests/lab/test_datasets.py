@@ -25,8 +25,9 @@ from abex.lab.datasets.registry import (
     parse,
 )
 from abex.lab.datasets.source_files import SourceFile, place_of, uncompress, unpacked
-from abex.lab.datasets.types import checksum_of, smallest
+from abex.lab.datasets.types import smallest
 from abex.support.errors import UserError
+from abex.support.files import checksum_of
 from tests.each import each
 from tests.naive.lzw import compress
 from tests.needs import DATA, real_data

@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abex import RatingTable, simulate
+from abex.environments.binary_table import BinaryTable
 from abex.graphs import complete
 from abex.lab.datasets import (
-    BinaryTable,
     Ratings,
     SocialMF,
     completion,
@@ -19,8 +19,8 @@ from abex.lab.datasets import (
 from abex.lab.datasets.completion import active, binarise, completed_table, split_products
 from abex.lab.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, observed_from, refit, rmse
 from abex.lab.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
-from abex.lab.datasets.types import checksum_of
 from abex.support.errors import UserError
+from abex.support.files import checksum_of
 from abex.support.randomness import counter_key
 from tests.each import each
 from tests.naive import ratings as naive

@@ -25,7 +25,7 @@ from typing import Any
 from abex import Graph
 from abex.players import Store
 from abex.players.definitions import Definition, replica_text, template_of
-from abex.players.events import Decided, Rewarded, apply, check, decode
+from abex.players.events import Decided, Rewarded, decode
 from abex.players.journal import journal_at
 from abex.players.seeding import SequenceStream
 from abex.players.shared_player import SharedPlayer
@@ -201,8 +201,8 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
         assert seq == last + 1, "sequence numbers have no gaps"
         last = seq
         event = decode(body)
-        check(event, replica, template)
-        apply(replica, event, definition.terms, learning.at(seq))
+        replica.check(event, template)
+        replica.apply(event, definition.terms, learning.at(seq))
         events.append(event)
         if seq in wanted:
             hashes[seq] = hashlib.sha256(replica_text(replica, seq).encode()).hexdigest()

@@ -8,17 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import Player
-from abex.players.decisions import Batch
 from abex.players.definitions import replica_text, template_of
 from abex.players.events import (
     ArmAdded,
     ArmRemoved,
     ArmRenamed,
+    Batch,
     Decided,
     Expired,
     Rewarded,
-    apply,
-    check,
     decode,
     encode,
 )
@@ -51,7 +49,7 @@ def test_every_event_is_read_as_it_was_written():
     ]
     for event in events:
         again = decode(encode(event))
-        check(again, replica, template_of(replica))
+        replica.check(again, template_of(replica))
         assert repr(again) == repr(event)
         assert type(again) is type(event)
 
@@ -59,9 +57,9 @@ def test_every_event_is_read_as_it_was_written():
 def test_a_decision_that_comes_again_changes_nothing():
     replica, _ = played("UCB1")
     event = Decided(Life().next_id(), 10**12, 1, 6, (), None)
-    apply(replica, event, PlayerSettings(), None)
+    replica.apply(event, PlayerSettings(), None)
     text = replica_text(replica, 0)
-    apply(replica, event, PlayerSettings(), None)
+    replica.apply(event, PlayerSettings(), None)
     assert replica_text(replica, 0) == text
     assert replica.steps == 6
 
@@ -87,10 +85,10 @@ def test_an_event_that_stands_in_the_journal_twice_counts_once():
         Expired("e4", 10**12, 10**12 - 5),
     ]
     for event in events:
-        apply(replica, event, PlayerSettings(), None)
+        replica.apply(event, PlayerSettings(), None)
     text = replica_text(replica, 0)
     for event in events:
-        apply(replica, event, PlayerSettings(), None)
+        replica.apply(event, PlayerSettings(), None)
     assert replica_text(replica, 0) == text
     assert replica.n_arms == 4
 
@@ -135,10 +133,10 @@ def test_forged_events_are_refused_or_harmless(policy, data):
             )
         try:
             event = decode(json.dumps(body).encode())
-            check(event, replica, template_of(replica))
+            replica.check(event, template_of(replica))
         except DAMAGE:
             continue
-        apply(replica, event, PlayerSettings(), SequenceStream(1).at(1))
+        replica.apply(event, PlayerSettings(), SequenceStream(1).at(1))
     json.loads(replica_text(replica, 0))
     arm, _ = replica.draw(replica.steps + 1, np.random.default_rng(1))
     assert 0 <= arm < replica.n_arms

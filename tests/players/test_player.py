@@ -25,7 +25,7 @@ from abex import (
 )
 from abex.kinds import saved as saved_record
 from abex.kinds import written
-from abex.players import player_file
+from abex.players import player_file, policy_runner
 from abex.players.policy_runner import reads_last
 from abex.policies.policy import Setting
 from tests.each import each
@@ -550,10 +550,15 @@ def test_learning_draws_numbers_only_where_a_kernel_reads_them():
     assert all(reads_last(kernel) for kernel in (learns_by_lot, hands_on, keeps, len))
 
 
-def test_many_arms_are_compiled_unless_told_otherwise():
+def test_what_costs_much_is_compiled_unless_told_otherwise(monkeypatch):
+    pytest.importorskip("numba")
     many = Player(Thompson(), n_arms=20_000, seed=3)
     assert many._state.compiled
-    assert not Player(Thompson(), n_arms=20, seed=3)._state.compiled
+    for worth, compiled in ((1e9, False), (0.0, True)):
+        monkeypatch.setattr(policy_runner, "WORTH_COMPILING", worth)
+        assert Player(Thompson(), n_arms=20, seed=3)._state.compiled is compiled
+    assert not Player(_Wrong(), n_arms=5)._state.compiled  # a policy of another package
+    assert not Player(Thompson(), n_arms=20, seed=3, compiled=False)._state.compiled
     assert len(set(many.select(4))) == 4
     few, same = (Player(Thompson(), n_arms=40, seed=3, compiled=compiled) for compiled in (False, True))
     assert [few.select(3) for _ in range(5)] == [same.select(3) for _ in range(5)]

@@ -59,7 +59,8 @@ def test_it_is_worked_out_when_asked_or_never():
     assert asked.probability == 0.25
     assert pickle.loads(pickle.dumps(asked)).probability == 0.25
     with pytest.raises(
-        UserError, match="ask for its probability at once, or make the player with propensities=True"
+        UserError,
+        match="ask for its probability before the next update, or make the player with propensities=True",
     ):
         late.probability  # noqa: B018
     never = Player(Exp3(gamma=0.3), n_arms=4, seed=1, propensities=False).decide()

@@ -15,8 +15,8 @@ from abex.players.definitions import (
     replica_text,
     snapshot_of,
 )
-from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded, apply
-from abex.players.player_file import player_text, read_player
+from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded
+from abex.players.player_file import player_text, read_player, written_replica
 from abex.players.seeding import SequenceStream
 from abex.policies.discounted import Discounted
 from abex.policies.learner import Learner
@@ -63,7 +63,7 @@ class Replay:
 
     def follow(self, event):
         self.seq += 1
-        return apply(self.replica, event, self.definition.terms, self.learning.at(self.seq))
+        return self.replica.apply(event, self.definition.terms, self.learning.at(self.seq))
 
     def text(self):
         return replica_text(self.replica, self.seq)
@@ -80,7 +80,7 @@ def history(definition):
 
     for step in range(STEPS):
         moment = 10**12 + step * MINUTE // 10
-        replica, name = one.replica, player._next_id()
+        replica, name = one.replica, player._others.next_id()
         if step % 23 == 11:
             happen(Expired(name, moment, moment - 2 * MINUTE))
         comes_and_goes = replica.policy.resizable and not replica.policy.needs_graph
@@ -156,7 +156,7 @@ def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
     ours, theirs = (read_player(player_text(one), "the player", False, one._clock) for one in (player, twin))
     assert ours._state.tallies.expired > 0
     assert written(saved(ours._state.state)) == written(saved(theirs._state.state))
-    assert ours._state.tallies.written() == theirs._state.tallies.written()
+    assert written_replica(ours._state)["tallies"] == written_replica(theirs._state)["tallies"]
     assert ours._steps == theirs._steps
 
 
@@ -195,13 +195,13 @@ def test_rows_told_from_elsewhere_are_steps_of_the_policys_life(policy, own):
         arm, memory = lived.draw(step, rng)
         arm = arm if own else int(rng.integers(ARMS))
         reward, name = reward_at(step, arm, rng), player._life.next_id(10**12 + step)
-        apply(lived, Decided(name, 10**12, arm, step, memory, None), terms, None)
-        apply(lived, Rewarded(name, 10**12, name, None, reward, {}), terms, np.random.default_rng(step))
+        lived.apply(Decided(name, 10**12, arm, step, memory, None), terms, None)
+        lived.apply(Rewarded(name, 10**12, name, None, reward, {}), terms, np.random.default_rng(step))
         key = f"row {step}" if step % 2 else None
         event = Rewarded(name, 10**12, None, arm, reward, {}, key)
-        assert apply(told, event, terms, np.random.default_rng(step)) is True
+        assert told.apply(event, terms, np.random.default_rng(step)) is True
         if key is not None:  # counts once
-            assert apply(told, event, terms, np.random.default_rng(step)) is False
+            assert told.apply(event, terms, np.random.default_rng(step)) is False
     assert lived.steps == told.steps == lived.decisions == 120
     assert told.decisions == 0
     assert told.policy.report(told.state) == lived.policy.report(lived.state)

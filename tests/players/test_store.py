@@ -1,7 +1,6 @@
 """Many light players of one store, deadlines, deploys: what `Store` promises."""
 
 import json
-import math
 import os
 import resource
 import signal
@@ -81,21 +80,6 @@ def test_a_store_of_one_address_is_shared_in_a_process(tmp_path):
     assert two.store._stopped
     with Player.open(url, "a") as again:
         assert again.store is not two.store
-
-
-def test_slow_probabilities_are_compiled_once_beside_the_work(tmp_path, monkeypatch):
-    pytest.importorskip("numba")
-    from abex.players import policy_runner
-
-    monkeypatch.setattr(policy_runner, "_spent", type(policy_runner._spent)(float))
-    monkeypatch.setattr(policy_runner, "SLOW", 0.0)
-    with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
-        players = [store.player(f"player {number}", "Thompson", n_arms=3) for number in range(5)]
-        players[0].update(players[0].decide(), 1.0)
-        kernel = players[0].policy.probabilities
-        wait_until(lambda: policy_runner._spent[kernel] == math.inf)
-        assert not any(player._state.is_worth_warming() for player in players)
-        assert players[1].update(players[1].decide(), 1.0)
 
 
 def test_one_player_that_is_damaged_or_gone_holds_up_no_other(tmp_path):

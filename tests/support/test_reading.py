@@ -16,11 +16,11 @@ from abex import Curves, Graph
 from abex.cli import main
 from abex.environments import Table
 from abex.lab.datasets import read, read_ratings
-from abex.lab.datasets.table_files import read_columns
 from abex.lab.experiments import read_experiment
 from abex.lab.sweeps.problems import bandit_problem, with_checksums
 from abex.support.errors import UserError, brief
 from abex.support.reading import array_of, max_bytes, reader_errors, short_path
+from abex.support.table_files import read_columns
 from tests.each import each
 
 LITTLE = 10**6
@@ -160,7 +160,7 @@ def test_a_table_in_pieces_is_the_table_as_a_whole(tmp_path, monkeypatch, conten
     path = tmp_path / "t.csv"
     path.write_text(content)
     whole = read_columns(path)
-    monkeypatch.setattr("abex.lab.datasets.table_files.CELLS", 6)
+    monkeypatch.setattr("abex.support.table_files.CELLS", 6)
     pieces = read_columns(path)
     assert list(pieces) == list(whole)
     for name, values in whole.items():

@@ -51,6 +51,17 @@ class WrongField(Base):
 
 
 @dataclass(frozen=True)
+class Misspelt(Base):
+    @staticmethod
+    def select(state, t, rng):
+        return 0
+
+    @staticmethod
+    def update(state, t, arm, seen, reward, rng):
+        inner_helper(state)
+
+
+@dataclass(frozen=True)
 class WrongSignature(Base):
     @staticmethod
     def select(state, t):
@@ -296,3 +307,13 @@ def test_a_changed_global_or_helper_is_compiled_anew(monkeypatch):
     assert regret(Looks()) == pytest.approx(0.0)
     monkeypatch.setitem(globals(), "TABLE", np.array([1, 0]))
     assert regret(Looks()) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("kernel", ["select", "update"])
+def test_a_mistake_in_an_interpreted_kernel_is_a_sentence_with_policy_kernel_and_line(kernel):
+    player = Player(WrongField() if kernel == "select" else Misspelt(), n_arms=2)
+    wrong = "pulls_of_mine" if kernel == "select" else "nothing_of_this_kind"
+    with pytest.raises(
+        UserError, match=rf"{kernel} of \w+ failed at line \d+ of test_own_mistakes.py.*{wrong}"
+    ):
+        player.update(player.select(), 1.0)

@@ -33,7 +33,7 @@ def read_data(name: str, target: str | None, test: str | None = None) -> Any:
 def read_rows(classifier: Any, file: str, target: str | None = None) -> Any:
     """All rows of a file of one's own as a model wants them."""
     from abex.lab.datasets.matrix_files import read_rows as read_matrix_rows
-    from abex.lab.datasets.table_files import kind_of, read_columns
+    from abex.support.table_files import kind_of, read_columns
 
     path = Path(file)
     names = getattr(classifier, "feature_names_in_", None)
@@ -84,7 +84,7 @@ def features(
     """
     with needed():
         import pandas as pd
-    from abex.lab.datasets.table_files import words_of
+    from abex.support.table_files import words_of
 
     known: dict[str, list[str]] = {}
     for column, word in sources:

@@ -50,9 +50,9 @@ def command(
     """Say who won the experiment in TABLE, rows in the order of time: CSV or Parquet. One may look as often as one likes."""
     from abex.cli.evaluate import _pair
     from abex.inference.experiment import experiment
-    from abex.lab.datasets.table_files import is_text, read_columns
     from abex.support.figures import kind_of
     from abex.support.reading import short_path
+    from abex.support.table_files import is_text, read_columns
 
     if randomised and probability is not None:
         raise UserError("--randomised and --probability exclude each other: say one")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.environments.binary_table import BinaryTable
 from abex.environments.environment import Environment
 from abex.environments.stochastic import mean_best, mean_gap
 from abex.kernels import Record, kernel
@@ -56,8 +57,6 @@ class RatingTable(Environment):
     products: Any = None
 
     def __post_init__(self) -> None:
-        from abex.lab.datasets.binary_table import BinaryTable  # so that `import abex` stays light
-
         table = self.table if isinstance(self.table, BinaryTable) else BinaryTable.of(self.table)
         products = np.arange(table.n_products) if self.products is None else np.asarray(self.products)
         if products.ndim != 1 or products.size == 0 or products.dtype.kind not in "iu":

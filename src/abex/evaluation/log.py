@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -270,60 +270,6 @@ class Log:
         Names of arms that are never in the journal are not in the log.
         """
         return cls.from_columns(dict(player.log().items()), where=f"the journal of {player!r}")
-
-    @classmethod
-    def from_events(cls, events: Iterable[Any], *, arms: Sequence[Label] | None = None) -> Log:
-        """A log from the events of a player (`abex.players.events`): decisions that had their reward and know their probability.
-
-        A decision made without probabilities, one that waits and one that expired are left out. ``arms`` names arm 0, 1, ...
-        """
-        waiting: dict[str, Any] = {}
-        rows: list[tuple[Any, float, dict[int, float]]] = []
-        for event in events:
-            kind = type(event).__name__
-            if kind == "Decided" and event.probability is not None:
-                waiting[event.id] = event
-            elif kind == "Rewarded" and event.decision in waiting:
-                rows.append((waiting.pop(event.decision), event.reward, event.also))
-        if not rows:
-            raise UserError("none of the events is a reward of a decision whose probability is known")
-        first: dict[
-            str, int
-        ] = {}  # the row of each batch whose reward came first: the others are put next to it
-        for row, (decided, _, _) in enumerate(rows):
-            first.setdefault(decided.id if decided.batch is None else decided.batch.id, row)
-        rows.sort(key=lambda one: first[one[0].id if one[0].batch is None else one[0].batch.id])
-        largest = max(max([decided.arm, *also]) for decided, _, also in rows)
-        labels = list(range(largest + 1)) if arms is None else list(arms)
-        if largest >= len(labels):
-            raise UserError(f"the events speak of arm {largest}, but there are {len(labels)} names")
-        start, side = [0], []
-        for decided, _, also in rows:
-            known = decided.observed or {}
-            side += [(arm, reward, known[arm]) for arm, reward in also.items() if arm in known]
-            start.append(len(side))
-        columns = np.array(side, dtype=np.float64).reshape(-1, 3).T
-        return cls(
-            labels,
-            [decided.arm for decided, _, _ in rows],
-            [decided.probability for decided, _, _ in rows],
-            [reward for _, reward, _ in rows],
-            decision=np.array([decided.id for decided, _, _ in rows], dtype=object),
-            time=np.array([decided.moment for decided, _, _ in rows]),
-            observed=[
-                (decided.observed or {}).get(decided.arm, decided.probability) for decided, _, _ in rows
-            ],
-            side=Side(np.array(start), columns[0].astype(np.int64), columns[1], columns[2]) if side else None,
-            **_batches([decided.batch for decided, _, _ in rows]),
-        )
-
-
-def _batches(made: list[Any]) -> dict[str, Any]:
-    """The columns of batches, where there are any."""
-    if not any(made):
-        return {}
-    ids = np.array([None if batch is None else batch.id for batch in made], dtype=object)
-    return {"batch": ids, "batch_size": [1 if batch is None else batch.size for batch in made]}
 
 
 def _of_cells(cell: NDArray[np.int64], values: Floats, n_cells: int) -> Floats | None:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from abex.evaluation.batches import counted
 from abex.evaluation.log import Floats, Label, Log, Side
-from abex.lab.datasets.table_files import read_columns
 from abex.support.errors import UserError, brief, shown
 from abex.support.extras import needed
 from abex.support.files import table_bytes, write_atomically
 from abex.support.reading import check_json, check_size, opened, reader_errors, short_path
+from abex.support.table_files import read_columns
 
 #: what a log needs -> the names under which others write it
 NAMES = {
@@ -29,7 +29,6 @@ NAMES = {
     "reward": ("reward", "click"),
     "time": ("time", "timestamp"),
     "observed": ("observed",),
-    "side": ("side",),
     "batch": ("batch",),
     "batch_size": ("batch_size",),
 }
@@ -94,11 +93,9 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
     side = None
     if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
         own = _numbers(found["probability"], "probability", where)
-        side = _side(_of_player(columns["also"], found["observed"], own, labels, arm, where), places, where)
+        side = _side(_side_rows(columns["also"], found["observed"], own, labels, arm, where), places, where)
         found["observed"] = own
         taken.add("also")
-    elif "side" in found:
-        side = _side(_written(found["side"], where), places, where)
     numbers_of = {
         name: _numbers(found[name], name, where)
         for name in ("probability", "reward", "observed")
@@ -162,20 +159,13 @@ def _side(rows: Iterable[Seen], places: Mapping[str, int], where: str) -> Side:
     )  # fmt: skip
 
 
-def _written(values: NDArray[Any], where: str) -> Iterator[Seen]:
-    """Side observations written ``[["blue", 1.0, 0.5], ...]``: arm, reward, probability of observation."""
-    for text in values.tolist():
-        seen: Seen = []
-        if isinstance(text, str) and text:
-            with reader_errors(f"read the side observations {brief(text, 40)!r} of {where}"):
-                seen = _json(text, where)
-        yield seen
-
-
-def _of_player(
+def _side_rows(
     also: Any, observed: Any, own: Floats, labels: Sequence[Label], arm: NDArray[np.int64], where: str
 ) -> Iterator[Seen]:
-    """Side observations from a player's columns of JSON; the chosen arms' own probabilities go into ``own``."""
+    """Side observations from the columns ``also`` (arm: reward) and ``observed`` (arm: probability of being observed), JSON both.
+
+    The probabilities of the chosen arms themselves go into ``own``.
+    """
     names = list(map(str, labels))
     known_names = set(names)
     for row, (paid, known) in enumerate(zip(np.asarray(also).tolist(), observed.tolist(), strict=True)):
@@ -317,20 +307,20 @@ def _table(log: Log, kind: str) -> bytes:
         "reward": log.reward,
         "time": np.arange(rows) if log.time is None else log.time,
     }
-    if log.observed is not None:
-        columns["observed"] = log.observed
     if log.batch is not None:
         columns |= {"batch": log.batch, "batch_size": log.batch_size}
-    if log.side is not None:
-        columns["side"] = [
-            json.dumps(
-                [
-                    [log.arms[log.side.arm[j]], float(log.side.reward[j]), float(log.side.probability[j])]
-                    for j in range(log.side.start[row], log.side.start[row + 1])
-                ]
-            )
-            for row in range(rows)
-        ]
+    own = log.probability if log.observed is None else log.observed
+    if log.side is None and log.observed is not None:
+        columns["observed"] = own
+    elif log.side is not None:
+        paid, known = [], []
+        for row in range(rows):
+            seen = range(log.side.start[row], log.side.start[row + 1])
+            names = [str(log.arms[log.side.arm[j]]) for j in seen]
+            chances = {str(log.arms[log.arm[row]]): float(own[row])}
+            known.append(chances | dict(zip(names, log.side.probability[seen].tolist(), strict=True)))
+            paid.append(dict(zip(names, log.side.reward[seen].tolist(), strict=True)))
+        columns |= {"also": list(map(json.dumps, paid)), "observed": list(map(json.dumps, known))}
     frame = pd.DataFrame({**columns, **log.context})
     return table_bytes(frame, kind)
 

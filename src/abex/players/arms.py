@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.players.ids import life_and_number
+from abex.players.ids import is_id
 from abex.support.errors import UserError, checked_name, nearest, shown, whole_number
 
 Label = int | str
@@ -28,7 +28,7 @@ def label_of(value: Any) -> Label:
     """
     if isinstance(value, str):
         name = checked_name("the name of an arm", value)
-        if life_and_number(name) is not None:
+        if is_id(name):
             raise UserError(f"the name of an arm must not look like the id of a decision, got {shown(value)}")
         return name
     try:
@@ -67,6 +67,10 @@ class NamedArms:
 
     # -- looking --------------------------------------------------------------------------------------
 
+    def number_at(self, place: int) -> int:
+        """The number of the arm at a place."""
+        return place if self.next_number == self.numbers.size else int(self.numbers[place])
+
     def label(self, number: int) -> Label:
         """The name of an arm by its number."""
         return number if self.labels is None else self.labels[number]
@@ -103,14 +107,13 @@ class NamedArms:
 
     def has(self, number: int) -> bool:
         """Whether there is an arm of this number."""
-        place = self._search(number)
+        if self.next_number == self.numbers.size:  # none was ever removed
+            return 0 <= number < self.next_number
+        place = int(np.searchsorted(self.numbers, number))
         return place < self.numbers.size and int(self.numbers[place]) == number
 
     def place(self, number: int) -> int:
         """Where the arm of a number stands; there must be one."""
-        return self._search(number)
-
-    def _search(self, number: int) -> int:
         whole = self.next_number == self.numbers.size  # none was ever removed
         return number if whole else int(np.searchsorted(self.numbers, number))
 

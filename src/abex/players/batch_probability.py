@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kinds import saved
 from abex.players.policy_runner import PolicyRunner
 from abex.support.errors import UserError
 
@@ -109,10 +108,6 @@ def _next(replica: Any, t: int, taken: frozenset[int], step: int) -> NDArray[np.
     rest = np.setdiff1d(np.arange(replica.n_arms), np.fromiter(taken, np.int64))
     distribution: NDArray[np.float64] | None = replica.restricted(rest, t)
     if distribution is None:
-        smaller = PolicyRunner.__new__(PolicyRunner)
-        smaller.__dict__.update(replica.__dict__)
-        smaller.setting = replica.setting._replace(n_arms=int(rest.size))
-        smaller.state = replica.policy.resume(smaller.setting, saved(replica.state), rest)
         distribution = np.zeros(replica.n_arms)
-        distribution[rest] = smaller.probabilities(t)
+        distribution[rest] = replica.alone_with(rest).probabilities(t)
     return distribution

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from abex.kinds import kept_with_decisions, saved
-from abex.players.player import new_replica
+from abex.players.player import new_state
 from abex.players.player_file import (
     DAMAGE,
     check_numbers,
@@ -72,8 +72,14 @@ class Definition:
             policy = read_policy(body)
             labels = body["labels"] if n_arms is None else None
             many = None if labels is not None else self.n_arms if n_arms is None else n_arms
-            options = (graph, body["horizon"], compiled, body["max_pending"])
-            replica = new_replica(policy, many, labels, *options)
+            options = (
+                graph,
+                body["horizon"],
+                compiled,
+                body["max_pending"],
+                self.terms.propensities is not False,
+            )
+            replica = new_state(policy, many, labels, *options)
             replica.draws_leave_state = True
             return replica
         except UserError:

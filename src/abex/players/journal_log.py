@@ -21,7 +21,7 @@ from abex.players.events import (
     Rewarded,
     decode,
 )
-from abex.players.ids import life_and_number
+from abex.players.ids import LIFE_AT
 from abex.players.player_settings import PlayerSettings
 from abex.support.errors import UserError
 from abex.support.extras import needed
@@ -63,7 +63,7 @@ class LogReader:
         self.numbers: dict[str, int] = {}  # of the arms of waiting decisions
         self.asked: dict[tuple[str, str], str] = {}  # waiting decisions by their unit and key
         self.marks: dict[str, list[tuple[str, str]]] = {}  # unit and key of waiting decisions
-        self.lives: dict[str, int] = {}  # the last decision of each life
+        self.lives: dict[str, str] = {}  # the last decision of each life
 
     def rows(self, events: Iterable[tuple[int, bytes]]) -> Iterator[list[Any]]:
         """All decisions; what comes later is filled in, so the rows are complete at the end."""
@@ -101,10 +101,10 @@ class LogReader:
 
     def _is_void(self, event: Decided) -> bool:
         """Whether a decision came before, or another waits for its unit or under its key, and stands for it."""
-        life, number = life_and_number(event.id) or ("", 0)
-        if number <= self.lives.get(life, -1):
+        life = event.id[LIFE_AT:]
+        if event.id <= self.lives.get(life, ""):
             return True
-        self.lives[life] = number
+        self.lives[life] = event.id
         asked = [
             (name, word) for name, word in (("key", event.key), ("unit", event.unit)) if word is not None
         ]

@@ -5,37 +5,26 @@ from __future__ import annotations
 import html
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from abex.graphs.graph import as_graph
-from abex.kernels import can_compile
 from abex.players import forking
 from abex.players.arms import Label, NamedArms, label_of
-from abex.players.batch_probability import inclusion_probabilities
-from abex.players.decisions import Batch, Decision, ProbabilitySource
-from abex.players.events import (
-    ArmAdded,
-    ArmRemoved,
-    ArmRenamed,
-    Decided,
-    Event,
-    Expired,
-    Rewarded,
-    apply,
-)
-from abex.players.ids import Life, life_and_number
+from abex.players.batch_probability import inclusion_probabilities, inclusion_probability
+from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Batch, Decided, Event, Expired, Rewarded
+from abex.players.ids import Life, is_id
 from abex.players.memory_check import check_room
-from abex.players.player_file import MOST_STEPS
 from abex.players.player_settings import PlayerSettings, terms
-from abex.players.state import PlayerState
+from abex.players.policy_runner import is_worth_compiling
+from abex.players.state import MOST_STEPS, PlayerState
 from abex.players.summary import Summary, summarise
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
@@ -47,7 +36,6 @@ if TYPE_CHECKING:
     from abex.players.shared_player import SharedPlayer
 
 MOST_PENDING = 100_000
-MANY_ARMS = 5_000  # beyond, compiling pays for itself at the first decision
 LATEST = 2**48 / 1000.0  # seconds since 1970 that an id can hold
 MOST_IN_TABLE = 1_000  # arms of a player that a notebook shows as a table
 
@@ -58,6 +46,76 @@ class UnknownDecisionError(UserError):
     def __init__(self, sentence: object = "", name: str = "") -> None:
         super().__init__(sentence)
         self.id = name
+
+
+class _Pair(NamedTuple):
+    id: str
+    arm: Label
+
+
+class Decision(_Pair):
+    """A choice that waits for its reward: ``id``, ``arm``, the ``probability`` of choosing it, and its ``batch``.
+
+    It unpacks into id and arm; two decisions of the same id and arm are equal. ``batch`` is that of `Player.decide_many`, with
+    ``batch.id`` and ``batch.size``; None for a decision by itself.
+    """
+
+    batch: Batch | None = None
+    _probability: float | None = None
+    #: where the probability can be worked out: the state, its version, the step, the place of the arm, decisions made at once
+    _source: Any = None
+
+    def __new__(
+        cls, id: str, arm: Label, probability: float | None = None, batch: Batch | None = None
+    ) -> Decision:
+        """A decision whose probability is known, or not."""
+        self = super().__new__(cls, id, arm)
+        self._probability, self.batch = probability, batch
+        return self
+
+    @property
+    def probability(self) -> float | None:
+        """The probability with which the player chose this arm; of a batch, that the arm is in it.
+
+        It is worked out when it is asked for, which must be before the player learns something new: after an `update`
+        it is an error. ``Player(propensities=True)`` works it out with every decision, so that it is known ever after;
+        ``propensities=False`` never: then it is None.
+        """
+        if self._probability is None and self._source is not None:
+            state, version, *_ = self._source
+            if state.version != version:
+                raise UserError(
+                    "the player has learned since this decision: ask for its probability before the next update, "
+                    "or make the player with propensities=True"
+                )
+            self._probability, self._source = self._worked_out(), None
+        return self._probability
+
+    def compute_probability(self) -> float | None:
+        """The probability, worked out now; None if it is too late, turned off, or takes too long."""
+        if self._probability is None and self._source is not None:
+            try:
+                self._probability = self._worked_out()
+            except UserError:  # the policy has none, or it would take too long
+                self._probability = None
+            self._source = None
+        return self._probability
+
+    def _worked_out(self) -> float | None:
+        assert self._source is not None
+        state, version, t, place, size = self._source
+        if state.version != version:
+            return None
+        return state.probability(t, place) if size == 1 else inclusion_probability(state, t, size, place)
+
+    def join(self, batch: Batch) -> None:
+        """Become one of several decisions made at once, before the probability is asked for."""
+        self.batch = batch
+        if self._source is not None:
+            self._source = *self._source[:4], batch.size
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.id, self.arm, self._probability, self.batch)
 
 
 class Player:
@@ -89,8 +147,10 @@ class Player:
         True works out the probability of every decision when it is made, False never. Unless given, `Decision.probability` is
         worked out when it is asked for.
     compiled : bool, optional
-        Compile the policy: a few seconds once, then faster from about a hundred arms on. Unless given, it is compiled beyond
-        5,000 arms where Numba is installed (the extra ``simulate``). Decisions do not depend on it.
+        Compile the policy: a few seconds once on a machine, half a second in later processes, and then 5 us of CPU for a
+        decision with its reward. Unless given, a short trial when the player is made decides, where Numba is installed
+        (the extra ``simulate``): what takes more than 8 us interpreted is compiled. Policies of your own are compiled when
+        told to be, or beyond 1,000 arms. Decisions do not depend on it; a program that makes a few may say False.
     max_pending : int
         Decisions that may wait for their reward; beyond that the oldest is forgotten.
     clock : callable, optional
@@ -139,7 +199,7 @@ class Player:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._settings = terms(rewards, expire, unrewarded, propensities)
-        self._state = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+        self._state = new_state(policy, n_arms, arms, graph, horizon, compiled, max_pending, propensities)
         self._rng = stream(
             int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0),
             "player",
@@ -200,15 +260,20 @@ class Player:
                     return standing
             t = self._steps + 1
             place, memory = self._state.draw(t, self._rng)
-            return self._decided(place, memory, t, t, unit=unit)
+            event, decision = self._chosen(place, memory, t, t, bool(self._settings.propensities), unit)
+            self._note(event, decision)
+            return decision
 
     def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
         found = self._state.open_decision(unit, None)
-        if found is None:
-            return None
-        name, pending = found
-        return Decision(name, self._state.arms.label(pending.arm), pending.probability)
+        return None if found is None else self._handed_out(found)
+
+    def _handed_out(self, event: Decided) -> Decision:
+        """A decision of before, as the application gets it."""
+        arms = self._state.arms
+        label = arms.label(event.arm) if arms.has(event.arm) else event.arm
+        return Decision(event.id, label, event.probability)
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.
@@ -217,31 +282,22 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            replica = self._state
-            k = whole_number("k", k, least=1, most=replica.n_arms)
-            t, rest, drawn = self._steps + 1, np.arange(replica.n_arms), []
-            drawn.append(replica.draw(t, self._rng))
+            state = self._state
+            k = whole_number("k", k, least=1, most=state.n_arms)
+            t, rest, drawn = self._steps + 1, np.arange(state.n_arms), []
+            drawn.append(state.draw(t, self._rng))
             while len(drawn) < k:
                 rest = rest[rest != drawn[-1][0]]
-                drawn.append(replica.draw_among(rest, t, self._rng))
-            batch = Batch(self._next_id(), k) if k > 1 else None
-            return [
-                self._decided(place, memory, t + step, t, batch) for step, (place, memory) in enumerate(drawn)
+                drawn.append(state.draw_among(rest, t, self._rng))
+            batch = Batch(self._others.next_id(self._moment()), k) if k > 1 else None
+            now = bool(self._settings.propensities)
+            made = [
+                self._chosen(place, memory, t + step, t, now, batch=batch)
+                for step, (place, memory) in enumerate(drawn)
             ]
-
-    def _decided(
-        self,
-        place: int,
-        memory: Any,
-        step: int,
-        drawn_at: int,
-        batch: Batch | None = None,
-        unit: str | None = None,
-    ) -> Decision:
-        """Note a choice."""
-        event, decision = self._chosen(place, memory, step, drawn_at, batch, unit=unit)
-        self._note(event, decision)
-        return decision
+            for event, decision in made:
+                self._note(event, decision)
+            return [decision for _, decision in made]
 
     def _chosen(
         self,
@@ -249,28 +305,29 @@ class Player:
         memory: Any,
         step: int,
         drawn_at: int,
-        batch: Batch | None,
-        settle: bool = False,
-        seen: int = 0,
+        now: bool,
         unit: str | None = None,
         key: str | None = None,
+        batch: Batch | None = None,
+        seen: int = 0,
     ) -> tuple[Decided, Decision]:
-        """A choice as an event, and as the application gets it; its probability is worked out now if told to ``settle``."""
-        replica = self._state
-        if self._life.is_full:
-            self._life = Life()
-        name = self._life.next_id(self._moment())
-        number = int(replica.arms.numbers[place])
-        source = None
+        """A choice as an event, and as the application gets it; its probability is worked out ``now``, or may be later."""
+        state, life = self._state, self._life
+        if life.is_full:
+            life = self._life = Life()
+        name = life.next_id(self._moment())
+        number = state.arms.number_at(place)
+        decision: Decision = _new_decision(Decision, (name, state.arms.label(number)))
+        probability = None
         if self._settings.propensities is not False:
-            source = ProbabilitySource(replica, replica.version, drawn_at, place, 1)
-        decision = Decision(name, replica.arms.label(number), None, source)
-        if batch is not None:
-            decision.join(batch)
-        probability = decision.compute_probability() if settle else None
-        event = Decided(
-            name, self._life.latest, number, step, memory, probability, seen, None, unit, key, batch
-        )
+            decision._source = state, state.version, drawn_at, place, 1
+            if batch is not None:
+                decision.join(batch)
+            if now:
+                probability = decision.compute_probability()
+        elif batch is not None:
+            decision.batch = batch
+        event = Decided(name, life.latest, number, step, memory, probability, seen, None, unit, key, batch)
         return event, decision
 
     def probabilities(self, k: int = 1) -> NDArray[np.float64]:
@@ -314,7 +371,10 @@ class Player:
             An id that this player never gave raises an error, be it of another player or of a decision that was
             made after the save from which this one was loaded.
         """
-        return self.update_many([(decision, reward)] if also is None else [(decision, reward, also)]) == 1
+        with self._lock:
+            self._catch_up()
+            event = self._checked(decision, reward, also)
+            return self._state.apply(event, self._settings, self._rng) is True
 
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards, ``(decision, reward)`` or ``(decision, reward, also)``; all are checked before any is learned.
@@ -328,23 +388,31 @@ class Player:
 
     def _checked(self, decision: Any, reward: Any, also: Any = None) -> Rewarded:
         """The event of a reward, or an error; nothing changes."""
-        value = self._settings.scaled(reward)
-        arms = self._state.arms
-        name, number, about = None, None, None
-        if isinstance(decision, Decision):
-            decision = decision.id
-        if isinstance(decision, str) and (
-            arms.labels is None or life_and_number(decision) or not arms.knows(decision)
-        ):
-            name, about = decision, self._arm_of(decision)
+        value, state = self._settings.scaled(reward), self._state
+        name, number = decision.id if isinstance(decision, Decision) else decision, None
+        if type(name) is str and (pending := state.pending.get(name)) is not None:
+            about: int | None = pending.arm
+        elif isinstance(name, str) and (state.arms.labels is None or is_id(name)):
+            about = self._arm_of(name)
         else:
-            number = about = arms.number(decision)
-        if also is not None and not isinstance(also, Mapping):
+            number = about = state.arms.number(name)
+            name = None
+        side = {}
+        if also is not None:
+            side = self._checked_side(also)
+            if about in side:
+                raise UserError(
+                    f"arm {state.arms.label(about)!r} is both the arm tried and a side observation"
+                )
+        event_id, moment = self._event_id()
+        return Rewarded(event_id, moment, name, number, value, side)
+
+    def _checked_side(self, also: Any) -> dict[int, float]:
+        """Side observations by the numbers of the arms."""
+        if not isinstance(also, Mapping):
             raise UserError(f"also must be a dict of arms and what they paid, got {shown(also)}")
-        side = {arms.number(label): self._settings.scaled(paid) for label, paid in (also or {}).items()}
-        if about in side:
-            raise UserError(f"arm {arms.label(about)!r} is both the arm tried and a side observation")
-        return Rewarded(self._next_id(), self._others.latest, name, number, value, side)
+        arms, scaled = self._state.arms, self._settings.scaled
+        return {arms.number(label): scaled(paid) for label, paid in also.items()}
 
     def _arm_of(self, name: str) -> int | None:
         """The number of the arm of a waiting decision; None if it waits no more, an error if it was never made."""
@@ -358,10 +426,7 @@ class Player:
                 if made is None
                 else "it was made after the save or copy from which this player goes on"
             )
-            hint = "" if self._state.arms.labels is None else f", and there is no arm {shown(name)}"
-            raise UnknownDecisionError(
-                f"decision {shown(name)} was never made by this player: {why}{hint}", name
-            )
+            raise UnknownDecisionError(f"decision {shown(name)} was never made by this player: {why}", name)
         return None
 
     # -- arms that come and go ------------------------------------------------------------------------
@@ -388,7 +453,7 @@ class Player:
         with self._lock:
             self._catch_up()
             self._state.check_resize()
-            event = ArmAdded(self._next_id(), self._others.latest, self._state.arms.check_new(name))
+            event = ArmAdded(*self._event_id(), self._state.arms.check_new(name))
         number = self._change(event)
         return number if event.label is None else event.label
 
@@ -397,9 +462,8 @@ class Player:
         with self._lock:
             self._catch_up()
             number = self._state.arms.number(name)
-            self._state.check_resize()
             self._state.check_remove(number)
-            event = ArmRemoved(self._next_id(), self._others.latest, number)
+            event = ArmRemoved(*self._event_id(), number)
         self._change(event)
 
     def rename_arm(self, name: Label, new: Label) -> None:
@@ -409,7 +473,7 @@ class Player:
             number, label = self._state.arms.number(name), label_of(new)
             if self._state.arms.knows(label) and self._state.arms.number(label) != number:
                 raise UserError(f"there is an arm {label!r} already")
-            event = ArmRenamed(self._next_id(), self._others.latest, number, label)
+            event = ArmRenamed(*self._event_id(), number, label)
         self._change(event)
 
     def _change(self, event: Event) -> Any:
@@ -434,27 +498,27 @@ class Player:
             raise UserError(f"clock must return the seconds since 1970, as time.time does, got {shown(now)}")
         return int(now * 1000.0)
 
-    def _next_id(self) -> str:
-        return self._others.next_id(self._moment())
+    def _event_id(self) -> tuple[str, int]:
+        """Id and moment of an event that is no decision; nobody asks for its id unless it goes into a journal."""
+        moment = self._moment()
+        return "", time.time_ns() // 1_000_000 if moment is None else moment
 
     def _note(self, event: Decided, decision: Decision) -> None:
         """A decision was made."""
-        if self._settings.propensities:
-            event = replace(event, probability=decision.compute_probability())
-        apply(self._state, event, self._settings, self._rng)
+        self._state.apply(event, self._settings, self._rng)
 
     def _happen(self, events: list[Any]) -> list[Any]:
         """Let events happen; returns what came of each."""
         with self._lock:
-            return [apply(self._state, event, self._settings, self._rng) for event in events]
+            return [self._state.apply(event, self._settings, self._rng) for event in events]
 
     def _catch_up(self) -> None:
         """Before anything else: decisions whose time is over expire."""
         if self._settings.expire is not None and self._state.pending:
-            name = self._next_id()
-            cutoff = self._others.latest - self._settings.expire
+            name, moment = self._event_id()
+            cutoff = moment - self._settings.expire
             if next(iter(self._state.pending.values())).moment <= cutoff:
-                self._happen([Expired(name, self._others.latest, cutoff)])
+                self._happen([Expired(name, moment, cutoff)])
 
     # -- looking and keeping --------------------------------------------------------------------------
 
@@ -511,11 +575,7 @@ class Player:
         """The decisions that wait for a reward, oldest first."""
         with self._lock:
             self._catch_up()
-            label = self._state.arms.label
-            return [
-                Decision(name, label(waiting.arm), waiting.probability)
-                for name, waiting in self._state.pending.items()
-            ]
+            return [self._handed_out(event) for event in self._state.pending.values()]
 
     def copy(self) -> Player:
         """An independent player in the same state, with the same random numbers ahead.
@@ -665,10 +725,23 @@ class Player:
         return f"<Player of {self.policy} with {self.n_arms} arms after {self._state.decisions} decisions>"
 
 
-def new_replica(
-    policy: Any, n_arms: Any, arms: Any, graph: Any, horizon: Any, compiled: Any, max_pending: Any
+_new_decision = tuple.__new__  # what `Decision` does with its arguments costs more than the decision
+
+
+def new_state(
+    policy: Any,
+    n_arms: Any,
+    arms: Any,
+    graph: Any,
+    horizon: Any,
+    compiled: Any,
+    max_pending: Any,
+    propensities: Any = True,
 ) -> PlayerState:
-    """A replica that nothing has happened to yet; all arguments are checked."""
+    """A state that nothing has happened to yet; all arguments are checked.
+
+    Unless told whether to be ``compiled``, it is where decisions, with their probabilities if ``propensities``, repay that.
+    """
     policy = Evidence() if policy is None else as_policy(policy)
     labels = None
     if arms is not None:
@@ -686,10 +759,13 @@ def new_replica(
     if graph is not None and as_graph(graph).n_arms != n_arms:
         raise UserError(f"the graph has {graph.n_arms} nodes but the player has {n_arms} arms")
     setting = Setting(n_arms, horizon, graph)
-    fast = true_or_false("compiled", n_arms > MANY_ARMS and can_compile() if compiled is None else compiled)
+    if compiled is not None:
+        compiled = true_or_false("compiled", compiled)
     max_pending = whole_number("max_pending", max_pending, least=1)
     check_room(policy, setting)
-    return PlayerState(policy, setting, NamedArms(n_arms, labels), compiled=fast, max_pending=max_pending)
+    if compiled is None:
+        compiled = is_worth_compiling(policy, setting, propensities is True)
+    return PlayerState(policy, setting, NamedArms(n_arms, labels), compiled=compiled, max_pending=max_pending)
 
 
 def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:

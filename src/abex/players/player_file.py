@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abex.graphs.graph_file import read_graph, write_graph
-from abex.kinds import agree, check_kept, kept_with_decisions, read, saved, weighed_by, written
-from abex.players.ids import is_life, life_and_number
+from abex.kinds import MOST_COUNT, agree, read, saved, written
+from abex.players.events import MOST_MOMENT, Decided
+from abex.players.ids import LIFE_AT, is_id
 from abex.players.player_settings import PlayerSettings, terms
-from abex.players.state import MOST_TOLD, Pending, PlayerState
-from abex.players.tallies import Tallies
+from abex.players.policy_runner import MANY_ARMS
+from abex.players.state import MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.support.errors import UserError, checked_name, shown, whole_number
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = "abex-player"
 VERSION = 1
-LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
-MOST_STEPS = 10**18
-MOST_MOMENT = 2**48  # milliseconds that an id can hold
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
 
 
@@ -106,11 +104,11 @@ def written_replica(replica: PlayerState) -> dict[str, Any]:
         "names": encode_array(replica.arms.numbers),
         "next_name": replica.arms.next_number,
         "labels": None if labels is None else [labels[number] for number in replica.arms.numbers.tolist()],
-        "tallies": replica.tallies.written(),
-        "lives": [[life, last] for life, last in replica.lives.items()],
+        "tallies": _written_tallies(replica.tallies),
+        "lives": list(replica.lives.values()),
     } | {
         name: value
-        for name, value in (("elsewhere", replica.elsewhere), ("told", list(replica.told)))
+        for name, value in (("elsewhere", replica.elsewhere), ("seen_keys", list(replica.seen_keys)))
         if value
     }
 
@@ -207,8 +205,6 @@ def check_numbers(body: dict[str, Any], n_arms: int) -> None:
 
 def read_replica(replica: PlayerState, body: dict[str, Any]) -> None:
     """Fill a fresh replica with what `written_replica` wrote; everything is checked."""
-    from abex.players.player import MANY_ARMS
-
     numbers, policy, n_arms = decode_array(body["names"]), replica.policy, replica.n_arms
     replica.arms.numbers = numbers
     least = int(numbers[-1]) + 1
@@ -220,14 +216,15 @@ def read_replica(replica: PlayerState, body: dict[str, Any]) -> None:
     replica.elsewhere = whole_number("elsewhere", body.get("elsewhere", 0), most=replica.steps)
     fresh = replica.state
     replica.state = policy.resume(replica.setting, read(body["state"], fresh))
-    replica.tallies = Tallies.read(body["tallies"], n_arms)
-    replica.lives = {_life(life): whole_number("lives", last, least=1) for life, last in body["lives"]}
+    replica.tallies = _read_tallies(body["tallies"], n_arms)
+    agree(all(is_id(last) for last in body["lives"]), "lives must be ids of decisions")
+    replica.lives = {last[LIFE_AT:]: last for last in body["lives"]}
     _read_pending(replica, fresh, body["pending"])
-    told = body.get("told", [])
-    agree(isinstance(told, list) and len(told) <= MOST_TOLD, "told must be keys of observations")
-    replica.told.update((str(read_word(key, "key")), None) for key in told)
+    seen = body.get("seen_keys", [])
+    agree(isinstance(seen, list) and len(seen) <= MOST_SEEN_KEYS, "seen_keys must be keys of observations")
+    replica.seen_keys.update((str(read_word(key, "key")), None) for key in seen)
     if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
-        replica.careful = CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16
+        replica.be_careful(CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16)
 
 
 def read_policy(body: dict[str, Any]) -> Policy[Any]:
@@ -241,11 +238,6 @@ def read_policy(body: dict[str, Any]) -> Policy[Any]:
     return parse_policy(text)
 
 
-def _life(name: Any) -> str:
-    agree(is_life(name), "lives must have names")
-    return str(name)
-
-
 def _read_pending(replica: PlayerState, fresh: Any, saved: Any) -> None:
     """The waiting decisions, oldest first: of known lives, with probabilities that their policy can divide by."""
     agree(
@@ -255,15 +247,17 @@ def _read_pending(replica: PlayerState, fresh: Any, saved: Any) -> None:
         arm = whole_number("arm", arm)
         agree(replica.arms.has(arm), "a decision waits for an arm that is not there")
         t = whole_number("t", t, least=1, most=2**62)
-        life, number = life_and_number(name) or ("", 0)
-        agree(1 <= number <= replica.lives.get(life, 0), "a decision waits that was never made")
+        agree(bool(replica.has_made(name)), "a decision waits that was never made")
         agree(name not in replica.pending, "a decision waits twice")
-        arrays = read_memory(replica, memory, arm, fresh)
+        agree(isinstance(memory, list), "a decision remembers something else")
+        arrays = tuple(decode_array(one) for one in memory)
         moment = whole_number("moment", moment, most=MOST_MOMENT)
         unit, key = asked or (None, None)
         unit, key = read_word(unit, "unit"), read_word(key, "key")
         agree(replica.open_decision(unit, key) is None, "two decisions wait for one unit")
-        replica.add_pending(name, Pending(t, arm, arrays, moment, read_probability(probability), unit, key))
+        event = Decided(name, moment, arm, t, arrays, read_probability(probability), unit=unit, key=key)
+        replica.check_memory(event, fresh)
+        replica.add_pending(event)
 
 
 def in_order(replica: PlayerState) -> None:
@@ -287,21 +281,47 @@ def read_probability(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def read_memory(replica: PlayerState, memory: Any, arm: int, fresh: Any) -> tuple[Any, ...]:
-    """What the policy remembers of a decision on the arm of a number, in the likeness of ``fresh``, checked."""
-    agree(isinstance(memory, list), "a decision remembers something else")
-    arrays = tuple(decode_array(one) for one in memory)
-    check_kept(fresh, arrays, replica.n_arms)
-    check_memory(replica, arrays, arm, fresh)
-    return arrays
+def _written_tallies(tallies: Tallies) -> dict[str, Any]:
+    """A JSON value; arms never met are left out, and no count is above the largest that is read."""
+    met = np.flatnonzero((tallies.pulls > 0) | (tallies.observations > 0))
+    return {
+        "places": encode_array(met),
+        "pulls": encode_array(np.minimum(tallies.pulls[met], int(MOST_COUNT))),
+        "observations": encode_array(np.minimum(tallies.observations[met], int(MOST_COUNT))),
+        "sums": encode_array(np.minimum(tallies.sums[met], MOST_COUNT)),
+        "recent": encode_array(np.array(tallies.recent, np.int64)),
+        "rewarded": min(tallies.rewarded, int(MOST_COUNT)),
+        "expired": min(tallies.expired, int(MOST_COUNT)),
+    }
 
 
-def check_memory(replica: PlayerState, arrays: tuple[Any, ...], arm: int, fresh: Any) -> None:
-    """See that a decision remembers a probability that its policy can divide by."""
-    for field, array in zip(kept_with_decisions(fresh), arrays, strict=True):
-        if field == weighed_by(fresh):
-            probability = array[replica.arms.place(arm)] if array.size == replica.n_arms else array[0]
-            agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
+def _read_tallies(saved: Any, n_arms: int) -> Tallies:
+    """What `_written_tallies` wrote, checked."""
+    tallies = Tallies(n_arms)
+    places = decode_array(saved["places"])
+    agree(places.dtype == np.int64 and places.ndim == 1, "tallies must be of arms")
+    if places.size:
+        agree(
+            places[0] >= 0 and places[-1] < n_arms and bool((places[1:] > places[:-1]).all()),
+            "tallies must be of arms",
+        )
+    for name in ("pulls", "observations", "sums"):
+        values = decode_array(saved[name])
+        target = getattr(tallies, name)
+        agree(values.shape == places.shape and values.dtype == target.dtype, f"{name} must be one an arm")
+        agree(bool(np.all((values >= 0) & (values <= MOST_COUNT))), f"{name} must be numbers >= 0")
+        target[places] = values
+    agree(
+        bool(np.all(tallies.sums <= tallies.observations * (1.0 + 1e-9))), "sums must be of rewards up to 1"
+    )
+    recent = decode_array(saved["recent"])
+    agree(recent.dtype == np.int64 and recent.ndim == 1, "recent must be numbers of arms")
+    agree(recent.size <= RECENT and bool((recent >= 0).all()), "recent must be numbers of arms")
+    tallies.recent.extend(recent.tolist())
+    for name in ("rewarded", "expired"):
+        agree(type(saved[name]) is int and 0 <= saved[name] <= MOST_COUNT, f"{name} must be a count")
+        setattr(tallies, name, saved[name])
+    return tallies
 
 
 def _set_random(rng: np.random.Generator, saved: Any) -> None:

@@ -1,53 +1,88 @@
-"""A policy's kernels run on its state: draws, batches, probabilities, learning, arms that come and go."""
+"""A policy's kernels run on its state: draws, batches, probabilities, learning, arms that come and go.
+
+Kernels run interpreted, or compiled; both give the same numbers. Compiled ones get state, random numbers and room for a
+distribution by one pointer (`Given`), so that a call costs 0.2 us, where handing over a record and a generator takes 5.
+"""
 
 from __future__ import annotations
 
 import copy
 import dis
 import inspect
-import math
+import os
 import time
-from collections import defaultdict
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen
-from abex.kernels import compile_alone, compiled, entry_of, laid_out, with_present_globals
+from abex.kernels import (
+    can_compile,
+    compile_alone,
+    compiled,
+    entry_of,
+    explain,
+    is_user_defined,
+    laid_out,
+    with_present_globals,
+)
 from abex.kinds import kept_with_decisions, saved, weighed_by
 from abex.policies.policy import NO_SUCH_ARM, Kernels, Setting, arms_exist
 from abex.samplers.scan import pick
-from abex.support.errors import UserError
+from abex.support.errors import UserError, brief
 
-WORTH_COMPILING = 2.0  # seconds: about what it takes to load a compiled kernel
-SLOW = 0.001  # seconds for the probabilities of one decision
+WORTH_COMPILING = (
+    8e-6  # seconds of CPU of an interpreted decision: 10^5 of them take as long as to load the compiler
+)
+MANY_ARMS = 1_000  # beyond, no trial is needed
+MOST_ROUNDS = 64  # of a trial
 _NOTHING = nullcontext()
-_spent: dict[Any, float] = defaultdict(
-    float
-)  # kernel -> seconds of CPU that it took because it was not compiled
-_slow: set[Any] = set()  # kernels that took long for one decision
 Memory = tuple[NDArray[Any], ...]
 
 
+class Given(NamedTuple):
+    """What compiled kernels are given."""
+
+    state: Any
+    rng: Any
+    out: NDArray[np.float64]  # room for a distribution
+
+
+class Calls(NamedTuple):
+    """Compiled kernels as Python calls them."""
+
+    select: Any  # (given, t) -> arm
+    update: Any  # (given, t, arm, seen, reward)
+    probabilities: Any  # (given, t), into ``given.out``
+
+
 @cache
-def compiled_kernels(kernels: Kernels) -> Kernels:
-    """Both kernels, compiled to be called from Python."""
+def compiled_calls(kernels: Kernels, probabilities: Any) -> Calls:
+    """The kernels of a policy, compiled to be called from Python."""
     select, update = kernels
 
     @compiled(select)
-    def run_select(state: Any, t: int, rng: Any) -> int:
-        return select(state, t, rng)  # type: ignore[no-any-return]
+    def run_select(given: Any, t: int) -> int:
+        return select(given.state, t, given.rng)  # type: ignore[no-any-return]
 
     @compiled(update)
-    def run_update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        update(state, t, arm, seen, reward, rng)
+    def run_update(given: Any, t: int, arm: int, seen: int, reward: float) -> None:
+        update(given.state, t, arm, seen, reward, given.rng)
 
-    return Kernels(run_select, run_update)
+    if probabilities is None:
+        return Calls(run_select, run_update, None)
+
+    @compiled(probabilities)
+    def run_probabilities(given: Any, t: int) -> None:
+        probabilities(given.state, t, given.out)
+
+    return Calls(run_select, run_update, run_probabilities)
 
 
 @cache
@@ -65,58 +100,112 @@ def reads_last(function: Any) -> bool:
     return any(name == last or (isinstance(name, tuple) and last in name) for name in named)
 
 
+def is_worth_compiling(policy: Any, setting: Setting, with_probabilities: bool) -> bool:
+    """Whether an interpreted decision costs so much that a compiler repays itself; found out once in a process.
+
+    Kernels of other packages, which would be compiled anew in every process, are compiled when they are told to be, and where
+    there are many arms.
+    """
+    if not can_compile() or (setting.n_arms <= MANY_ARMS and is_user_defined(policy.kernels())):
+        return False
+    if setting.n_arms > MANY_ARMS:
+        return True
+    key = policy, setting.n_arms, setting.graph is None, with_probabilities
+    if key not in _costs:
+        _costs[key] = _cost_of_decision(policy, setting, with_probabilities)
+    return _costs[key] > WORTH_COMPILING
+
+
+_costs: dict[Any, float] = {}
+
+
+def _cost_of_decision(policy: Any, setting: Setting, with_probabilities: bool) -> float:
+    """Seconds of CPU of a decision with its reward, interpreted, after some others."""
+    (select, update), state, rng = (
+        policy.kernels(),
+        policy.start(setting),
+        np.random.Generator(np.random.PCG64(0)),
+    )
+    rounds, cost, out = min(2 * setting.n_arms + 8, MOST_ROUNDS), np.inf, np.zeros(setting.n_arms)
+    with np.errstate(over="ignore"):
+        for t in range(1, rounds + 1):
+            began = time.thread_time()
+            arm = select(state, t, rng)
+            update(state, t, arm, arm, float(t % 2), rng)
+            if with_probabilities and policy.probabilities is not None and t > rounds - 4:
+                policy.probabilities(state, t, out)
+            if t > rounds - 4:
+                cost = min(cost, time.thread_time() - began)
+    return cost
+
+
 class PolicyRunner:
     """A policy with its state; arms are places in its arrays."""
 
     def __init__(self, policy: Any, setting: Setting, compiled: bool) -> None:
         self.policy = policy
         self.setting = setting
-        self.state: Any = policy.start(setting)
         self.compiled = compiled
+        self.n_arms = setting.n_arms
         self.careful = 0  # calls of the policy that are still to run interpreted, with bounds checks
-        self.draws_leave_state = False  # draws leave the state alone even where the policy ages it
+        self.draws_leave_state = False  # even where the policy ages it when it draws
         self.version = 0  # changes whenever the distribution of a decision may
-        self._known: tuple[int, int, NDArray[np.float64]] | None = None  # version, step, distribution
-        self._entries: dict[
-            Any, tuple[Any, Any]
-        ] = {}  # compiled function -> a state, its entry for that state
-        self._laid_out: tuple[Any, Any] = None, None  # a state, and as compiled code takes it
-        self._plain: Kernels = policy.kernels()
-        self.draws_to_learn = reads_last(self._plain.update)
+        self._select, self._update = policy.kernels()
+        self.draws_to_learn = reads_last(self._update)
         graph = setting.graph
         self.feedback: Any = None if graph is None else graph.feedback(setting.graph_key)
+        self.state = policy.start(setting)
+        if compiled:
+            self.compile()
 
     @property
-    def drawing_ages(self) -> bool:
-        """Whether a draw forgets what is too old for its step: the policy has a memory (`abex.policies.forgetting`)."""
-        return getattr(self.state, "memory", None) is not None
+    def state(self) -> Any:
+        """What the policy has learned."""
+        return self._learned
 
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return self.setting.n_arms
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._learned = state
+        self._kept = kept_with_decisions(state)  # fields that belong to a decision
+        self._ages = getattr(state, "memory", None) is not None  # draws forget what is too old for their step
+        self._out = np.zeros(self.n_arms)
+        self._known = -1, -1  # version and step of the distribution in `_out`
+        self._made_for: dict[
+            Any, tuple[Calls, Any, Any]
+        ] = {}  # by the identity of the random numbers, and kernels
+        self._given: dict[int, tuple[Calls, Any, Any]] = {}  # the same where kernels are ours
+        self.be_careful(self.careful)
+
+    def be_careful(self, calls: int) -> None:
+        """Run so many calls of the policy interpreted, with bounds checks."""
+        self.careful = calls
+        self._fast = self.compiled and calls == 0
+        self._guarded = calls > 0 or self.setting.graph is not None  # a call has something around it
+        self._is_plain = not (self._guarded or self._kept or self._ages)  # a draw leaves no traces
 
     # -- drawing --------------------------------------------------------------------------------------
 
     def draw(self, t: int, rng: Any) -> tuple[int, Memory]:
         """The arm to pull at step t, and what the policy remembers of the choice. The state stays as it is."""
-        if (
-            not (kept_with_decisions(self.state) or self.drawing_ages or self.careful)
-            and self.setting.graph is None
-        ):
+        if self._is_plain:
             return self._drawn(t, rng), ()  # nothing to put back or to look after
         with self._aside():
             before = self._remembered()
-            with self._quiet(), self._carefully():
+            with self._guard():
                 arm = self._drawn(t, rng)
             return arm, self._taken_back(before)
 
     def _drawn(self, t: int, rng: Any) -> int:
         try:
-            return self._there(self._entered(self._kernels().select, t, rng)(self._given(), t, rng))
-        except Exception:
-            with arms_exist(self.policy, self.n_arms):
-                raise
+            if self._fast:
+                calls, given, _ = self._given.get(id(rng)) or self._prepared(rng)
+                arm = calls.select(given, t)
+            else:
+                arm = self._select(self._learned, t, rng)
+            return arm if type(arm) is int and 0 <= arm < self.n_arms else self._there(arm)
+        except Exception as error:
+            self._explain(error, self._select)
+            raise
 
     def draw_among(self, rest: NDArray[np.int64], t: int, rng: Any) -> tuple[int, Memory]:
         """An arm among ``rest``, as the policy would choose if there were no others."""
@@ -124,12 +213,19 @@ class PolicyRunner:
             before = self._remembered()
             distribution = self.restricted(rest, t)
             if distribution is None:
-                smaller = self.setting._replace(n_arms=int(rest.size))
-                state = self.policy.resume(smaller, saved(self.state), rest)
-                return int(rest[self._kernels().select(state, t, rng)]), self._taken_back(before)
+                return int(rest[self.alone_with(rest)._drawn(t, rng)]), self._taken_back(before)
             arm = int(self._made(pick)(distribution, 1.0, rng))
             self.set_propensity(distribution, arm)
             return arm, self._taken_back(before)
+
+    def alone_with(self, rest: NDArray[np.int64]) -> PolicyRunner:
+        """A runner of the policy that knows the arms ``rest`` alone."""
+        smaller = PolicyRunner.__new__(PolicyRunner)
+        smaller.__dict__.update(self.__dict__)
+        smaller.n_arms = int(rest.size)
+        smaller.setting = self.setting._replace(n_arms=smaller.n_arms)
+        smaller.state = self.policy.resume(smaller.setting, saved(self.state), rest)
+        return smaller
 
     def restricted(self, rest: NDArray[np.int64], t: int) -> NDArray[np.float64] | None:
         """The distribution of a choice among ``rest``; None where a policy for these arms alone is asked instead."""
@@ -159,10 +255,10 @@ class PolicyRunner:
 
     def _aside(self) -> AbstractContextManager[None]:
         """Around draws: on a copy of the state where the policy would age it."""
-        return self._on_a_copy() if self.draws_leave_state and self.drawing_ages else _NOTHING
+        return self._on_copy() if self.draws_leave_state and self._ages else _NOTHING
 
     @contextmanager
-    def _on_a_copy(self) -> Iterator[None]:
+    def _on_copy(self) -> Iterator[None]:
         kept, self.state = self.state, copy.deepcopy(self.state)
         try:
             yield
@@ -170,16 +266,20 @@ class PolicyRunner:
             self.state = kept
 
     def _remembered(self) -> Memory:
-        return tuple(getattr(self.state, name).copy() for name in kept_with_decisions(self.state))
+        return tuple(getattr(self.state, name).copy() for name in self._kept)
 
     def _taken_back(self, before: Memory) -> Memory:
         """What a draw wrote into the state, which gets back what stood there."""
         if not before:
             return ()
         drawn = self._remembered()
-        for name, value in zip(kept_with_decisions(self.state), before, strict=True):
-            getattr(self.state, name)[:] = value
+        self.recall(before)
         return drawn
+
+    def recall(self, memory: Memory) -> None:
+        """Put what a decision remembers back into the state."""
+        for name, value in zip(self._kept, memory, strict=True):
+            getattr(self.state, name)[:] = value
 
     def _there(self, arm: Any) -> int:
         """The arm a policy selected, if there is such a one."""
@@ -195,41 +295,39 @@ class PolicyRunner:
 
     def probabilities(self, t: int) -> NDArray[np.float64]:
         """The distribution of the choice at step t."""
-        if self.policy.probabilities is None:
-            raise UserError(f"{self.policy} has no closed form for its probabilities")
-        out = np.zeros(self.n_arms)
-        kernel = self.policy.probabilities
-        compiles = self._is_compiled() or (self.careful == 0 and _spent[kernel] > WORTH_COMPILING)
-        with self._aside(), self._quiet(), self._carefully():
-            if compiles:
-                self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
-                return out
-            began = time.thread_time()
-            kernel(self.state, t, out)
-            took = time.thread_time() - began
-        _spent[kernel] += took
-        if took > SLOW:
-            _slow.add(kernel)
-        return out
+        self._find_probabilities(t)
+        return self._out.copy()
 
     def probability(self, t: int, place: int) -> float:
         """The probability of one arm at step t; decisions that are made at once share the work."""
-        if self._known is None or self._known[:2] != (self.version, t):
-            self._known = self.version, t, self.probabilities(t)
-        return float(self._known[2][place])
+        self._find_probabilities(t)
+        return float(self._out[place])
 
-    def is_worth_warming(self) -> bool:
-        """Whether the probabilities of a decision are slow, and nobody in this process has had their kernel compiled."""
-        return self.policy.probabilities in _slow and not self._is_compiled()
+    def _find_probabilities(self, t: int) -> None:
+        """Write the distribution of step t into `_out`, unless it is there."""
+        if self._known == (self.version, t):
+            return
+        if self.policy.probabilities is None:
+            raise UserError(f"{self.policy} has no closed form for its probabilities")
+        if self._is_plain:
+            self._run_probabilities(t)
+        else:
+            with self._aside(), self._guard():
+                self._run_probabilities(t)
+                found = self._out
+            self._out[:] = found
+        self._known = self.version, t
 
-    def warm_up(self) -> None:
-        """Compile the kernel of the probabilities, which all players of this process use from then on."""
-        kernel, t, out = self.policy.probabilities, self.n_arms + 1, np.zeros(self.n_arms)
-        if _spent[kernel] >= 0.0:
-            _spent[kernel] = -math.inf  # nobody waits for the compiler, nor asks it again
-            self._entered(compile_alone(kernel), t, out)(self._given(), t, out)
-            _spent[kernel] = math.inf
-            _slow.discard(kernel)
+    def _run_probabilities(self, t: int) -> None:
+        try:
+            if self._fast:
+                calls, given, _ = self._given.get(id(None)) or self._prepared(None)
+                calls.probabilities(given, t)
+            else:
+                self.policy.probabilities(self._learned, t, self._out)
+        except Exception as error:
+            self._explain(error, self.policy.probabilities)
+            raise
 
     def observation_probabilities(self, t: int) -> NDArray[np.float64]:
         """The probability that each arm is observed at step t: that an arm is chosen whose pull reveals it."""
@@ -237,7 +335,7 @@ class PolicyRunner:
         if self.setting.graph is None:
             return chosen
         graph, seen = self.feedback, self._made(probability_seen)
-        with self._quiet():
+        with self._guard():
             return np.array([min(1.0, seen(graph, t, arm, chosen)) for arm in range(self.n_arms)])
 
     # -- learning -------------------------------------------------------------------------------------
@@ -245,10 +343,24 @@ class PolicyRunner:
     def learn(self, t: int, arm: int, seen: Sequence[tuple[int, float]], rng: Any) -> None:
         """Pulling ``arm`` at step t showed what these arms paid, itself last."""
         self.version += 1
-        with self._quiet(), self._carefully():
-            update, given = self._entered(self._kernels().update, t, arm, arm, 1.0, rng), self._given()
-            for other, reward in seen:
-                update(given, t, arm, other, float(reward), rng)
+        if self._guarded:
+            with self._guard():
+                self._run_update(t, arm, seen, rng)
+        else:
+            self._run_update(t, arm, seen, rng)
+
+    def _run_update(self, t: int, arm: int, seen: Sequence[tuple[int, float]], rng: Any) -> None:
+        try:
+            if self._fast:
+                calls, given, _ = self._given.get(id(rng)) or self._prepared(rng)
+                for other, reward in seen:
+                    calls.update(given, t, arm, other, reward)
+            else:
+                for other, reward in seen:
+                    self._update(self._learned, t, arm, other, reward, rng)
+        except Exception as error:
+            self._explain(error, self._update)
+            raise
 
     def check_resize(self) -> None:
         """Refuse to change the arms where that cannot be done."""
@@ -262,56 +374,75 @@ class PolicyRunner:
         """Go on with the arms ``keep``, followed by new ones."""
         self.check_resize()
         setting = self.setting._replace(n_arms=n_arms)
-        self.state = self.policy.resume(setting, saved(self.state), keep)
-        self.setting = setting
+        state = self.policy.resume(setting, saved(self.state), keep)
+        self.setting, self.n_arms = setting, n_arms
+        self.state = state
         self.version += 1
 
     # -- kernels --------------------------------------------------------------------------------------
 
-    def _quiet(self) -> AbstractContextManager[Any]:
-        """The 64-bit words that draw a random graph wrap around; interpreted NumPy would warn."""
-        return _NOTHING if self.setting.graph is None else np.errstate(over="ignore")
+    def compile(self) -> None:
+        """Compile the kernels now, so that no decision waits for it; they are those of all players of this policy."""
+        with arms_exist(self.policy, self.n_arms):
+            self._prepared(np.random.Generator(np.random.PCG64(0)))
+            if self.policy.probabilities is not None:
+                self._prepared(None)
 
-    def _carefully(self) -> AbstractContextManager[None]:
-        """Around a call of the policy, which runs with bounds checks soon after loading."""
-        return _NOTHING if self.careful == 0 else self._with_bounds_checks()
+    def _prepared(self, rng: Any) -> tuple[Calls, Any, Any]:
+        """The compiled kernels for this state and these random numbers: they look at no types when they are called.
+
+        What other packages define may change (a cell of a notebook that is run again), so that is looked at in every call.
+        """
+        plain = Kernels(*map(with_present_globals, (self._select, self._update)))
+        probabilities = self.policy.probabilities and with_present_globals(self.policy.probabilities)
+        found = self._made_for.get((id(rng), plain, probabilities))
+        if found is None:
+            calls = compiled_calls(plain, probabilities)
+            given = laid_out(Given(self.state, rng, self._out))
+            if rng is None:
+                calls = calls._replace(probabilities=entry_of(calls.probabilities, given, 1))
+            else:
+                select, update = entry_of(calls.select, given, 1), entry_of(calls.update, given, 1, 1, 1, 1.0)
+                calls = calls._replace(select=select, update=update)
+            found = self._made_for[id(rng), plain, probabilities] = calls, given, rng
+            if not is_user_defined(plain):
+                self._given[id(rng)] = found
+        return found
+
+    def _made(self, kernel: Any) -> Any:
+        return compile_alone(kernel) if self._fast else kernel
+
+    def _guard(self) -> AbstractContextManager[Any]:
+        """Around a call of the policy: bounds checks soon after loading; on a random graph, 64-bit words wrap around."""
+        if self.careful:
+            return self._with_bounds_checks()
+        return _NOTHING if self.setting.graph is None else np.errstate(over="ignore")
 
     @contextmanager
     def _with_bounds_checks(self) -> Iterator[None]:
         """Count a call; say what an index out of range means."""
         try:
-            yield
+            with np.errstate(over="ignore"):
+                yield
         except IndexError as error:
             if str(error) == NO_SUCH_ARM:
                 raise
             raise UserError(f"the loaded state does not fit {self.policy}: {error}") from error
         finally:
-            self.careful -= 1
+            self.be_careful(self.careful - 1)
 
-    def _entered(self, function: Any, *arguments: Any) -> Any:
-        """A kernel for a state like ours: compiled, it does not look at the state's types at every call."""
-        if not self._is_compiled() and not hasattr(function, "py_func"):
-            return function
-        state, entry = self._entries.get(function, (None, None))
-        if state is not self.state:
-            entry = entry_of(function, self._given(), *arguments)
-            self._entries[function] = self.state, entry
-        return entry
-
-    def _given(self) -> Any:
-        """The state as the kernels of now take it."""
-        if not self._is_compiled():
-            return self.state
-        if self._laid_out[0] is not self.state:
-            self._laid_out = self.state, laid_out(self.state)
-        return self._laid_out[1]
-
-    def _kernels(self) -> Kernels:
-        plain = self._plain
-        return compiled_kernels(Kernels(*map(with_present_globals, plain))) if self._is_compiled() else plain
-
-    def _made(self, kernel: Any) -> Any:
-        return compile_alone(kernel) if self._is_compiled() else kernel
-
-    def _is_compiled(self) -> bool:
-        return self.compiled and self.careful == 0
+    def _explain(self, error: Exception, kernel: Any) -> None:
+        """Raise the sentence about an error in a kernel of another package, if it is one."""
+        if isinstance(error, UserError) or (self.careful and isinstance(error, IndexError)):
+            return
+        if str(error) == NO_SUCH_ARM or type(error).__module__.startswith("numba."):
+            with arms_exist(self.policy, self.n_arms):
+                raise error
+        if is_user_defined([kernel, type(self.policy).start]):
+            sentence = explain(error, [kernel])
+            if sentence is None:
+                frame = traceback.extract_tb(error.__traceback__)[-1]
+                where = f"line {frame.lineno} of {os.path.basename(frame.filename)}"
+                said = brief(f"{type(error).__name__}: {error}", 200)
+                sentence = f"{kernel.__name__} of {self.policy} failed at {where}: {said}"
+            raise UserError(sentence) from error

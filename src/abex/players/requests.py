@@ -14,13 +14,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from abex.players.arms import NamedArms
-from abex.players.decisions import Batch, Decision
-from abex.players.events import Decided, Rewarded
-from abex.players.ids import life_and_number
+from abex.players.events import Batch, Decided, Rewarded
+from abex.players.ids import is_id
 from abex.players.journal import UnavailableError
-from abex.players.player import UnknownDecisionError
+from abex.players.player import Decision, UnknownDecisionError
 from abex.players.shared_player import Proposal, SharedPlayer
-from abex.players.state import Pending
 from abex.support.errors import UserError, checked_name, shown, whole_number
 
 
@@ -221,7 +219,7 @@ def _ask(
             taken.append(place)
             step = player._steps + 1 + len(one.entries)
             now = settle and not request.distinct
-            event, decision = player._chosen(place, memory, step, t, None, now, player.seq(), unit, key)
+            event, decision = player._chosen(place, memory, step, t, now, unit, key, seen=player.seq())
             there = Proposal(event, decision)
             there.settled = now
             for mark in marks:
@@ -235,7 +233,7 @@ def _ask(
 
 def _join(player: SharedPlayer, entries: Sequence[Proposal], settle: bool) -> None:
     """Make a batch of the decisions that were drawn on different arms; those that stood before are none of it."""
-    batch = Batch(player._next_id(), len(entries)) if len(entries) > 1 else None
+    batch = Batch(player._event_id()[0], len(entries)) if len(entries) > 1 else None
     for entry in entries:
         decision, event = entry.decision, entry.event
         assert decision is not None
@@ -267,7 +265,7 @@ def _side(player: SharedPlayer, also: Mapping[Any, Any] | None) -> dict[Any, Any
 
 
 def _reward(player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any] | None) -> Rewarded:
-    if life_and_number(name) is None:
+    if not (isinstance(name, str) and is_id(name)):
         raise UserError(f"decision must be the id of a decision, got {shown(name)}")
     return player._checked(name, reward, _side(player, also))
 
@@ -288,11 +286,8 @@ def _answer(player: SharedPlayer, one: _Work) -> Any:
     return outcomes if isinstance(one.request, RewardRequest) else outcomes[0]
 
 
-def _decision(player: SharedPlayer, part: Proposal | tuple[str, Pending]) -> Decision:
-    name, pending = part.outcome if isinstance(part, Proposal) else part
-    arms = player._state.arms
-    label = arms.label(pending.arm) if arms.has(pending.arm) else pending.arm
-    drawn = part.decision if isinstance(part, Proposal) else None
-    if drawn is not None and drawn.id == name and drawn.arm == label:
-        return drawn
-    return Decision(name, label, pending.probability)
+def _decision(player: SharedPlayer, part: Proposal | Decided) -> Decision:
+    if isinstance(part, Decided):
+        return player._handed_out(part)
+    found = player._handed_out(part.outcome)
+    return part.decision if part.decision == found else found

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
-from abex.players.arms import NamedArms
-from abex.players.decisions import Decision
+from abex.players.arms import Label, NamedArms
 from abex.players.definitions import (
     Definition,
     from_snapshot,
@@ -25,12 +24,12 @@ from abex.players.definitions import (
     snapshot_of,
     template_of,
 )
-from abex.players.events import Decided, Event, Expired, apply, check, decode, encode
+from abex.players.events import Decided, Event, Expired, decode, encode
 from abex.players.follower import Follower
 from abex.players.ids import moment_of
 from abex.players.journal import PlayerRow, Row, UnavailableError
 from abex.players.observing import observed_with
-from abex.players.player import Player, UnknownDecisionError
+from abex.players.player import Decision, Player, UnknownDecisionError
 from abex.players.player_file import DAMAGE, reason_of
 from abex.players.seeding import SequenceStream
 from abex.players.store import Store
@@ -183,7 +182,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         for seq, body in rows:
             try:
                 event = decode(body)
-                check(event, self._state, self._template)
+                self._state.check(event, self._template)
             except DAMAGE as error:
                 place = f"event {seq} of {self.name!r} in {self.store.display_url}"
                 raise UserError(f"the journal is damaged at {place}: {reason_of(error)}") from error
@@ -196,9 +195,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             self._settle()
             events = [own.event for own in self._follower.to_append()]
             self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
-            slow = self._state.is_worth_warming()
-        if slow:
-            self.store.aside(self._warm_up)
         return [Row(event.kind, event.moment, encode(event)) for event in events]
 
     def appended(self, last: int) -> bool:
@@ -239,12 +235,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             if self._settings.expire is None or not self._state.pending:
                 return
-            name = self._next_id()
-            cutoff = self._others.latest - self._settings.expire
+            name, moment = self._event_id()
+            cutoff = moment - self._settings.expire
             oldest = next(iter(self._state.pending.values())).moment
             if self._expiring < oldest <= cutoff or (oldest <= cutoff and not self._follower.own):
                 self._expiring = cutoff
-                self._propose([Proposal(Expired(name, self._others.latest, cutoff))])
+                self._propose([Proposal(Expired(name, moment, cutoff))])
 
     # -- events ---------------------------------------------------------------------------------------
 
@@ -255,7 +251,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._last = event.id
         if isinstance(event, Decided) and event.id in self._follower.own:
             self._deciding -= 1
-        return apply(self._state, event, self._settings, rng)
+        return self._state.apply(event, self._settings, rng)
 
     def _propose(self, proposals: Sequence[Proposal]) -> None:
         """To be written soon; ``_lock`` is held."""
@@ -313,12 +309,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                     own.event, probability=own.decision.compute_probability(), observed=observed
                 )
 
-    def _warm_up(self) -> None:
-        """Compile the kernel of the probabilities; on a copy, so that nobody waits."""
-        with self._lock:
-            twin = self._state.copy()
-        twin.warm_up()
-
     # -- what a player does ---------------------------------------------------------------------------
 
     @property
@@ -336,6 +326,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def _now(self) -> int:
         moment = self._moment()
         return time.time_ns() // 1_000_000 if moment is None else moment
+
+    def _event_id(self) -> tuple[str, int]:
+        return self._others.next_id(self._moment()), self._others.latest
 
     def _note(self, event: Decided, decision: Decision) -> None:
         self._propose([Proposal(replace(event, seen=self._follower.seq), decision)])
@@ -361,6 +354,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         own = (one for one in self._follower.own.values() if getattr(one.event, "unit", None) == unit)
         found = next(own, None)
         return super()._open_decision(unit) if found is None else found.decision
+
+    def update(
+        self, decision: Label | Decision, reward: float, also: Mapping[Any, float] | None = None
+    ) -> bool:
+        """Learn a reward as `Player.update` does; see `update_many`."""
+        return self.update_many([(decision, reward, also)]) == 1
 
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards as `Player.update_many` does; all are in the journal, on disk, when it returns.
@@ -388,12 +387,8 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""
         with self._lock:
-            label = self._state.arms.label
-            found = super().pending()
-            for own in self._follower.own.values():
-                if isinstance(own.event, Decided):
-                    found.append(Decision(own.event.id, label(own.event.arm), own.event.probability))
-            return found
+            own = (one.event for one in self._follower.own.values())
+            return super().pending() + [self._handed_out(one) for one in own if isinstance(one, Decided)]
 
     # -- the journal ----------------------------------------------------------------------------------
 

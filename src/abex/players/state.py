@@ -1,47 +1,71 @@
 """The state of a player as a function of its events: decisions, rewards, expiries, arms that come and go.
 
-A player in one process has one replica. Of a player that many processes share each process has one, and all are alike after the
+A player in one process has one state. Of a player that many processes share each process has one, and all are alike after the
 same events, bit for bit. So nothing here looks at a clock or draws a number of its own: moments stand in the events, random
 numbers that learning needs are an argument. What a policy's *sampler* holds (`abex.samplers`) is no part of that state: it finds
 arms faster, changes with every draw, and has no influence on what is learned.
+
+`PlayerState.apply` never fails: what cannot be done any more (a second reward, an arm that is gone) changes nothing, and the
+outcome says so.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kinds import kept_with_decisions, weighed_by
-from abex.players.arms import Label, NamedArms
-from abex.players.ids import life_and_number
+from abex.kinds import agree, check_kept, kept_with_decisions, weighed_by
+from abex.players.arms import NamedArms
+from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
+from abex.players.ids import LIFE_AT, is_id
+from abex.players.player_settings import PlayerSettings
 from abex.players.policy_runner import PolicyRunner
-from abex.players.tallies import Tallies
 from abex.policies.policy import Setting
-from abex.support.errors import UserError
+from abex.support.errors import UserError, checked_name
 
-MOST_TOLD = 10_000  # keys of observations that are remembered
+MOST_SEEN_KEYS = 10_000  # keys of observations that are remembered
 MOST_LIVES = 1_000  # lives whose decisions are told from those of other players
+MOST_STEPS = 10**18
+RECENT = 1_000  # decisions whose share of each arm a summary tells
+LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 
 
-class Pending(NamedTuple):
-    """What is kept of a decision that waits for its reward."""
+class Tallies:
+    """Counts by the places of the arms; rewards in [0, 1]."""
 
-    t: int  # its step
-    arm: int  # number of its arm
-    memory: tuple[NDArray[Any], ...]  # the state fields that belong to it
-    moment: int  # milliseconds since 1970
-    probability: float | None = None  # with which it was chosen, where that was asked for
-    unit: str | None = None  # for whom: as long as it waits, that unit gets no other decision
-    key: str | None = None  # of the request that asked for it: asked again, it is the answer
+    def __init__(self, n_arms: int) -> None:
+        self.pulls: NDArray[np.int64] = np.zeros(n_arms, np.int64)  # decisions
+        #: rewards learned, side observations too, and their sums
+        self.observations: NDArray[np.int64] = np.zeros(n_arms, np.int64)
+        self.sums: NDArray[np.float64] = np.zeros(n_arms)
+        self.recent: deque[int] = deque(maxlen=RECENT)  # numbers of the arms of the last decisions
+        self.rewarded = 0  # decisions that had their reward
+        self.expired = 0  # decisions that had none in time
+
+    def keep(self, places: NDArray[np.int64], n_arms: int) -> None:
+        """Go on with these places and empty ones after them."""
+        for name in ("pulls", "observations", "sums"):
+            old = getattr(self, name)
+            new = np.zeros(n_arms, old.dtype)
+            new[: places.size] = old[places]
+            setattr(self, name, new)
+
+    def copy(self) -> Tallies:
+        """The same counts, to be changed independently."""
+        twin = Tallies(0)
+        twin.__dict__.update(self.__dict__)
+        twin.keep(np.arange(self.pulls.size), self.pulls.size)
+        twin.recent = deque(self.recent, maxlen=RECENT)
+        return twin
 
 
 class PlayerState(PolicyRunner):
-    """Policy, state, arms, waiting decisions and tallies of a player."""
+    """Policy, what it has learned, arms, pending decisions and tallies of a player."""
 
     def __init__(
         self, policy: Any, setting: Setting, arms: NamedArms, *, compiled: bool, max_pending: int
@@ -52,23 +76,23 @@ class PlayerState(PolicyRunner):
         self.tallies = Tallies(setting.n_arms)
         self.steps = 0  # of the policy's life: decisions made, and arms tried elsewhere
         self.elsewhere = 0  # arms tried elsewhere
-        self.pending: OrderedDict[str, Pending] = OrderedDict()  # by id, in the order of the decisions
+        self.pending: OrderedDict[str, Decided] = OrderedDict()  # by id, in the order of the decisions
         self.waiting: dict[int, OrderedDict[str, None]] = {}  # ids in `pending` by the number of their arm
-        self.lives: dict[str, int] = {}  # the last decision of each life
+        self.lives: dict[str, str] = {}  # the last decision of each life
         self.units: dict[str, str] = {}  # ids in `pending` by the unit for which they were made
         self.keys: dict[str, str] = {}  # ids in `pending` by the key of their request
-        self.told: OrderedDict[str, None] = OrderedDict()  # keys of the last observations
+        self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
 
     def copy(self) -> PlayerState:
-        """An independent replica in the same state."""
+        """An independent state, equal to this one."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.state, twin._entries = copy.deepcopy(self.state), {}
+        twin.state = copy.deepcopy(self.state)
         twin.arms, twin.tallies = self.arms.copy(), self.tallies.copy()
         twin.pending = OrderedDict(self.pending)
         twin.waiting = {arm: OrderedDict(names) for arm, names in self.waiting.items()}
         twin.lives, twin.units, twin.keys = dict(self.lives), dict(self.units), dict(self.keys)
-        twin.told = OrderedDict(self.told)
+        twin.seen_keys = OrderedDict(self.seen_keys)
         return twin
 
     @property
@@ -76,75 +100,136 @@ class PlayerState(PolicyRunner):
         """How many were made."""
         return self.steps - self.elsewhere
 
+    # -- events ---------------------------------------------------------------------------------------
+
+    def check(self, event: Event, fresh: Any) -> None:
+        """See that the parts of an event fit together and to a policy that starts as ``fresh``; raises ValueError."""
+        if isinstance(event, Decided):
+            for what, word in (("unit", event.unit), ("key", event.key)):
+                agree(word is None or checked_name(what, word) == word, what)
+            if event.batch is not None:
+                agree(event.batch.size >= 2, "a batch must be an id and a size")
+                checked_name("batch", event.batch.id)
+            if event.memory or self._kept:
+                self.check_memory(event, fresh)
+        elif isinstance(event, Rewarded):
+            agree(
+                (event.decision is None) != (event.arm is None), "a reward must be of a decision or of an arm"
+            )
+            agree(event.key is None or event.arm is not None, "a reward under a key must be of an arm")
+            if event.key is not None:
+                checked_name("key", event.key)
+
+    def check_memory(self, event: Decided, fresh: Any) -> None:
+        """See that a decision remembers what its policy keeps with decisions, and a probability that it can divide by."""
+        check_kept(fresh, event.memory, self.n_arms)
+        if not self.arms.has(event.arm):
+            return
+        for field, array in zip(kept_with_decisions(fresh), event.memory, strict=True):
+            if field == weighed_by(fresh):
+                probability = array[self.arms.place(event.arm)] if array.size == self.n_arms else array[0]
+                agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
+
+    def apply(self, event: Event, settings: PlayerSettings, rng: Any) -> Any:
+        """Let an event happen; returns what came of it, an error as a value if it cannot happen."""
+        kind = type(event)
+        if kind is Decided:
+            return self._decided(event)  # type: ignore[arg-type]
+        if kind is Rewarded:
+            return self._rewarded(event, rng)  # type: ignore[arg-type]
+        if isinstance(event, Expired):
+            return self._expired(event.cutoff, settings.unrewarded_scaled, rng)
+        try:
+            return self._change_arms(event)
+        except UserError as error:
+            return error
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Whether an event stands in the journal a second time: its first copy was written although a connection broke."""
+        return self.draws_leave_state and not self.is_first(event.id)
+
+    def is_first(self, key: str) -> bool:
+        """Whether an observation under this key is the first one; of the last ones the keys are remembered."""
+        if key in self.seen_keys:
+            return False
+        self.seen_keys[key] = None
+        if len(self.seen_keys) > MOST_SEEN_KEYS:
+            self.seen_keys.popitem(last=False)
+        return True
+
     # -- decisions ------------------------------------------------------------------------------------
 
-    def decided(self, name: str, pending: Pending) -> tuple[str, Pending]:
+    def _decided(self, event: Decided) -> Decided:
         """A decision was made: it waits for its reward; beyond `max_pending` the oldest is forgotten.
 
         Decisions of one life come in order; one that comes again changes nothing. One for a unit or under a key that has a
         decision which waits is void: that one, which is returned, stands for it.
         """
-        life, number = life_and_number(name) or ("", 0)
-        new = life not in self.lives
-        if not new and number <= self.lives[life]:
-            return name, pending
-        self.lives[life] = number
-        standing = self.open_decision(pending.unit, pending.key)
-        if standing is not None:
-            return standing
+        name, number = event.id, event.arm
+        life = name[LIFE_AT:]
+        last = self.lives.get(life, "")
+        if name <= last:
+            return event
+        self.lives[life] = name
+        if event.unit is not None or event.key is not None:
+            found = self.open_decision(event.unit, event.key)
+            if found is not None:
+                return found
         self.steps += 1
-        if self.arms.has(pending.arm):
-            self.tallies.decided(self.arms.place(pending.arm), pending.arm)
-            self.add_pending(name, pending)
-        if len(self.pending) > self.max_pending:
-            self.forget(next(iter(self.pending)))
-        if new and len(self.lives) > MOST_LIVES:
+        if self.arms.has(number):
+            tallies = self.tallies
+            tallies.pulls[self.arms.place(number)] += 1
+            tallies.recent.append(number)
+            self.add_pending(event)
+            if len(self.pending) > self.max_pending:
+                self.drop_pending(next(iter(self.pending)))
+        if not last and len(self.lives) > MOST_LIVES:
             self._trim_lives()
-        return name, pending
+        return event
 
-    def open_decision(self, unit: str | None, key: str | None) -> tuple[str, Pending] | None:
+    def open_decision(self, unit: str | None, key: str | None) -> Decided | None:
         """The decision that waits under this key, or for this unit."""
         name = self.keys.get(key) if key is not None else None
         if name is None and unit is not None:
             name = self.units.get(unit)
-        return None if name is None else (name, self.pending[name])
+        return None if name is None else self.pending[name]
 
-    def add_pending(self, name: str, pending: Pending) -> None:
+    def add_pending(self, event: Decided) -> None:
         """Let a decision wait."""
-        self.pending[name] = pending
-        if pending.unit is not None:
-            self.units[pending.unit] = name
-        if pending.key is not None:
-            self.keys[pending.key] = name
-        waiting = self.waiting.get(pending.arm)
+        name = event.id
+        self.pending[name] = event
+        if event.unit is not None:
+            self.units[event.unit] = name
+        if event.key is not None:
+            self.keys[event.key] = name
+        waiting = self.waiting.get(event.arm)
         if waiting is None:
-            waiting = self.waiting[pending.arm] = OrderedDict()
+            waiting = self.waiting[event.arm] = OrderedDict()
         waiting[name] = None
 
-    def forget(self, name: str) -> Pending:
+    def drop_pending(self, name: str) -> Decided:
         """A decision waits no more."""
-        pending = self.pending.pop(name)
-        waiting = self.waiting[pending.arm]
+        event = self.pending.pop(name)
+        waiting = self.waiting[event.arm]
         del waiting[name]
         if not waiting:
-            del self.waiting[pending.arm]
-        if pending.unit is not None:
-            del self.units[pending.unit]
-        if pending.key is not None:
-            del self.keys[pending.key]
-        return pending
+            del self.waiting[event.arm]
+        if event.unit is not None:
+            del self.units[event.unit]
+        if event.key is not None:
+            del self.keys[event.key]
+        return event
 
     def _trim_lives(self) -> None:
         """Leave out old lives that nothing waits for."""
-        needed = {(life_and_number(name) or ("",))[0] for name in self.pending}
+        needed = {name[LIFE_AT:] for name in self.pending}
         needed.update(list(self.lives)[-MOST_LIVES:])
         self.lives = {life: last for life, last in self.lives.items() if life in needed}
 
     def has_made(self, name: str) -> bool | None:
         """Whether a decision of that id was made; None if its life is unknown."""
-        life, number = life_and_number(name) or ("", 0)
-        last = self.lives.get(life)
-        return None if last is None else 1 <= number <= last
+        last = self.lives.get(name[LIFE_AT:]) if is_id(name) else None
+        return None if last is None else name <= last
 
     def waits_for(self, number: int) -> str | None:
         """The latest decision on an arm that waits for its reward."""
@@ -153,33 +238,50 @@ class PlayerState(PolicyRunner):
 
     # -- rewards --------------------------------------------------------------------------------------
 
-    def rewarded(self, name: str, reward: float, also: Mapping[int, float], rng: Any) -> bool:
+    def _rewarded(self, event: Rewarded, rng: Any) -> bool:
+        """A decision had its reward, or an arm tried elsewhere; False if that teaches nothing."""
+        name = event.decision
+        if name is None:
+            number = event.arm
+            assert number is not None
+            if event.key is None:
+                if self._is_repeated(event):
+                    return False
+                name = self.waits_for(number)  # an arm stands for its latest decision that waits
+            elif not self.arms.has(number) or not self.is_first(event.key):
+                return False
+            if name is None:
+                return self._observed_without_decision(number, event.reward, event.also, rng)
+        return self._close(name, event.reward, event.also, rng)
+
+    def _close(self, name: str, reward: float, also: Mapping[int, float], rng: Any) -> bool:
         """A decision had its reward in [0, 1], and other arms were seen with it; False if it does not wait for one."""
         if name not in self.pending:
             return False
-        pending = self.forget(name)
-        self._recall(pending.memory)
+        pending = self.drop_pending(name)
+        if pending.memory:
+            self.recall(pending.memory)
         self.tallies.rewarded += 1
-        self._learn(pending.t, pending.arm, reward, also, rng)
+        self._observed(pending.t, pending.arm, reward, also, rng)
         return True
 
-    def observed_without_decision(
+    def _observed_without_decision(
         self, number: int, reward: float, also: Mapping[int, float], rng: Any
     ) -> bool:
         """An arm was tried without a decision of the player: a step of the policy's life as if it had been chosen now."""
         if not self.arms.has(number):
             return False
-        place, step = self.arms.place(number), self.steps + 1
-        if kept_with_decisions(self.state):
-            self._remember_choice(step, place)
+        step = self.steps + 1
+        if self._kept:
+            self._remember_choice(step, self.arms.place(number))
         self.steps, self.elsewhere = step, self.elsewhere + 1
-        self._learn(step, number, reward, also, rng)
+        self._observed(step, number, reward, also, rng)
         return True
 
     def _remember_choice(self, step: int, place: int) -> None:
         """What a decision at this step on this arm remembers: only the arm's own probability is a matter of the arm."""
         _, memory = self.draw(step, np.random.Generator(np.random.PCG64(0)))
-        self._recall(memory)
+        self.recall(memory)
         field = weighed_by(self.state)
         if field is None or self.policy.probabilities is None:
             return
@@ -187,21 +289,7 @@ class PlayerState(PolicyRunner):
         if weights.size != self.n_arms or weights[place] <= 0.0:
             self.set_propensity(self.probabilities(step), place)
 
-    def _recall(self, memory: tuple[NDArray[Any], ...]) -> None:
-        """Put what a decision remembers back into the state."""
-        for field, value in zip(kept_with_decisions(self.state), memory, strict=True):
-            getattr(self.state, field)[:] = value
-
-    def is_first(self, key: str) -> bool:
-        """Whether an observation under this key is the first one; of the last ones the keys are remembered."""
-        if key in self.told:
-            return False
-        self.told[key] = None
-        if len(self.told) > MOST_TOLD:
-            self.told.popitem(last=False)
-        return True
-
-    def expired(self, cutoff: int, unrewarded: float | None, rng: Any) -> list[str]:
+    def _expired(self, cutoff: int, unrewarded: float | None, rng: Any) -> list[str]:
         """The oldest decisions, up to the first one made after ``cutoff``, had no reward in time; returns their ids.
 
         They count as ``unrewarded``, or teach nothing if that is None.
@@ -214,43 +302,56 @@ class PlayerState(PolicyRunner):
             names.append(name)
             self.tallies.expired += 1
             if unrewarded is None:
-                self.forget(name)
+                self.drop_pending(name)
             else:
-                self.rewarded(name, unrewarded, {}, rng)
+                self._close(name, unrewarded, {}, rng)
                 self.tallies.rewarded -= 1
         return names
 
-    def _learn(self, t: int, number: int, reward: float, also: Mapping[int, float], rng: Any) -> None:
-        place = self.arms.place(number)
-        seen = [(self.arms.place(other), paid) for other, paid in also.items() if self.arms.has(other)]
-        seen.append((place, reward))  # the pulled arm last
+    def _observed(self, t: int, number: int, reward: float, also: Mapping[int, float], rng: Any) -> None:
+        """An arm pulled at step t paid this, and others that; the pulled arm is learned last."""
+        arms, tallies = self.arms, self.tallies
+        place = arms.place(number)
+        seen = [(arms.place(other), paid) for other, paid in also.items() if arms.has(other)] if also else []
+        seen.append((place, reward))
         for other, paid in seen:
-            self.tallies.observed(other, paid)
+            tallies.observations[other] += 1
+            tallies.sums[other] += paid
         self.learn(t, place, seen, rng)
 
     # -- arms -----------------------------------------------------------------------------------------
 
-    def add_arm(self, label: Label | None) -> int:
-        """Add an arm never seen; returns its number."""
-        keep = np.arange(self.n_arms)
-        self.resize(keep, self.n_arms + 1)
-        self.tallies.keep(keep, self.n_arms)
-        return self.arms.add(label)
+    def _change_arms(self, event: Event) -> Any:
+        """An arm comes, goes or has another name; an error where that cannot be done."""
+        arms = self.arms
+        if isinstance(event, ArmAdded):
+            self.check_resize()
+            label = arms.check_new(event.label)
+            if event.label is None and self._is_repeated(event):
+                return None
+            self._keep_arms(np.arange(self.n_arms), self.n_arms + 1)
+            return arms.add(label)
+        assert isinstance(event, ArmRemoved | ArmRenamed)
+        if not arms.has(event.arm):
+            raise UserError("that arm has been removed already")
+        if isinstance(event, ArmRemoved):
+            self.check_remove(event.arm)
+            self._keep_arms(np.delete(np.arange(self.n_arms), arms.place(event.arm)), self.n_arms - 1)
+            arms.remove(event.arm)
+            for name in list(self.waiting.get(event.arm, ())):
+                self.drop_pending(name)
+        elif arms.labels is None or event.label != arms.label(event.arm):
+            if arms.knows(event.label):
+                raise UserError(f"there is an arm {event.label!r} already")
+            arms.rename(event.arm, event.label)
+        return None
 
     def check_remove(self, number: int) -> None:
-        """Refuse to remove the last arm."""
+        """Refuse to remove the last arm, or any where arms cannot go."""
+        self.check_resize()
         if self.n_arms == 1:
             raise UserError(f"arm {self.arms.label(number)!r} is the last one and cannot be removed")
 
-    def remove_arm(self, number: int) -> None:
-        """Remove an arm for ever; its decisions that wait for a reward are forgotten."""
-        keep = np.delete(np.arange(self.n_arms), self.arms.place(number))
-        self.resize(keep, self.n_arms - 1)
-        self.tallies.keep(keep, self.n_arms)
-        self.arms.remove(number)
-        for name in list(self.waiting.get(number, ())):
-            self.forget(name)
-
-    def rename_arm(self, number: int, label: Label) -> None:
-        """Call an arm something else; all that is known of it stays."""
-        self.arms.rename(number, label)
+    def _keep_arms(self, places: NDArray[np.int64], n_arms: int) -> None:
+        self.resize(places, n_arms)
+        self.tallies.keep(places, n_arms)

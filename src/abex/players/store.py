@@ -33,7 +33,7 @@ from abex.players.journal import (
     UnavailableError,
     journal_at,
 )
-from abex.players.player import MOST_PENDING, new_replica
+from abex.players.player import MOST_PENDING, new_state
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
@@ -600,7 +600,7 @@ def wanted_player(
     on_missing = one_of("on_missing_arms", on_missing_arms, ("refuse", "keep", "retire"))
     if policy is None and n_arms is None and arms is None:
         return None
-    replica = new_replica(policy, n_arms, arms, graph, horizon, compiled, max_pending)
+    replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
     return Wanted(replica, terms(rewards, expire, unrewarded, propensities), on_new, on_missing)
 
 

@@ -11,8 +11,14 @@ In :math:`y=\ln\frac{x}{1-x}` every Beta density is smooth and log-concave, what
 where r is what Stirling's formula leaves of :math:`\ln\Gamma`. No large numbers cancel: the density is exact to about
 1e-13 at a million observations. The line is walked from where the product of all distribution functions is negligible to
 where the last arm's tail is, in panels as wide as the steepest density allows; on each, the densities at 16 Gauss-Legendre
-nodes give both the integrand and, integrated, the distribution functions (`RUNNING`). Cost O(K) a panel, about twenty
-panels for alike posteriors. The sum over the arms, 1, measures the error.
+nodes give both the integrand and, integrated, the distribution functions (`RUNNING`). From the left end of a panel, where
+:math:`\varsigma=1/(1+e^{-y})` is the same for all arms, a density moves by
+
+.. math:: \ln\frac{h(y+\delta)}{h(y)} = (a-(a+b)\varsigma)\,\delta-(a+b)\,m(\delta),\qquad
+          m(\delta)=\ln(1+\varsigma(e^\delta-1))-\varsigma\delta,
+
+so the arms share the logarithms of a panel, and each takes one exponential a node. Cost O(K) a panel, about twenty panels for
+alike posteriors. The sum over the arms, 1, measures the error.
 
 **Ties.** A draw nearer to 1 than rounding can tell *is* 1, and one below the smallest number is 0; for priors far below 1 that
 happens. There arms tie, which a uniform draw decides: :math:`\int_0^1 q_k\prod_{j\ne k}(F_j+q_js)\,ds`, one panel more. So do
@@ -36,15 +42,18 @@ LEFT_END, RIGHT_END = (
     -640.0,
     37.43,
 )  # x below e^-640; 1 - x below 2^-54, half of what is between 1 and its neighbour
-NEGLIGIBLE = -39.0  # logarithm of what may be left out
-STRAIGHT = 1e-17  # the curvature that is left bounds how far the logarithm of the density leaves its tangent
-MAX_GROWTH = 8.0  # of the logarithm of the product over a panel
+NEGLIGIBLE = -34.0  # logarithm of what may be left out
+NEGLIGIBLE_MASS = math.exp(NEGLIGIBLE)
+MANY_OBSERVATIONS = 300.0  # beyond, a continued fraction loses digits
+MAX_TERMS = 1_000  # of it
+MAX_GROWTH = 12.0  # of the logarithm of the product over a panel
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 # Rows of the table of shapes: the density is HEIGHT * exp(SHAPE * u - TOTAL * log1p(SHARE * expm1(u))), u = SIGN * (y - CENTRE),
 # where the parameter of the side that SIGN takes for the lower one has SHARE <= 1/2, so that nothing cancels.
-# BELOW is its distribution function where the walk has come to, TAIL what it has at a tie, MASS what lies at the point ATOM.
-SHAPE, TOTAL, SHARE, SIGN, CENTRE, HEIGHT, BELOW, TAIL, ATOM, MASS = range(10)
+# BELOW is its distribution function where the walk has come to, TAIL what it has at a tie, MASS what lies at the point ATOM,
+# LOG the logarithm of the density over its height there, SLOPE how that grows; WON and LOST are the parameters a and b.
+SHAPE, TOTAL, SHARE, SIGN, CENTRE, HEIGHT, BELOW, TAIL, ATOM, MASS, LOG, SLOPE, WON, LOST = range(14)
 
 
 def running_integrals(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,6 +120,7 @@ def describe(arm: int, a: float, b: float, weight: float, shapes: Any) -> None:
     if total < MIN_TOTAL:  # shares first: their quotient is finite for the smallest numbers, too
         a, b = MIN_TOTAL * (a / total), MIN_TOTAL * (b / total)
     a, b = max(a, MIN_SHAPE), max(b, MIN_SHAPE)
+    shapes[WON, arm], shapes[LOST, arm] = a, b
     shapes[SHAPE, arm] = min(a, b)
     shapes[TOTAL, arm] = a + b
     shapes[SHARE, arm] = min(a, b) / (a + b)
@@ -149,30 +159,89 @@ def log_tail(shapes: Any, arm: int, y: float, side: float) -> float:
 
 @kernel
 def panel_width(slope: float, curvature: float, ease: float) -> float:
-    """How wide a panel may be for 16 nodes to see a density and its integral to 1e-15, times ``ease``."""
-    return ease * min(1.5, 1.4 / math.sqrt(curvature), 4.0 / max(abs(slope), 1e-9))
+    """How wide a panel may be for 16 nodes to see a density and its integral to 1e-13, times ``ease``."""
+    return ease * min(2.1, 1.9 / math.sqrt(curvature), 5.5 / max(abs(slope), 1e-9))
+
+
+@kernel
+def look_at(shapes: Any, arm: int, y: float) -> tuple[float, float]:
+    """Write LOG and SLOPE of an arm at y; returns its density and the curvature."""
+    shapes[LOG, arm] = log_shape(shapes, arm, y)
+    if y <= 0.0:
+        grown = math.exp(y)
+        share = grown / (1.0 + grown)
+        shapes[SLOPE, arm] = shapes[WON, arm] - shapes[TOTAL, arm] * share
+    else:
+        grown = math.exp(-y)
+        share = grown / (1.0 + grown)
+        shapes[SLOPE, arm] = shapes[TOTAL, arm] * share - shapes[LOST, arm]
+    curvature = shapes[TOTAL, arm] * share / (1.0 + grown)
+    return shapes[HEIGHT, arm] * math.exp(shapes[LOG, arm]), curvature
+
+
+@kernel
+def lay_nodes(y: float, half: float, nodes: Any) -> None:
+    """Write what all arms share on a panel that begins at y: how far the nodes are, and what m(delta) is there."""
+    grown = math.exp(-abs(y))
+    share, sign = grown / (1.0 + grown), -1.0 if y > 0.0 else 1.0
+    for i in range(N_NODES):
+        away = half * (1.0 + NODES[i])
+        nodes[0, i] = away
+        nodes[1, i] = math.log1p(share * math.expm1(sign * away)) - share * sign * away
+
+
+@kernel
+def densities(shapes: Any, arm: int, nodes: Any, out: Any) -> None:
+    """The density of an arm at the nodes of the panel that begins where it was looked at."""
+    log, slope, total, height = shapes[LOG, arm], shapes[SLOPE, arm], shapes[TOTAL, arm], shapes[HEIGHT, arm]
+    for i in range(N_NODES):
+        out[i] = height * math.exp(log + slope * nodes[0, i] - total * nodes[1, i])
 
 
 @rare_kernel
-def mass_beyond(shapes: Any, arm: int, y: float, side: float) -> float:
-    """The probability of a draw beyond y on a side, panel by panel outwards."""
+def mass_beyond(shapes: Any, arm: int, y: float) -> float:
+    """The probability of a draw beyond y, away from the mode."""
+    density, _ = look_at(shapes, arm, y)
+    below = shapes[SLOPE, arm] > 0.0
+    if shapes[TOTAL, arm] > MANY_OBSERVATIONS:
+        return mass_by_panels(shapes, arm, y, -1.0 if below else 1.0)
+    if below:
+        return density * incomplete_beta(shapes[WON, arm], shapes[LOST, arm], 1.0 / (1.0 + math.exp(-y)))
+    return density * incomplete_beta(shapes[LOST, arm], shapes[WON, arm], 1.0 / (1.0 + math.exp(y)))
+
+
+@kernel
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """The Beta(a, b) distribution function at x, below the mode, over the density of ln(x/(1-x)): DLMF 8.17.22."""
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    value = d / a
+    for m in range(1, MAX_TERMS):
+        whole = a + 2.0 * m
+        even = m * (b - m) * x / ((whole - 1.0) * whole)
+        odd = -(a + m) * (a + b + m) * x / (whole * (whole + 1.0))
+        d = 1.0 / (1.0 + even * d)
+        c = 1.0 + even / c
+        value *= c * d
+        d = 1.0 / (1.0 + odd * d)
+        c = 1.0 + odd / c
+        value *= c * d
+        if abs(c * d - 1.0) < 4e-16:
+            break
+    return value
+
+
+@rare_kernel
+def mass_by_panels(shapes: Any, arm: int, y: float, side: float) -> float:
+    """The probability of a draw beyond y on a side, panel by panel outwards: many observations make the fraction imprecise."""
     mass = 0.0
     end = RIGHT_END if side > 0.0 else LEFT_END
     while side * (end - y) > 0.0 and log_tail(shapes, arm, y, side) > NEGLIGIBLE:
         slope, curvature = slope_and_curvature(shapes, arm, y)
-        if curvature < STRAIGHT and side * slope < 0.0:
-            return mass + math.exp(log_tail(shapes, arm, y, side))
-        half = 0.5 * min(panel_width(slope, curvature, 1.7), side * (end - y))
+        half = 0.5 * min(panel_width(slope, curvature, 1.1), side * (end - y))
         for i in range(N_NODES):
-            mass += (
-                half
-                * WEIGHTS[i]
-                * shapes[HEIGHT, arm]
-                * math.exp(log_shape(shapes, arm, y + side * half * (1.0 + NODES[i])))
-            )
+            at = y + side * half * (1.0 + NODES[i])
+            mass += half * WEIGHTS[i] * shapes[HEIGHT, arm] * math.exp(log_shape(shapes, arm, at))
         y += side * 2.0 * half
-    if side * (end - y) <= 0.0:
-        mass += math.exp(log_tail(shapes, arm, end, side))  # there the density is its tangent
     return mass
 
 
@@ -182,11 +251,15 @@ def first_level(shapes: Any, n_arms: int) -> float:
     low, high = LEFT_END, LEFT_END
     for k in range(n_arms):
         high = max(high, min(max(shapes[CENTRE, k], shapes[ATOM, k]), RIGHT_END))
-    for _ in range(27):
+    finest = 1.0  # of the spreads of the draws
+    for k in range(n_arms):
+        _, curvature = slope_and_curvature(shapes, k, shapes[CENTRE, k])
+        finest = min(finest, 1.0 / math.sqrt(max(curvature, 1.0)))
+    while high - low > 0.3 * finest:
         middle = 0.5 * (low + high)
         total = 0.0
         for k in range(n_arms):
-            if shapes[ATOM, k] > middle or shapes[MASS, k] == 0.0:
+            if total > NEGLIGIBLE and (shapes[ATOM, k] > middle or shapes[MASS, k] == 0.0):
                 total += log_tail(shapes, k, middle, -1.0)
         if total > NEGLIGIBLE:
             high = middle
@@ -235,23 +308,11 @@ def beta_panel(
     shapes: Any, active: Any, count: int, left: float, half: float, density: Any, below: Any, out: Any
 ) -> None:
     """One panel: the densities of the active arms at its nodes, their integrals, and what they win."""
-    grown = np.empty((2, N_NODES))
-    for i in range(N_NODES):
-        grown[0, i] = math.expm1(half * NODES[i])
-        grown[1, i] = math.expm1(-half * NODES[i])
+    nodes = np.empty((2, N_NODES))
+    lay_nodes(left, half, nodes)
     for j in range(count):
         arm = active[j]
-        shape, total, share = shapes[SHAPE, arm], shapes[TOTAL, arm], shapes[SHARE, arm]
-        side = 0 if shapes[SIGN, arm] > 0.0 else 1
-        middle = shapes[SIGN, arm] * (left + half - shapes[CENTRE, arm])
-        more = math.expm1(middle)
-        step = shapes[SIGN, arm] * half
-        height = shapes[HEIGHT, arm]
-        for i in range(N_NODES):
-            u = middle + step * NODES[i]
-            # expm1(u) of a sum: one multiplication a node instead of an exponential
-            growth = grown[side, i] * (more + 1.0) + more
-            density[j, i] = height * math.exp(shape * u - total * math.log1p(share * growth))
+        densities(shapes, arm, nodes, density[j])
         start = shapes[BELOW, arm]
         for i in range(N_NODES):
             below[j, i] = 0.0
@@ -296,10 +357,8 @@ def largest_of_line(shapes: Any, out: Any) -> float:
     for k in range(n_arms):
         out[k] = 0.0
         active[k] = k
-        slope, _ = slope_and_curvature(shapes, k, y)
-        side = -1.0 if slope > 0.0 else 1.0  # the nearer tail
-        beyond = mass_beyond(shapes, k, y, side)
-        below_y = beyond if side < 0.0 else 1.0 - shapes[MASS, k] - beyond
+        beyond = mass_beyond(shapes, k, y)
+        below_y = beyond if shapes[SLOPE, k] > 0.0 else 1.0 - shapes[MASS, k] - beyond
         if shapes[ATOM, k] <= y:
             below_y += shapes[MASS, k]
         shapes[TAIL, k] = below_y if y <= LEFT_END else 0.0
@@ -308,22 +367,28 @@ def largest_of_line(shapes: Any, out: Any) -> float:
         share_ties(shapes, active, count, density, below, out)
     while y < RIGHT_END:
         width, end, kept = RIGHT_END - y, RIGHT_END, 0
-        growth, log_product = 1e-9, 0.0
+        growth, log_product, product = 1e-9, 0.0, 1.0
         for j in range(count):
             arm = active[j]
-            tail = log_tail(shapes, arm, y, 1.0)
+            here, curvature = look_at(shapes, arm, y)
+            fall = -shapes[SLOPE, arm]
             ahead = shapes[MASS, arm] > 0.0 and shapes[ATOM, arm] > y
-            if tail > NEGLIGIBLE:
-                slope, curvature = slope_and_curvature(shapes, arm, y)
-                width = min(width, panel_width(slope, curvature, math.exp(-tail / 18.0)))
+            counts = fall <= 0.0 or here > NEGLIGIBLE_MASS * fall  # what lies above is not negligible
+            if counts:
+                wide = panel_width(fall, curvature, 1.0)
+                if wide < width:
+                    width = min(width, wide * (max(1.0, fall / here) if fall > 0.0 else 1.0) ** (1.0 / 18.0))
                 likely = max(shapes[BELOW, arm], 1e-17)
-                growth += shapes[HEIGHT, arm] * math.exp(log_shape(shapes, arm, y)) / likely
-                log_product += math.log(likely)
-            if tail > NEGLIGIBLE or ahead:
+                growth += here / likely
+                product *= likely
+                if product < 1e-200:
+                    log_product, product = log_product + math.log(product), 1.0
+            if counts or ahead:
                 active[kept] = arm
                 kept += 1
             if ahead:
                 end = min(end, shapes[ATOM, arm])
+        log_product += math.log(product)
         count = kept
         if count == 0:
             break
@@ -344,7 +409,7 @@ def largest_of_line(shapes: Any, out: Any) -> float:
 @rare_kernel
 def largest_beta(successes: Any, failures: Any, out: Any) -> float:
     """The probability of each arm to have the largest draw into ``out``; returns their sum before it was made 1."""
-    shapes = np.zeros((10, out.size))
+    shapes = np.zeros((14, out.size))
     for k in range(out.size):
         describe(k, successes[k], failures[k], 1.0, shapes)
     return largest_of_line(shapes, out)
@@ -353,7 +418,7 @@ def largest_beta(successes: Any, failures: Any, out: Any) -> float:
 @rare_kernel
 def largest_beta_or_point(successes: Any, failures: Any, weight: float, points: Any, out: Any) -> float:
     """As `largest_beta`, where an arm has its draw with probability ``weight`` > 0 and stands at its point otherwise."""
-    shapes = np.zeros((10, out.size))
+    shapes = np.zeros((14, out.size))
     for k in range(out.size):
         describe(k, successes[k], failures[k], weight, shapes)
         shapes[ATOM, k], shapes[MASS, k] = logit(points[k]), 1.0 - weight

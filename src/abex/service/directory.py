@@ -114,7 +114,7 @@ class Desk:
         decisions = rewards = 0
         for one in batch.entries():
             if isinstance(one.event, Decided):
-                decisions += one.done and one.outcome[0] == one.event.id
+                decisions += one.done and one.outcome.id == one.event.id
             elif isinstance(one.event, Rewarded) and one.event.decision is not None:
                 rewards += one.outcome is True
         self._metrics.add("abex_instance_decisions", self.player.name, decisions)

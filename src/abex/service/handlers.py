@@ -13,10 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.decisions import Decision
 from abex.players.declared_arms import declare
 from abex.players.journal import UnavailableError
-from abex.players.player import UnknownDecisionError
+from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
 from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 
 from abex.players.requests import ObserveRequest
-from abex.players.state import MOST_TOLD
+from abex.players.state import MOST_SEEN_KEYS
 from abex.service.bodies import LearnBody
 from abex.service.directory import ConflictError
 from abex.service.endpoint import ServiceState
@@ -21,7 +21,7 @@ from abex.service.handlers import JSON, desk_of
 from abex.support.errors import UserError, shown
 
 #: half of the keys that a player remembers: none is forgotten while it can come again
-MOST_LEARNED = MOST_TOLD // 2
+MOST_LEARNED = MOST_SEEN_KEYS // 2
 
 
 async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
@@ -42,7 +42,7 @@ async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     rewarded = frame[frame["reward"].notna()]
     work = observations(rewarded, set(heir.player.arms), (theirs.low, theirs.high))
     with heir.player.reading() as now:
-        known = set(now.told)
+        known = set(now.seen_keys)
     new = [one for one in work if one.key not in known]  # the others would be void, and fill the journal
     size, learned = state.settings.max_batch, 0
     for first in range(0, len(new), size):

@@ -1,13 +1,15 @@
-"""Atomic writes of files, and arrays as JSON."""
+"""Atomic writes of files, arrays as JSON, and their checksums."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import io
 import math
 import os
 import stat
+from collections.abc import Iterable
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -101,3 +103,17 @@ def decode_array(value: Any) -> NDArray[Any]:
         raise ValueError("an array does not have the size that it says")
     array = np.frombuffer(data, dtype.newbyteorder("<")).reshape(shape)
     return array.astype(dtype)  # a copy, in this machine's byte order
+
+
+def checksum_of(arrays: Iterable[NDArray[Any]]) -> str:
+    """SHA-256 of arrays: types, shapes and values (little-endian, row by row).
+
+    >>> checksum_of([np.array([1, 2], dtype=np.uint8)])[:16]
+    '3aac44d574b40f73'
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        digest.update(f"{plain.dtype.str}{plain.shape}".encode())
+        digest.update(plain.data)
+    return digest.hexdigest()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from abex.support.plugins import lazy_names
 
 if TYPE_CHECKING:
-    from abex.lab.datasets.binary_table import BinaryTable
     from abex.lab.datasets.completion import RecommendationData, recommendation
     from abex.lab.datasets.own_ratings import read_ratings
     from abex.lab.datasets.own_tables import read
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from abex.lab.datasets.types import Dataset, Network, Ratings
 
 _HOME = {
-    "BinaryTable": "binary_table",
     "Dataset": "types",
     "Network": "types",
     "Ratings": "types",
@@ -37,7 +35,6 @@ _HOME = {
 }
 
 __all__ = [
-    "BinaryTable",
     "Dataset",
     "Network",
     "Ratings",

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.lab.datasets.table_files import content_of, kind_of, position_of
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.reading import (
@@ -22,6 +21,7 @@ from abex.support.reading import (
     reader_errors,
     short_path,
 )
+from abex.support.table_files import content_of, kind_of, position_of
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 Block = tuple[NDArray[Any], NDArray[Any] | None]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.lab.datasets.table_files import Source, content_of, file_name, is_text, name_of, read_columns
 from abex.lab.datasets.types import Ratings
 from abex.support.errors import UserError, brief, nearest, real_number, shown
 from abex.support.extras import needed
 from abex.support.reading import check_size
+from abex.support.table_files import Source, content_of, file_name, is_text, name_of, read_columns
 
 RATING = ("user", "item", "rating")
 TRUST = ("truster", "trustee")

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.lab.datasets.matrix_files import read_matrix
-from abex.lab.datasets.table_files import (
+from abex.lab.datasets.types import Dataset, smallest
+from abex.support.errors import UserError, brief, nearest, real_number, shown
+from abex.support.extras import needed
+from abex.support.randomness import stream
+from abex.support.reading import check_size
+from abex.support.table_files import (
     Columns,
     Source,
     file_name,
@@ -21,11 +26,6 @@ from abex.lab.datasets.table_files import (
     read_columns,
     words_of,
 )
-from abex.lab.datasets.types import Dataset, smallest
-from abex.support.errors import UserError, brief, nearest, real_number, shown
-from abex.support.extras import needed
-from abex.support.randomness import stream
-from abex.support.reading import check_size
 
 MAX_CLASSES = 1000
 MAX_CLASS = 2**53  # as a number: floats tell smaller ones apart

@@ -17,10 +17,9 @@ import numpy as np
 from abex.lab.datasets import source_files
 from abex.lab.datasets.paper_sets import READERS, Arrays, Contents, Reader
 from abex.lab.datasets.source_files import SourceFile, UnreachableError, place_of
-from abex.lab.datasets.types import checksum_of
 from abex.support.errors import UserError, one_of
 from abex.support.extras import MissingExtraError
-from abex.support.files import write_atomically
+from abex.support.files import checksum_of, write_atomically
 from abex.support.reading import arrays_of, reader_errors
 
 FORMAT = 1  # of the parsed arrays; a new number makes old ones invisible

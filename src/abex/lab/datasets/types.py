@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.support.errors import UserError, one_of
+from abex.support.files import checksum_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,20 +61,6 @@ class Dataset:
             f"Dataset({self.name!r}: {train:,} + {test:,} rows, {self.n_features} features "
             f"({self.X_train.dtype}), {self.n_classes} classes)"
         )
-
-
-def checksum_of(arrays: Iterable[NDArray[Any]]) -> str:
-    """SHA-256 of arrays: types, shapes and values (little-endian, row by row).
-
-    >>> checksum_of([np.array([1, 2], dtype=np.uint8)])[:16]
-    '3aac44d574b40f73'
-    """
-    digest = hashlib.sha256()
-    for array in arrays:
-        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        digest.update(f"{plain.dtype.str}{plain.shape}".encode())
-        digest.update(plain.data)
-    return digest.hexdigest()
 
 
 def smallest(values: NDArray[Any], decimals: int | None = None) -> NDArray[Any]:

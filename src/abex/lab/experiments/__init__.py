@@ -1,7 +1,5 @@
 """Experiments: data that can be run, stored, drawn and judged; every figure of the paper among them."""
 
-from typing import TYPE_CHECKING
-
 from abex.lab.experiments.execution import run_experiment
 from abex.lab.experiments.experiment import (
     Claim,
@@ -12,10 +10,7 @@ from abex.lab.experiments.experiment import (
     register,
 )
 from abex.lab.experiments.outcomes import Outcome, collect
-from abex.support.plugins import lazy_names
-
-if TYPE_CHECKING:
-    from abex.lab.experiments.toml_file import read_experiment
+from abex.lab.experiments.toml_file import read_experiment
 
 __all__ = [
     "Claim",
@@ -29,6 +24,3 @@ __all__ = [
     "register",
     "run_experiment",
 ]
-
-# it needs pydantic, which not everybody has who wants to know what there is
-__getattr__ = lazy_names("abex.lab.experiments", {"read_experiment": "toml_file"})

@@ -88,7 +88,7 @@ def _experiment(
     return Experiment(
         name=full, title=f"{title} (made-up ratings)" if quick else title, problem=problem, version=VERSION,
         validation=problem_of("tuning", quick), lines=lines, length=length, same=same_policies(lines, users, length),
-        seeds=20 if quick else SEEDS, validation_seeds=10 if quick else 50, block=20 if quick else BLOCK,
+        seeds=200 if quick else SEEDS, validation_seeds=10 if quick else 50, block=20 if quick else BLOCK,
         checkpoints=CHECKPOINTS, claims=claims, figure="" if quick else figure, deviations=DEVIATIONS,
         command=f"abex run {full}",
     )  # fmt: skip

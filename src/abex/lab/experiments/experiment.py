@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from abex.lab.experiments.tasks import Task, task_of
 from abex.lab.results import Cell
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
@@ -171,12 +173,7 @@ class Experiment:
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Experiment:
         """The experiment that `to_json` wrote."""
-        lines = tuple(Line(**{**line, "candidates": tuple(line["candidates"])}) for line in plain["lines"])
-        claims = tuple(Claim(**{**claim, "second": tuple(claim["second"])}) for claim in plain["claims"])
-        strata = tuple(Stratum(**stratum) for stratum in plain.get("strata", ()))
-        rest = {"lines": lines, "claims": claims, "strata": strata}
-        rest |= {"deviations": tuple(plain["deviations"]), "rows_at": tuple(plain.get("rows_at", ()))}
-        return cls(**{**plain, **rest})
+        return msgspec.convert(plain, cls)
 
     def length_of(self, line: Line) -> int:
         """How long a line is."""

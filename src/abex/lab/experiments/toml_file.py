@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
 
 from abex.lab.experiments.experiment import STRATUM, Claim, Experiment, Line, policy_text, same_policies
 from abex.lab.experiments.tasks import TASKS, Task, task_of
@@ -14,70 +18,48 @@ from abex.lab.sweeps.problems import with_checksums
 from abex.policies.naming import parse_policy
 from abex.simulation import MAX_HORIZON
 from abex.support.errors import UserError, brief, nearest, shown
-from abex.support.extras import needed
 from abex.support.files import read_text
 from abex.support.reading import reader_errors, short_path
 
-with needed():
-    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-def _whole(value: Any) -> Any:
-    """1e5 is a whole number to a person."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 MAX_TEXT = 10**6  # characters of an experiment's file
 MAX_CHECKPOINTS = 100_000
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=MAX_HORIZON)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=STRATUM)]
-Checkpoints = Annotated[int, BeforeValidator(_whole), Field(ge=2, le=MAX_CHECKPOINTS)]
-Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
+HINT = " (the keys of the experiment itself stand above the first [table])"
+Length = Annotated[int, Meta(ge=1, le=MAX_HORIZON)]
+Count = Annotated[int, Meta(ge=1, le=STRATUM)]
 
 
-class _Line(_Strict):
+class _Line(Struct, forbid_unknown_fields=True):
     policy: str | None = None
     candidates: list[str] | None = None
     label: str | None = None
-    tuned_at: Whole | None = None
+    tuned_at: Length | None = None
 
 
-class _Claim(_Strict):
+class _Claim(Struct, forbid_unknown_fields=True, kw_only=True):
     text: str
     rule: str = "better"
     first: str
-    second: list[str] = Field(default_factory=list)
-    margin: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    at: Whole | None = None
+    second: list[str] = []
+    margin: Annotated[float, Meta(ge=0.0, le=1e300)] = 0.0
+    at: Length | None = None
 
 
-def _as_table(value: Any) -> Any:
-    return {"policy": value} if isinstance(value, str) else value
-
-
-class _File(_Strict):
+class _File(Struct, forbid_unknown_fields=True, kw_only=True):
     name: str
     title: str = ""
     kind: str = "bandit"
-    version: Whole = 1
+    version: Length = 1
     problem: dict[str, Any]
     validation: dict[str, Any] | None = None
-    policies: list[Annotated[_Line, BeforeValidator(_as_table)]]
-    own: list[str] = Field(default_factory=list)
-    horizon: Whole | None = None
-    iterations: Whole | None = None
+    policies: list[str | _Line]
+    own: list[str] = []
+    horizon: Length | None = None
+    iterations: Length | None = None
     seeds: Count = 20
-    seed: Seed = 1
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     validation_seeds: Count = 5
-    checkpoints: Checkpoints = 100
-    claims: list[_Claim] = Field(default_factory=list)
-
-
-_TABLES: dict[str, type[BaseModel]] = {"policies": _Line, "claims": _Claim}
+    checkpoints: Annotated[int, Meta(ge=2, le=MAX_CHECKPOINTS)] = 100
+    claims: list[_Claim] = []
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -93,11 +75,9 @@ def read_experiment(path: str | Path) -> Experiment:
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"{short_path(path)} is not TOML: {brief(str(error), 90)}") from error
     try:
-        plain = _File.model_validate(content)
-    except ValidationError as error:
-        raise UserError(
-            f"{short_path(path)}: {_together([_sentence(one) for one in error.errors()])}"
-        ) from error
+        plain = msgspec.convert(_with_whole_numbers(content), _File)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{short_path(path)}: {_sentence(str(error))}") from error
     try:
         return _experiment(plain, Path(path))
     except UserError as error:
@@ -109,9 +89,8 @@ def _experiment(plain: _File, path: Path) -> Experiment:
     load_code(code)
     task = task_of(plain.kind)
     length = _length(plain, task)
-    task.check(plain.problem)
-    if plain.validation:
-        task.check(plain.validation)
+    for each in (plain.problem, plain.validation or plain.problem):
+        task.check(each)
     problem, validation = with_checksums(plain.problem), plain.validation
     lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
     for text in (text for one in lines for text in one.candidates if text != FULL_SEARCH):
@@ -151,7 +130,8 @@ def _length(plain: _File, task: Task) -> int:
     return length
 
 
-def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
+def _line(number: int, one: str | _Line, code: dict[str, str]) -> Line:
+    one = _Line(policy=one) if isinstance(one, str) else one
     if (one.policy is None) == (one.candidates is None):
         raise UserError(f"policies.{number} needs either policy or candidates")
     texts = [one.policy] if one.policy is not None else one.candidates or []
@@ -159,32 +139,34 @@ def _line(number: int, one: _Line, code: dict[str, str]) -> Line:
     return Line(label, tuple(policy_text(text, code) for text in texts), tuned_at=one.tuned_at)
 
 
-def _together(mistakes: list[str], most: int = 108) -> str:
-    """As many mistakes as fit into a sentence, one at least.
+def _with_whole_numbers(value: Any, inside: bool = False) -> Any:
+    """1e5 is a whole number to a person; the numbers of a problem stay as they are written."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_whole_numbers(item, inside=True) for item in value]
+    if isinstance(value, dict):
+        tables = () if inside else ("problem", "validation")
+        return {
+            k: item if k in tables else _with_whole_numbers(item, inside=True) for k, item in value.items()
+        }
+    return value
 
-    >>> _together(["a is missing", "b is missing"]), _together(["x" * 99, "y"], most=99)[-12:]
-    ('a is missing; b is missing', '; and 1 more')
+
+def _sentence(said: str) -> str:
+    """The mistake that msgspec found, in words.
+
+    >>> _sentence("Object contains unknown field `polici` - at `$.policies[1]`")
+    "unknown key 'polici' in policies[1] (did you mean 'policy'?)"
+    >>> _sentence("Expected `int` >= 1 - at `$.seeds`")
+    'seeds: expected `int` >= 1'
     """
-    told = mistakes[:1]
-    for mistake in mistakes[1:]:
-        if len("; ".join([*told, mistake])) > most:
-            break
-        told.append(mistake)
-    left = len(mistakes) - len(told)
-    return "; ".join([*told, f"and {left} more"] if left else told)
-
-
-def _sentence(error: Any) -> str:
-    """One mistake that pydantic found, in words."""
-    *above, key = error["loc"]
-    where = ".".join(str(part) for part in error["loc"])
-    model = _TABLES.get(str(above[0]), _File) if above else _File
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {shown(where)}{nearest(brief(str(key)), model.model_fields)}"
-    if error["type"] == "missing":
-        hint = "" if above else " (the keys of the experiment itself stand above the first [table])"
-        return f"the key {where!r} is missing{hint}"
-    reason = str(error["msg"])
-    return (
-        f"{brief(where)}: {reason[0].lower()}{brief(reason[1:], 80)}, got {brief(shown(error['input']), 40)}"
-    )
+    reason, _, place = said.partition(" - at `$.")
+    where = place.rstrip("`")
+    field = re.search(r"field `(.*)`", reason)
+    if field is None:
+        return f"{brief(where)}: {reason[:1].lower()}{brief(reason[1:], 80)}"
+    if "unknown" in reason:
+        known = {"policies": _Line, "claims": _Claim}.get(where.partition("[")[0], _File).__struct_fields__
+        return f"unknown key {shown(field[1])}{where and f' in {where}'}{nearest(brief(field[1]), known)}"
+    return f"the key {field[1]!r} is missing{f' in {where}' if where else HINT}"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.lab.datasets.types import checksum_of
 from abex.support.errors import UserError
+from abex.support.files import checksum_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
