@@ -34,7 +34,7 @@ from tests import postgresql
 
 from abex.players import Player, Store
 from abex.players.definitions import Definition
-from abex.players.events import apply, decode
+from abex.players.events import decode
 from abex.players.journal import journal_at
 from abex.players.seeding import SequenceStream
 
@@ -385,7 +385,7 @@ def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
     for replayed in (rows[:1_000], rows[1_000:]):
         began = time.process_time()
         for seq, body in replayed:
-            apply(state, decode(body), definition.terms, learning.at(seq))
+            state.apply(decode(body), definition.terms, learning.at(seq))
         replay = (time.process_time() - began) / len(replayed)
     return {
         "decide": 1e6 * decide / count,
