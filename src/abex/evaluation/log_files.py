@@ -33,11 +33,11 @@ NAMES = {
     "batch_size": ("batch_size",),
 }
 DSJSON = (".dsjson", ".json", ".jsonl")
-MOST_LINE = 10**7  # characters of an event
+MAX_LINE = 10**7  # characters of an event
 ROW = 64  # bytes that a decision, or a side observation, takes while it is valued
 CHECKED = 4096  # rows from check to check of what they take
 Seen = Sequence[Sequence[Any]]  # arms with what they paid and how probable it was to see that
-MOST_ACTIONS = 10**6
+MAX_ACTIONS = 10**6
 
 
 def ending(path: str | os.PathLike[str]) -> str:
@@ -250,12 +250,12 @@ def _events(path: Path) -> Iterator[_Event]:
         with reader_errors(f"read line {number} of {where} as dsjson"):
             action, probability, cost = numbers[0], float(numbers[1] or 0.0), float(numbers[2] or 0.0)
             name, moment = str(event.get("EventId", number)), str(event.get("Timestamp", ""))
-        if not isinstance(action, int) or not 1 <= action <= MOST_ACTIONS:
+        if not isinstance(action, int) or not 1 <= action <= MAX_ACTIONS:
             raise UserError(
-                f"line {number} of {where} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
+                f"line {number} of {where} has action {shown(action)}, which is no number from 1 to {MAX_ACTIONS:,}"
             )
         offered = event.get("a")
-        n_arms = min(len(offered), MOST_ACTIONS) if isinstance(offered, list) else 1
+        n_arms = min(len(offered), MAX_ACTIONS) if isinstance(offered, list) else 1
         yield _Event(name, action, probability, -cost, moment, n_arms)
 
 
@@ -263,8 +263,8 @@ def _lines(path: Path) -> Iterator[bytes]:
     """One after the other, unpacked on the way."""
     with opened(path, packed=path.name.lower().endswith(".gz")) as file:
         number = 1
-        while line := file.readline(MOST_LINE + 1):
-            if len(line) > MOST_LINE:
+        while line := file.readline(MAX_LINE + 1):
+            if len(line) > MAX_LINE:
                 raise UserError(f"line {number} of {short_path(path)} is longer than an event can be")
             yield line
             number += 1

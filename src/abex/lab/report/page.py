@@ -16,7 +16,14 @@ from urllib.parse import quote
 import numpy as np
 
 from abex.lab.experiments.experiment import Experiment
-from abex.lab.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve
+from abex.lab.experiments.outcomes import (
+    ExperimentResult,
+    LineResult,
+    collect,
+    paired_curve,
+    ratio_curve,
+    target_losses,
+)
 from abex.lab.experiments.panels import xs
 from abex.lab.experiments.verdicts import (
     FAILS,
@@ -26,8 +33,8 @@ from abex.lab.experiments.verdicts import (
     RULES_IN_WORDS,
     ClaimVerdict,
     Verdicts,
+    full_search_line,
     judge_all,
-    searched,
 )
 from abex.lab.results import Store
 from abex.support.figures import COLOURS
@@ -61,7 +68,7 @@ def arena_pages(store: Store, path: Path) -> dict[str, str]:
 
 
 def make_page(
-    outcomes: list[Outcome], refresh: int | None = None, arenas: dict[str, str] | None = None
+    outcomes: list[ExperimentResult], refresh: int | None = None, arenas: dict[str, str] | None = None
 ) -> str:
     """The page as text. With ``refresh`` it reloads itself every so many seconds; ``arenas`` are linked by their names."""
     ordered = sorted(outcomes, key=_order)
@@ -91,7 +98,7 @@ def make_page(
     return PLACE.sub(lambda place: parts[place[1] or place[2]], resource("abex.lab.report", "page.html"))
 
 
-def _order(outcome: Outcome) -> tuple[bool, str]:
+def _order(outcome: ExperimentResult) -> tuple[bool, str]:
     return (not outcome.experiment.figure, f"{outcome.experiment.figure} {outcome.experiment.id}")
 
 
@@ -102,7 +109,7 @@ def _e(text: Any) -> str:
 # -- numbers ---------------------------------------------------------------------------------------------------
 
 
-def figure_data(outcome: Outcome) -> dict[str, Any]:
+def figure_data(outcome: ExperimentResult) -> dict[str, Any]:
     """What the script draws: lines with bands over three x axes, and their paired differences to the first line."""
     first = outcome.lines[0] if outcome.lines else None
     rows: list[dict[str, Any]] = []
@@ -150,7 +157,7 @@ def _short(value: Any) -> Any:
 # -- words -----------------------------------------------------------------------------------------------------
 
 
-def _summary(judged: list[tuple[Outcome, Verdicts]]) -> str:
+def _summary(judged: list[tuple[ExperimentResult, Verdicts]]) -> str:
     verdicts = [verdict for _, found in judged for verdict in found]
 
     def counts(answers: list[str], form: str) -> list[str]:
@@ -169,7 +176,7 @@ def _summary(judged: list[tuple[Outcome, Verdicts]]) -> str:
     )
 
 
-def _overview(judged: list[tuple[Outcome, Verdicts]]) -> str:
+def _overview(judged: list[tuple[ExperimentResult, Verdicts]]) -> str:
     rows = [
         f'<tr><td><a href="#{outcome.experiment.id}">{_e(outcome.experiment.title)}</a></td>'
         f"<td>{_e(verdict.claim.text)}</td><td>{_e(verdict.measured)}</td>"
@@ -210,7 +217,7 @@ def _named_cells(row: str, columns: tuple[str, ...]) -> str:
     return re.sub(r"<td", lambda _: f'<td data-column="{_e(next(names))}"', row)
 
 
-def _section(outcome: Outcome, verdicts: Verdicts) -> str:
+def _section(outcome: ExperimentResult, verdicts: Verdicts) -> str:
     experiment = outcome.experiment
     claims = [
         f"<tr><td>{_e(v.claim.text)}<small>{_e(v.claim.where)}</small></td><td>{_e(v.measured)}</td>"
@@ -255,9 +262,9 @@ def _section(outcome: Outcome, verdicts: Verdicts) -> str:
 </section>"""
 
 
-def _sooner(outcome: Outcome) -> str:
+def _sooner(outcome: ExperimentResult) -> str:
     """The table of times to target errors against full search, where there is one."""
-    reference = searched(outcome)
+    reference = full_search_line(outcome)
     if reference is None:
         return ""
     lines = [drawn for drawn in outcome.lines if drawn is not reference and drawn.line.group == "paper"]
@@ -290,10 +297,10 @@ def _times(row: tuple[float, Any, float, float]) -> str:
     return f"{shown} ({np.exp(-high):.3g} to {np.exp(-low):.3g})" if np.isfinite(low) else shown
 
 
-def _extra(outcome: Outcome) -> dict[str, list[str]]:
+def _extra(outcome: ExperimentResult) -> dict[str, list[str]]:
     """Columns by name: losses at the steps that claims ask about, and in boosting the CPU time to errors worth reaching."""
     steps = sorted({claim.at for claim in outcome.experiment.claims if claim.at is not None})
-    levels = goals(outcome)[1] if outcome.experiment.task.falls else ()
+    levels = target_losses(outcome)[1] if outcome.experiment.task.falls else ()
     columns = {
         f"at {step:,}": [_number(mean_of(d.loss_at(step), d.strata).mean, "") for d in outcome.lines]
         for step in steps
@@ -308,7 +315,7 @@ def _number(value: Any, otherwise: str) -> str:
     return f"{float(value):.3g}" if np.isfinite(value) else otherwise
 
 
-def _line_row(drawn: Drawn, outcome: Outcome, extra: list[str]) -> str:
+def _line_row(drawn: LineResult, outcome: ExperimentResult, extra: list[str]) -> str:
     found = drawn.estimate()
     low, high = found.interval()
     slots = drawn.numbers.get("exploration_slots")
