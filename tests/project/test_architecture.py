@@ -66,6 +66,7 @@ GENERIC_MODULES = {
     "base",
     "discounted",
     "forgetting",
+    "kept_order",
     "learner",
     "restarting",
     "change_test",
