@@ -59,7 +59,9 @@ def probabilities(player: Player) -> Callable[[int], None]:
 
 def replayed(policy: str, compiled: bool, folder: str) -> Callable[[int], None]:
     """Read, check and apply the events of a journal, as another process does."""
-    with Player.open(f"sqlite:///{folder}/{policy}{compiled}.db?synchronous=normal", "x", policy, n_arms=3) as player:
+    with Player.open(
+        f"sqlite:///{folder}/{policy}{compiled}.db?synchronous=normal", "x", policy, n_arms=3
+    ) as player:
         for _ in range(1_000):
             player.update_many([(player.decide(), 1.0) for _ in range(5)])
         bodies = [body for _, body in player.events()]
