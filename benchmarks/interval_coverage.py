@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from abex.lab.experiments import Experiment, collect
-from abex.lab.experiments.outcomes import MIN_RUNS, Drawn
+from abex.lab.experiments.outcomes import MIN_RUNS, LineResult
 from abex.lab.results import Store
 from abex.support.intervals import Strata, difference_of, mean_of
 from abex.support.randomness import stream
@@ -30,7 +30,9 @@ def resampled(strata: Strata, rng: np.random.Generator) -> np.ndarray:
     return drawn
 
 
-def coverage(line: Drawn, first: Drawn, panels: int, rng: np.random.Generator) -> tuple[float, float, float]:
+def coverage(
+    line: LineResult, first: LineResult, panels: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
     """Shares of panels whose intervals cover: of the mean, of the difference to ``first``, of the mean of 20 plain runs."""
     strata = line.strata or Strata.one(line.final.size)
     others = first.strata or Strata.one(first.final.size)

@@ -38,7 +38,7 @@ from abex import (
     Thompson,
 )  # fmt: skip
 from abex.graphs import erdos_renyi
-from abex.players.policy_runner import compiled_kernels
+from abex.kernels import compile_alone
 from abex.policies.policy import Setting
 from abex.samplers import FEW
 from abex.samplers.buckets import TAIL
@@ -208,7 +208,7 @@ def print_law(policy, state, t, draws):
     """Whether draws from a state have the probabilities that the policy states."""
     law, rng = np.zeros(state.observations.size), stream(1, "long")
     policy.probabilities(state, t, law)
-    select = compiled_kernels(policy.kernels()).select
+    select = compile_alone(policy.kernels().select)
     drawn = np.bincount([select(state, t, rng) for _ in range(draws)], minlength=law.size)
     likely = law * draws > 10
     test = chisquare(drawn[likely], law[likely] / law[likely].sum() * drawn[likely].sum())

@@ -1,8 +1,7 @@
-"""What a shop has and a coin has not: silence that closes late, and a season that all arms share.
+"""What a shop has and a coin has not: silence that closes late.
 
 python benchmarks/shop.py silence --runs 8     clicks after 20 s, silence that counts as no click after 30 min
 python benchmarks/shop.py newcomer --runs 8    the same, and a banner of 2 % that comes in half way
-python benchmarks/shop.py season --runs 40     five banners whose common level swings by 30 %
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from abex import Evidence, Phases, Player, Policy, Thompson, simulate
+from abex import Evidence, Player, Policy, Thompson
 
 RATES = {"red": 0.05, "green": 0.08, "blue": 0.12}
 VISITORS = 30_000  # one a second
@@ -24,9 +23,6 @@ CLICK = 20.0  # seconds on average
 WINDOW = 1800.0  # seconds after which silence is no click
 SOON = 60.0  # seconds after which a shop may say so itself
 NEWCOMER = 0.02  # clicks a visitor of a banner that is added
-LEVELS = np.array([0.2, 0.25, 0.3, 0.35, 0.4])
-SWING = 0.3
-PERIOD, PHASE, STEPS = 7000, 250, 63_000  # of the season, of its steps, and of a run: nine seasons
 
 
 def visits(policy: Policy, told: bool, seed: int, newcomer: bool = False) -> list[tuple[str, bool]]:
@@ -90,38 +86,12 @@ def newcomer(runs: int) -> None:
     table("Share of visitors of a new banner of 2 % in its first half hour", share, runs)
 
 
-def season(runs: int) -> None:
-    """Regret where all means swing together and their order never changes."""
-    moments = np.arange(PHASE / 2, STEPS, PHASE)
-    means = [list(LEVELS * (1.0 + SWING * math.sin(2.0 * math.pi * at / PERIOD))) for at in moments]
-    policies = [Evidence(), Evidence(forget=False), Thompson()]
-    world = Phases(means, lengths=[PHASE] * len(means))
-    curves = simulate(
-        policies,
-        world,
-        horizon=STEPS,
-        replications=runs,
-        seed=1,
-        workers=1,
-        checkpoints=[STEPS],
-        progress=False,
-    )
-    print(f"Regret after {STEPS:,} steps, {runs} runs")
-    print("| policy | regret | changes found in a run |\n|---|---|---|")
-    for i, policy in enumerate(policies):
-        values = curves.regret[i, :, -1]
-        alarms = curves.reports[i].get("changes found", [0.0])
-        print(
-            f"| {policy} | {values.mean():.0f} ± {values.std(ddof=1) / math.sqrt(runs):.0f} | {np.mean(alarms):.1f} |"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("silence", "newcomer", "season"))
+    parser.add_argument("what", choices=("silence", "newcomer"))
     parser.add_argument("--runs", type=int, default=8)
     options = parser.parse_args()
-    {"silence": silence, "newcomer": newcomer, "season": season}[options.what](options.runs)
+    {"silence": silence, "newcomer": newcomer}[options.what](options.runs)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,11 @@ BENCHMARKS = {
     "probabilities": Benchmark(
         "-m benchmarks.probabilities", "stated probabilities against a million draws", "evaluation"
     ),
+    "who-won": Benchmark(
+        "-m benchmarks.who_won --out docs/why_one_may_look_tables.md",
+        "false winners, times to a winner, widths of intervals",
+        "why_one_may_look",
+    ),
     "evaluation": Benchmark(
         "-m benchmarks.evaluation steady 1000", "bias and coverage of estimators on logs", "evaluation"
     ),

@@ -80,7 +80,7 @@ def page_of(text: str, figure: str, names: list[str], what: str) -> str:
 abex report --open
 ```
 
-Each command computes what the store does not hold yet, draws the panel as in the paper and in further views, and
+Each command computes what the store does not hold yet, draws the panel as in the paper, and
 judges every claim by its rule. `--dry-run` says how long it will take, `abex data` which data are missing; experiments
 whose names end in `-quick` need none (`abex list`).
 

@@ -137,6 +137,11 @@ def _probabilities(player: str) -> _Call[dict[Arm, float]]:
     return _Call("GET", _of(player, "/probabilities"), None, parse)
 
 
+def _winner(player: str, risk: float, at_least: float | None) -> _Call[JSON]:
+    more = "" if at_least is None else f"&at_least={at_least!r}"
+    return _Call("GET", _of(player, f"/winner?risk={risk!r}{more}"), None, _json)
+
+
 def _evaluate(player: str, policies: Sequence[str], learn: float) -> _Call[JSON]:
     return _Call("POST", _of(player, "/evaluate"), {"policies": list(policies), "learn": learn}, _json)
 
@@ -334,6 +339,10 @@ class Client(_Connected, AbstractContextManager["Client"]):
         """The probability of each arm at the next decision."""
         return self._do(_probabilities(player))
 
+    def winner(self, player: str, risk: float = 0.05, at_least: float | None = None) -> JSON:
+        """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
+        return self._do(_winner(player, risk, at_least))
+
     def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> JSON:
         """What other policies would have earned, from the log of this player."""
         return self._do(_evaluate(player, policies, learn))
@@ -435,6 +444,10 @@ class AsyncClient(_Connected):
     async def probabilities(self, player: str) -> dict[Arm, float]:
         """The probability of each arm at the next decision."""
         return await self._do(_probabilities(player))
+
+    async def winner(self, player: str, risk: float = 0.05, at_least: float | None = None) -> JSON:
+        """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
+        return await self._do(_winner(player, risk, at_least))
 
     async def evaluate(self, player: str, policies: Sequence[str], learn: float = 0.5) -> JSON:
         """What other policies would have earned, from the log of this player."""

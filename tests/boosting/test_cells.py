@@ -5,7 +5,7 @@ import pytest
 
 from abex.lab.datasets import load
 from abex.lab.experiments.experiment import FULL_SEARCH
-from abex.lab.sweeps.boosting_cells import run_boosting, sample_points, smoothed
+from abex.lab.sweeps.boosting_cells import BoostingTask, sample_points, smoothed
 from abex.lab.sweeps.cells import run_cell
 from abex.support.errors import UserError
 
@@ -21,11 +21,11 @@ def payload():
 
 
 def test_a_cell_is_a_function_of_the_cell_alone(payload):
-    again = run_boosting(CELL, lambda: False)
+    again = BoostingTask().run(CELL, lambda: False)
     for name, array in payload.arrays.items():
         assert array.tobytes() == again.arrays[name].tobytes()
     assert payload.numbers == again.numbers
-    other = run_boosting({**CELL, "replication": 1}, lambda: False)
+    other = BoostingTask().run({**CELL, "replication": 1}, lambda: False)
     assert not np.array_equal(other.arrays["error"], payload.arrays["error"])
 
 

@@ -365,7 +365,13 @@ def test_dsjson_of_vowpal_wabbit_is_understood(tmp_path):
     [
         ("a.csv", "arm,reward\n1,1\n", "no column 'probability'"),
         ("a.csv", "arm,probability,reward,click\n1,1,1,1\n", "keep one"),
-        ("a.csv", "arm,probability,reward\n1,x,1\n", "probability"),
+        (
+            "a.csv",
+            "arm,probability,reward\n1,1,1\n1,x,1\n",
+            r"cannot take 'x', the probability in line 3 of .*a\.csv",
+        ),
+        ("a.csv", "arm,probability,reward\n1,1,1\n1,0,1\n", r"got 0 in line 3 of .*a\.csv"),
+        ("a.csv", "arm,probability,reward\nx,0.5,1\n,0.5,1\n", r"there is no arm in line 3 of .*a\.csv"),
         ("a.csv", "arm,probability,reward\n,0.5,1\n0,0.5,1\n", "without an arm|arm"),
         ("a.csv", 'arm,probability,reward,also,observed\n1,0.5,1,"[1]","[[9]]"\n', "read the observations"),
         ("a.csv", "", "read"),
@@ -417,7 +423,10 @@ def test_the_journal_of_a_shared_player_becomes_a_log(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ('a,x,1,"{""a"": 1}","{""b"": 1}"', "cannot take the column 'probability' of .*log.csv for numbers"),
+        (
+            'a,x,1,"{""a"": 1}","{""b"": 1}"',
+            "cannot take 'x', the probability in line 2 of .*log.csv, for a number",
+        ),
         ('a,1.5,1,"{""a"": 1}","{""b"": 1}"', "probability must be"),
         ('a,0.5,1,"{""a"": ""x""}","{""b"": 1}"', "cannot read the observations"),
         ('a,0.5,1,"{""a"": 1","{""b"": 1}"', "cannot read the observations"),

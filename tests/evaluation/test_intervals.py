@@ -10,8 +10,7 @@ from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.target import as_target
 from abex.evaluation.uncertainty import guaranteed, least_mean, likely
 from abex.players.player_settings import PlayerSettings
-from abex.players.summary import interval_of
-from abex.service.timeline import MOST_BLOCKS, UniformChoice
+from abex.service.timeline import MAX_BLOCKS, UniformChoice
 
 LOGS, ROWS = 1_000, 400
 MEANS = np.array([0.2, 0.4, 0.5, 0.6])
@@ -203,11 +202,11 @@ def test_the_live_page_shows_the_interval_of_the_evaluation(lives):
 
 def test_the_live_page_is_as_sure_of_many_decisions_as_of_their_blocks():
     rng, uniform = np.random.default_rng(6), UniformChoice(PlayerSettings(low=-1.0, high=3.0))
-    for reward in rng.random(5 * MOST_BLOCKS) < 0.5:
+    for reward in rng.random(5 * MAX_BLOCKS) < 0.5:
         uniform.add(4.0 * reward - 1.0, 1.0, None)
-    value, low, high = (end / (5 * MOST_BLOCKS) for end in uniform.earned(5 * MOST_BLOCKS))
-    assert high - low == pytest.approx(2 * 1.96 * 2.0 / math.sqrt(5 * MOST_BLOCKS), rel=0.05)
-    assert abs(value - 1.0) < 4 * 2.0 / math.sqrt(5 * MOST_BLOCKS)
+    value, low, high = (end / (5 * MAX_BLOCKS) for end in uniform.earned(5 * MAX_BLOCKS))
+    assert high - low == pytest.approx(2 * 1.96 * 2.0 / math.sqrt(5 * MAX_BLOCKS), rel=0.05)
+    assert abs(value - 1.0) < 4 * 2.0 / math.sqrt(5 * MAX_BLOCKS)
 
 
 # -- what else is scaled, or cut at a level ------------------------------------------------------------------------------
@@ -221,12 +220,3 @@ def test_a_policy_learns_rewards_of_any_range_as_if_they_were_from_0_to_1(span):
     log = Log(range(3), arm, np.full(60, 0.5), low + width * np.where(arm == 0, 0.3, 0.45), side=side)
     learned = as_target("EpsilonGreedy(epsilon=0.3)", log, 0.5, span).probabilities
     assert learned == pytest.approx([0.1, 0.1, 0.8])
-
-
-def test_the_interval_of_an_arm_is_chernoffs_at_its_level():
-    """Of no success in n the upper end is the q at which n failures have the probability (1 - level) / 2."""
-    for n, level in ((1, 0.95), (10, 0.95), (1_000, 0.9), (50, 0.99)):
-        assert interval_of(0.0, n, level)[1] == pytest.approx(
-            1.0 - ((1.0 - level) / 2.0) ** (1.0 / n), abs=1e-9
-        )
-        assert interval_of(1.0, n, level)[0] == pytest.approx(((1.0 - level) / 2.0) ** (1.0 / n), abs=1e-9)

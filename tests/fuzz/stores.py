@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 from abex.lab.datasets import load
-from abex.lab.results import Payload, Store
+from abex.lab.results import CellResult, Store
 from tests.fuzz.damage import Rng, damaged, maybe_damaged, one
 from tests.fuzz.outcomes import WORKED, File, folder, read_file, told
 
@@ -50,11 +50,11 @@ def saved_store() -> bytes:
                 [
                     (
                         {"kind": "bandit", "policy": "UCB1", "seed": seed},
-                        Payload(arrays, {"slots": 1.0}, {"nanoseconds": 5.0}),
+                        CellResult(arrays, {"slots": 1.0}, {"nanoseconds": 5.0}),
                     )
                 ]
             )
-        store.remember("mine-v1", {"name": "mine", "version": 1})
+        store.save_experiment("mine-v1", {"name": "mine", "version": 1})
     return path.read_bytes()
 
 
@@ -96,7 +96,7 @@ def run(case: File) -> str:
                 json.dumps([cell, measured])
             len(store), store.state(), store.damaged(), store.experiments()
             store.get({"kind": "bandit", "policy": "UCB1", "seed": 1})
-            store.put([({"seed": 99}, Payload({"a": np.arange(2)}, {}, {}))])
+            store.put([({"seed": 99}, CellResult({"a": np.arange(2)}, {}, {}))])
             assert store.get({"seed": 99}) is not None
 
     outcome = read_file(case, use)

@@ -242,3 +242,28 @@ def test_shares_that_are_right_seldom_alarm_and_wrong_ones_are_found():
         )
     assert alarms / 300 <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / 300)
     assert sums.sample_ratio([5_600, 4_400], [0.5, 0.5]) > 100.0
+
+
+def test_pairs_average_the_evidence_of_sums_and_intervals_at_once_are_those_one_by_one():
+    state = new_comparison(3)
+    state.observations[:], state.sums[:] = [200, 150, 90], [60, 70, 30]
+    grid = np.linspace(0.0, 1.0, 1001)
+
+    arms = list(zip(state.observations, state.sums, strict=True))
+    slow = [
+        math.log(
+            np.mean(
+                [
+                    math.exp(naive.least_difference(arms[j], arms[k], 0.0, 1.0, grid))
+                    for j in range(3)
+                    if j != k
+                ]
+            )
+        )
+        for k in range(3)
+    ]
+    assert winner.log_evidence(state, winner.PAIRS) == pytest.approx(slow, abs=0.02)
+    counts, totals = np.array([0, 10, 10, 1000]), np.array([0, 0, 10, 37])
+    assert np.transpose(sums.intervals(counts, totals)) == pytest.approx(
+        np.array([sums.interval(n, s) for n, s in zip(counts, totals, strict=True)]), abs=1e-9
+    )

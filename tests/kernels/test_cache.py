@@ -265,7 +265,9 @@ def test_code_from_the_disk_that_names_what_is_missing_gets_the_whole_compiler()
             Target.refreshed += 1
 
     from numba.core.registry import cpu_target
+    from numba.core.runtime import rtsys
 
+    rtsys.initialize(cpu_target.target_context)  # once a process, by whoever comes first
     target = Target()
     target.__dict__.update(vars(cpu_target.target_context))
     make_callable(["Py_DecRef", "PyExc_IndexError"], target)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from abex.lab.results import Payload, Store
+from abex.lab.results import CellResult, Store
 from abex.lab.sweeps.executors import executor_of
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.randomness import stream
@@ -30,7 +30,7 @@ def numbers(cell, stopped):
         with open(cell["diary"], "a") as diary:
             diary.write(f"{cell['replication']}\n")
     rng = stream(cell["seed"], cell["replication"])
-    return Payload({"values": rng.random(50), "counts": np.arange(3)}, {"mean": float(rng.random())})
+    return CellResult({"values": rng.random(50), "counts": np.arange(3)}, {"mean": float(rng.random())})
 
 
 def killer(cell, stopped):

@@ -22,7 +22,7 @@ from abex.lab.experiments import (
 from abex.lab.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
 from abex.lab.experiments.experiment import VALIDATION, Stratum, line, same_policies
 from abex.lab.experiments.verdicts import HOLDS, judge
-from abex.lab.results import Payload, Store, key_of
+from abex.lab.results import CellResult, Store, key_of
 from abex.lab.sweeps.bandit_cells import replications_of
 from abex.lab.sweeps.boosting_cells import judged_rows
 from abex.support.errors import UserError
@@ -167,7 +167,7 @@ def test_candidates_can_be_chosen_by_an_early_loss(store):
     losses = {"UCB1()": [1.0, 9.0], "Uniform()": [2.0, 8.0]}
     for text, regret in zip(lines[0].candidates, losses.values(), strict=True):
         arrays = {"step": np.array([50, 100]), "regret": np.array(regret)}
-        store.put([(cell, Payload(arrays)) for cell in experiment.tuning_cells(lines[0], text)])
+        store.put([(cell, CellResult(arrays)) for cell in experiment.tuning_cells(lines[0], text)])
     assert [chosen(experiment, one, store) for one in lines] == list(lines[0].candidates)
 
 
@@ -269,12 +269,14 @@ def test_a_line_is_drawn_to_where_its_validation_loss_stops_falling(store):
     experiment = small(lines=lines, length=32, seeds=1, validation_seeds=3)
     steps = np.array([1, 2, 4, 8, 16, 32])
     (validation,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
-    store.put([(validation, Payload({"step": steps, "regret": np.array([9.0, 6.0, 5.0, 4.99, 4.98, 4.96])}))])
+    store.put(
+        [(validation, CellResult({"step": steps, "regret": np.array([9.0, 6.0, 5.0, 4.99, 4.98, 4.96])}))]
+    )
     assert plateau(experiment, lines[0], store) == (4, True)
     cells = experiment.cells(lines[0], lines[0].candidates[0])
     regret = np.array([9.0, 7.0, 6.0, 5.0, 4.0, 3.0])
     store.put(
-        [(cell, Payload({"step": steps, "regret": regret}, {}, {"nanoseconds": 1.0})) for cell in cells]
+        [(cell, CellResult({"step": steps, "regret": regret}, {}, {"nanoseconds": 1.0})) for cell in cells]
     )
     drawn = collect(experiment, store).get("search")
     assert (drawn.step[-1], drawn.final.tolist(), drawn.ended) == (4.0, [6.0], True)
@@ -289,12 +291,12 @@ def test_a_fall_of_a_few_validation_rows_is_no_fall(store):
     rows = judged_rows(problem)
     wrong = np.array([90.0, 60.0, 50.0, 49.0, 47.0, 46.0])  # of so many rows; 1 % of 50 would be half a row
     (cell,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
-    store.put([(cell, Payload({"step": np.array([1, 2, 4, 8, 16, 32]), "error": wrong / rows}))])
+    store.put([(cell, CellResult({"step": np.array([1, 2, 4, 8, 16, 32]), "error": wrong / rows}))])
     assert plateau(experiment, lines[0], store) == (4, True)
     experiment = dataclasses.replace(experiment, seed=2)
     (cell,) = experiment.tuning_cells(lines[0], lines[0].candidates[0])
     wrong[-1] = 45.0
-    store.put([(cell, Payload({"step": np.array([1, 2, 4, 8, 16, 32]), "error": wrong / rows}))])
+    store.put([(cell, CellResult({"step": np.array([1, 2, 4, 8, 16, 32]), "error": wrong / rows}))])
     assert plateau(experiment, lines[0], store) == (8, True)
 
 
@@ -456,7 +458,7 @@ def test_cells_of_other_sources_are_counted_and_pruned_on_request(file, tmp_path
     with Store(folder / "cells.sqlite") as store:
         key, cell, payload = next(iter(store))
         store.put(
-            [(cell, Payload(payload.arrays, payload.numbers, {**payload.measured, "sources": "older"}))]
+            [(cell, CellResult(payload.arrays, payload.numbers, {**payload.measured, "sources": "older"}))]
         )
         count = len(store)
     capsys.readouterr()

@@ -33,7 +33,7 @@ def path(tmp_path_factory):
     with Store(folder / "cells.sqlite") as store:
         for name in ("one", "two"):
             run_experiment(experiment(name), store)
-        store.remember("empty-v1", experiment("empty").to_json() | {"seed": 99})
+        store.save_experiment("empty-v1", experiment("empty").to_json() | {"seed": 99})
         write_report(store, folder / "report.html")
     return folder / "report.html"
 

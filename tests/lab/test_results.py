@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 import abex.lab.results.claims
-from abex.lab.results import Claims, Payload, Store, key_of
+from abex.lab.results import CellResult, Claims, Store, key_of
 from abex.support.errors import UserError
 from tests.waiting import PATIENCE, wait_until
 
@@ -32,7 +32,7 @@ def store(tmp_path):
 
 def some(store: Store, count: int = 5) -> list[dict]:
     cells = [{"kind": "test", "replication": r} for r in range(count)]
-    store.put([(cell, Payload({"x": np.arange(100.0) + r})) for r, cell in enumerate(cells)])
+    store.put([(cell, CellResult({"x": np.arange(100.0) + r})) for r, cell in enumerate(cells)])
     return cells
 
 
@@ -44,7 +44,7 @@ def some(store: Store, count: int = 5) -> list[dict]:
     st.dictionaries(st.text(max_size=5), st.floats(allow_nan=True, allow_infinity=True)),
 )
 def test_what_is_stored_comes_back_bit_for_bit(store, stored, numbers):
-    store.put([({"kind": "any"}, Payload(stored, numbers, {"seconds": 1.5}))])
+    store.put([({"kind": "any"}, CellResult(stored, numbers, {"seconds": 1.5}))])
     back = store.get({"kind": "any"})
     assert back.measured == {"seconds": 1.5}
     assert {name: np.float64(x).tobytes() for name, x in back.numbers.items()} == {
@@ -74,7 +74,7 @@ def test_the_dump_does_not_depend_on_order_or_times(tmp_path):
                     [
                         (
                             {"replication": r},
-                            Payload({"x": np.full(3, r)}, measured={"seconds": len(dumps) + r}),
+                            CellResult({"x": np.full(3, r)}, measured={"seconds": len(dumps) + r}),
                         )
                     ]
                 )
@@ -123,12 +123,12 @@ def test_a_damaged_schema_whose_bytes_are_no_text_is_one_sentence(tmp_path):
     ],
 )
 def test_a_damaged_definition_is_left_out_and_named_and_written_again(store, damage):
-    store.remember("study-v1", {"name": "study"})
-    store.remember("other-v1", {"name": "other"})
+    store.save_experiment("study-v1", {"name": "study"})
+    store.save_experiment("other-v1", {"name": "other"})
     store._base.execute(damage)
     assert list(store.experiments()) == ["other-v1"]
     assert [name.lower() for name in store.damaged_experiments()] == ["study-v1"]
-    store.remember("study-v1", {"name": "study"})
+    store.save_experiment("study-v1", {"name": "study"})
     assert store.experiments()["study-v1"] == {"name": "study"}
 
 
@@ -136,7 +136,7 @@ def test_no_flipped_bit_anywhere_in_the_file_gives_anything_but_a_sentence(tmp_p
     path = tmp_path / "cells.sqlite"
     with Store(path) as store:
         wanted = some(store, 8)
-        store.remember("study-v1", {"name": "study"})
+        store.save_experiment("study-v1", {"name": "study"})
         whole = {key_of(cell): store.get(cell).arrays["x"].tobytes() for cell in wanted}
     content, luck = path.read_bytes(), random.Random(3)
     refused = 0
@@ -161,10 +161,10 @@ def test_a_full_disk_is_said_in_one_sentence_and_loses_nothing(store):
     store._base.execute(f"PRAGMA max_page_count = {pages}")
     rng = np.random.default_rng(1)
     with pytest.raises(UserError, match="disk is full"):
-        store.put([({"big": 1}, Payload({"x": rng.random(10**5)}))])
+        store.put([({"big": 1}, CellResult({"x": rng.random(10**5)}))])
     assert all(store.get(cell) is not None for cell in cells)
     store._base.execute("PRAGMA max_page_count = 1000000")
-    store.put([({"big": 1}, Payload({"x": rng.random(10**5)}))])
+    store.put([({"big": 1}, CellResult({"x": rng.random(10**5)}))])
     assert {"big": 1} in store
 
 
@@ -212,7 +212,7 @@ os.kill(os.getpid(), 9)
 def a_store(path: Path, count: int = 200) -> bytes:
     with Store(path) as store:
         some(store, count)
-        store.remember("study-v1", {"name": "study"})
+        store.save_experiment("study-v1", {"name": "study"})
         return store.dump()
 
 
@@ -324,10 +324,10 @@ def test_a_file_of_claims_that_is_damaged_or_gone_stops_nobody(tmp_path):
 def test_two_processes_write_to_one_store_without_loss(tmp_path):
     path = tmp_path / "cells.sqlite"
     script = (
-        "import sys, numpy as np; from abex.lab.results import Store, Payload\n"
+        "import sys, numpy as np; from abex.lab.results import Store, CellResult\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for r in range(int(sys.argv[2]), int(sys.argv[2]) + 30):\n"
-        "        store.put([({'replication': r}, Payload({'x': np.arange(50.0) + r}))])\n"
+        "        store.put([({'replication': r}, CellResult({'x': np.arange(50.0) + r}))])\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", script, str(path), str(15 * i)]) for i in range(3)]
     assert [writer.wait(PATIENCE) for writer in writers] == [0, 0, 0]

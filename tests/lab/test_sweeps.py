@@ -21,11 +21,11 @@ import pytest
 
 import abex.lab.sweeps.cells
 from abex import UCB1, Thompson, Uniform
-from abex.lab.results import Claims, Payload, Store, key_of
+from abex.lab.results import CellResult, Claims, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
 from abex.lab.sweeps.cells import bandit_cell, run_cell
 from abex.lab.sweeps.executors import executor_of, outcomes_of
-from abex.lab.sweeps.forecast import Forecast, RunningMedian, guess
+from abex.lab.sweeps.forecast import RunningMedian, TimeLeft, guess
 from abex.lab.sweeps.sweep import batched, raise_on_failure, sweep
 from abex.lab.sweeps.workers import this_worker
 from abex.support.errors import UserError
@@ -268,7 +268,7 @@ def test_a_measured_cell_is_the_estimate_for_its_kin(store):
     wanted = cells(3, pause=0.02)
     sweep(wanted, store)
     measured = sorted(found["seconds"] for _, found in store.measured())
-    assert Forecast([], store).seconds({**wanted[0], "replication": 99}) == measured[1]
+    assert TimeLeft([], store).seconds({**wanted[0], "replication": 99}) == measured[1]
 
 
 def test_a_wrong_guess_is_corrected_while_the_sweep_runs():
@@ -278,7 +278,7 @@ def test_a_wrong_guess_is_corrected_while_the_sweep_runs():
         for policy in (UCB1(), Uniform())
         for r in range(5)
     ]
-    forecast = Forecast(wanted)
+    forecast = TimeLeft(wanted)
     guessed = forecast.left
     assert guessed == pytest.approx(sum(guess(cell) for cell in wanted))
     forecast.learn(wanted[0], 10.0 * guess(wanted[0]))
@@ -304,7 +304,7 @@ def test_the_work_of_a_forecast_grows_with_the_cells_and_not_with_their_square()
 
     count = 2000
     wanted = cells(count)
-    forecast = Forecast(wanted)
+    forecast = TimeLeft(wanted)
     luck = random.Random(1)
     for cell in wanted:
         forecast.learn(cell, Seconds(luck.random()))
@@ -323,7 +323,7 @@ def test_a_running_median_is_the_lower_median():
 
 def test_a_cell_that_is_not_computed_here_is_not_left():
     wanted = bandits(4)
-    forecast = Forecast(wanted)
+    forecast = TimeLeft(wanted)
     forecast.drop(wanted[0])
     assert forecast.left == pytest.approx(sum(guess(cell) for cell in wanted[1:]))
 
@@ -331,7 +331,7 @@ def test_a_cell_that_is_not_computed_here_is_not_left():
 def test_the_time_of_a_block_is_shared_by_its_replications():
     block = {**bandits(1)[0], "replication": 50, "replications": 3}
     arrays = {"step": np.array([9]), "regret": np.zeros((3, 1)), "hits": np.zeros((3, 1))}
-    rows = rows_of(block, Payload(arrays, measured={"seconds": 6.0, "nanoseconds": [1.0, 2.0, 3.0]}))
+    rows = rows_of(block, CellResult(arrays, measured={"seconds": 6.0, "nanoseconds": [1.0, 2.0, 3.0]}))
     assert [(number, one.measured) for number, one in rows] == [
         (50 + at, {"seconds": 2.0, "nanoseconds": at + 1.0}) for at in range(3)
     ]
@@ -339,7 +339,7 @@ def test_the_time_of_a_block_is_shared_by_its_replications():
 
 def test_the_compilation_in_the_first_cell_does_not_spoil_the_forecast():
     wanted = cells(4)
-    forecast = Forecast(wanted)
+    forecast = TimeLeft(wanted)
     for cell, seconds in zip(wanted, (9.0, 0.1, 0.1), strict=False):
         forecast.learn(cell, seconds)
     assert forecast.left == pytest.approx(0.1)

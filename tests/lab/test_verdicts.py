@@ -9,12 +9,12 @@ import pytest
 
 from abex.lab.experiments import Claim, Experiment, Line
 from abex.lab.experiments.outcomes import (
-    Drawn,
-    Outcome,
+    ExperimentResult,
+    LineResult,
     compared,
-    goals,
     paired_curve,
     ratio_curve,
+    target_losses,
     targets_of,
 )
 from abex.lab.experiments.verdicts import FAILS, HOLDS, OPEN, SAME, judge, judge_all
@@ -22,18 +22,18 @@ from abex.support.intervals import Strata, mean_of
 from tests.each import each
 
 
-def experiment_of(drawn: Sequence[Drawn], claim: Claim) -> Experiment:
+def experiment_of(drawn: Sequence[LineResult], claim: Claim) -> Experiment:
     lines = tuple(one.line for one in drawn)
     return Experiment(name="small", title="Small", problem={}, lines=lines, length=200, claims=(claim,))
 
 
-def outcome_of(finals: dict[str, list[float]], claim: Claim, numbers=None) -> Outcome:
+def outcome_of(finals: dict[str, list[float]], claim: Claim, numbers=None) -> ExperimentResult:
     drawn = tuple(
-        Drawn(Line(label, (label,)), label, tuple(range(len(v))), np.ones(1), np.array(v)[:, None], np.ones((len(v), 1)),
+        LineResult(Line(label, (label,)), label, tuple(range(len(v))), np.ones(1), np.array(v)[:, None], np.ones((len(v), 1)),
               np.ones((len(v), 1)), numbers or {})
         for label, v in finals.items()
     )  # fmt: skip
-    return Outcome(experiment_of(drawn, claim), drawn, 0)
+    return ExperimentResult(experiment_of(drawn, claim), drawn, 0)
 
 
 NOISE = [0.0, 1.0, -1.0, 0.5, -0.5]
@@ -82,7 +82,9 @@ def test_a_claim_against_many_equal_lines_is_rarely_refuted_by_luck():
     assert refuted <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
 
 
-def curves_of(losses: dict[str, list[list[float]]], seconds: dict[str, float], claim: Claim) -> Outcome:
+def curves_of(
+    losses: dict[str, list[list[float]]], seconds: dict[str, float], claim: Claim
+) -> ExperimentResult:
     """Lines with checkpoints 1, 2, ... and so many seconds for each of them."""
     drawn = []
     for label, rows in losses.items():
@@ -90,8 +92,8 @@ def curves_of(losses: dict[str, list[list[float]]], seconds: dict[str, float], c
         steps = np.arange(1.0, loss.shape[1] + 1.0)
         work = np.tile(steps, (len(rows), 1))
         runs = tuple(range(len(rows)))
-        drawn.append(Drawn(Line(label, (label,)), label, runs, steps, loss, work * seconds[label], work))
-    return Outcome(experiment_of(drawn, claim), tuple(drawn), 0)
+        drawn.append(LineResult(Line(label, (label,)), label, runs, steps, loss, work * seconds[label], work))
+    return ExperimentResult(experiment_of(drawn, claim), tuple(drawn), 0)
 
 
 def test_a_claim_about_the_start_looks_at_its_step_and_not_at_the_end():
@@ -156,16 +158,18 @@ def test_fewer_than_five_runs_prove_nothing(runs):
     assert np.isnan(outcome.lines[0].estimate().interval()).all()
 
 
-def drawn_of(label: str, finals: list[float], played: str = "", **more) -> Drawn:
+def drawn_of(label: str, finals: list[float], played: str = "", **more) -> LineResult:
     values = np.array(finals)[:, None]
     ones = np.ones_like(values)
     runs = tuple(range(len(finals)))
-    return Drawn(Line(label, (label,)), label, runs, np.ones(1), values, ones, ones, played=played, **more)
+    return LineResult(
+        Line(label, (label,)), label, runs, np.ones(1), values, ones, ones, played=played, **more
+    )
 
 
 def test_the_loss_between_checkpoints_lies_on_the_line_between_them():
     loss, steps = np.array([[1.0, 3.0, 9.0], [0.0, 8.0, 4.0]]), np.array([10.0, 20.0, 40.0])
-    line = Drawn(Line("A", ("A",)), "A", (0, 1), steps, loss, np.ones_like(loss), np.ones_like(loss))
+    line = LineResult(Line("A", ("A",)), "A", (0, 1), steps, loss, np.ones_like(loss), np.ones_like(loss))
     assert line.loss_at(10.0).tolist() == line.loss_at(1.0).tolist() == [1.0, 0.0]
     assert line.loss_at(12.5).tolist() == [1.5, 2.0]
     assert line.loss_at(35.0).tolist() == [7.5, 5.0]
@@ -177,7 +181,7 @@ def test_the_loss_between_checkpoints_lies_on_the_line_between_them():
 def test_lines_that_are_one_algorithm_are_not_told_apart_by_noise(rule, answer):
     """Their runs differ by ten standard errors; they still are the same."""
     drawn = (drawn_of("A", [1.0, 1.1, 0.9, 1.0, 1.05], "Boltzmann"), drawn_of("B", [5.0] * 5, "Boltzmann"))
-    verdict = judge(Outcome(experiment_of(drawn, Claim("a claim", rule, "A", ("B",))), drawn, 0))[0]
+    verdict = judge(ExperimentResult(experiment_of(drawn, Claim("a claim", rule, "A", ("B",))), drawn, 0))[0]
     assert (verdict.answer, verdict.p) == (answer, None)
     assert SAME in verdict.measured
 
@@ -189,14 +193,16 @@ def test_the_best_of_several_names_is_judged_against_the_other_algorithms():
         drawn_of("C", [5.0, 5.1, 5.2, 5.0, 4.9], "ABE"),
     )
     assert (
-        judge(Outcome(experiment_of(drawn, Claim("A is best", "best", "A", ("B", "C"))), drawn, 0))[0].answer
+        judge(ExperimentResult(experiment_of(drawn, Claim("A is best", "best", "A", ("B", "C"))), drawn, 0))[
+            0
+        ].answer
         == HOLDS
     )
 
 
 def test_a_line_that_is_another_policy_here_does_not_explore():
     drawn = (drawn_of("A", [1.0] * 5, "Boltzmann(eta=0.4)"),)
-    verdict = judge(Outcome(experiment_of(drawn, Claim("A explores", "explores", "A")), drawn, 0))[0]
+    verdict = judge(ExperimentResult(experiment_of(drawn, Claim("A explores", "explores", "A")), drawn, 0))[0]
     assert verdict.answer == FAILS
     assert "Boltzmann(eta=0.4)" in verdict.measured
 
@@ -233,7 +239,7 @@ def test_boosting_is_judged_over_test_rows_and_seeds():
     assert both.mean == pytest.approx(seeds.mean)
     assert both.error > 100 * seeds.error
     claim = Claim("A is better", "better", "A", ("B",))
-    assert judge(Outcome(experiment_of(drawn, claim), drawn, 0))[0].answer == OPEN
+    assert judge(ExperimentResult(experiment_of(drawn, claim), drawn, 0))[0].answer == OPEN
 
 
 def test_strata_weigh_in_means_quantiles_locked_runs_and_verdicts():
@@ -241,12 +247,12 @@ def test_strata_weigh_in_means_quantiles_locked_runs_and_verdicts():
     values = np.concatenate([np.linspace(90.0, 110.0, 10), np.full(10, 1_000.0)])
     loss = np.stack([values * np.repeat([0.9, 0.5], 10), values], axis=1)
     ones, runs = np.ones_like(loss), tuple(range(20))
-    line = Drawn(Line("A", ("A",)), "A", runs, np.array([50.0, 100.0]), loss, ones, ones, strata=strata)
+    line = LineResult(Line("A", ("A",)), "A", runs, np.array([50.0, 100.0]), loss, ones, ones, strata=strata)
     assert line.mean[-1] == pytest.approx(0.95 * 100.0 + 0.05 * 1_000.0)
     assert line.locked == pytest.approx(0.05)
     assert line.quantile(0.5) < 111.0
     assert line.quantile(0.96) == 1_000.0
-    other = Drawn(Line("B", ("B",)), "B", runs, line.step, loss * 0.5, ones, ones, strata=strata)
+    other = LineResult(Line("B", ("B",)), "B", runs, line.step, loss * 0.5, ones, ones, strata=strata)
     assert compared(line, other).mean == pytest.approx(line.mean[-1] / 2)
 
 
@@ -262,8 +268,8 @@ def test_time_to_an_error_is_its_first_checkpoint_and_infinite_where_it_is_not_r
 def test_the_errors_worth_reaching_come_from_the_line_that_learns_nothing():
     rows = {"A": [[9.0, 1.0]], "uniform": [[9.0, 2.0]]}
     outcome = curves_of(rows, {"A": 1.0, "uniform": 1.0}, Claim("A explores", "explores", "A"))
-    assert goals(outcome) == ("uniform", (3.0, 2.2))
-    assert goals(Outcome(outcome.experiment, outcome.lines[:1], 0)) == ("A", (1.5, 1.1))
+    assert target_losses(outcome) == ("uniform", (3.0, 2.2))
+    assert target_losses(ExperimentResult(outcome.experiment, outcome.lines[:1], 0)) == ("A", (1.5, 1.1))
 
 
 def test_differences_are_paired_by_replication_also_between_lines_of_different_length():

@@ -319,71 +319,145 @@ def two_moments(mean, variance, goal, highest):
     return kl(p, 1 - (highest - goal) * room / (variance + room**2))
 
 
-def evidence_statistics(policy, history, n):
-    """Rewards that count of each arm as (number, mean, variance), the range seen, and how often a change was found."""
-    number, mean, square = np.zeros(n), np.zeros(n), np.zeros(n)  # of each arm; the mean of squares
-    blocks, watched, changes, everything = [], None, 0, []
+def evidence_tables(policy, history, n):
+    """The tables that arms are drawn from as (share, number, mean, variance), the range seen, and how many alarms there were."""
+    fresh = np.zeros((n, 3))  # number, sum and sum of squares of the rewards that count
+    kept = [[] for _ in range(n)]  # (number, sum, sum of squares, exposure) at level 1
+    era, past, said, unit, level, recent, prior, newness = None, None, None, None, 1.0, None, None, 1.0
+    blocks, watched, patience, alarms, everything = [], None, 1.0, 0, []
     for _, rewards in history:
         for k, x in rewards.items():
             everything.append(x)
-            before = number[k], number[k] * mean[k], number[k] * square[k]
-            number[k] += 1
-            mean[k] += (x - mean[k]) / number[k]
-            square[k] += (x * x - square[k]) / number[k]
-            if watched is None or (k != watched and number[k] > number[watched]):
+            low, high = min(everything), max(everything)
+            before = fresh[k].copy()
+            fresh[k] += 1, x, x * x
+            if unit is not None:
+                era[k].append((x, level))
+                if k == unit:
+                    kept[k].append((1, 0, 0, 0))
+                    recent = recent[0] + x, recent[1] + past[k][1]
+                    recent = tuple(part * min(1, 32 * high / recent[1]) for part in recent)
+                    level = max(recent[0] / recent[1], 1e-3)
+                else:
+                    kept[k].append((1, x, x * x, level))
+                    said[k] = order_odds(era[k], past[k], len(era[unit]), high)  # when it is observed
+                    agreeing = sum(min(v, 0) for v in said.values())
+                    newness = 1 / (
+                        1 + math.exp(-(prior + sum(max(v, 0) for v in said.values()) + max(agreeing, -6)))
+                    )
+            if watched is None or (k != watched and fresh[k, 0] > fresh[watched, 0]):
                 watched, blocks = k, [list(before)] if before[0] else []
             if not policy.forget or k != watched:
                 continue
-            blocks.append([1, x, x * x])
-            sizes = [block[0] for block in blocks]
-            while True:
-                three = [i for i in range(len(sizes) - 2) if sizes[i] == sizes[i + 1] == sizes[i + 2]]
-                if not three:
-                    break
-                blocks[three[-1] : three[-1] + 2] = [list(np.add(blocks[three[-1]], blocks[three[-1] + 1]))]
-                sizes = [block[0] for block in blocks]
-            total, low, high = np.sum(blocks, axis=0), min(everything), max(everything)
-            if high == low or (total[0] > 32 and total[0] % 8):
+            blocks = merged([*blocks, [1, x, x * x]])
+            older = first_block_after_change(blocks, low, high, patience)
+            if older is None:
                 continue
-            parts = {
-                i: [np.sum(blocks[:i], axis=0), np.sum(blocks[i:], axis=0)] for i in range(1, len(blocks))
-            }
-            whole = (total[1] / total[0] - low) / (high - low)
-            if not 1e-9 < whole < 1 - 1e-9:
-                continue
-            found = {
-                i: sum(n * kl(np.clip((paid / n - low) / (high - low), 0, 1), whole) for n, paid, _ in pair)
-                for i, pair in parts.items()
-            }
-            best = max(found, key=found.get, default=None)
-            if best is not None and found[best] > 4 + 1.5 * math.log(total[0]):
-                changes += 1
-                blocks = blocks[best:]
-                number = np.minimum(number, 4)
-                number[k], *sums = np.sum(blocks, axis=0)
-                mean[k], square[k] = np.array(sums) / number[k]
-    return number, mean, np.maximum(square - mean**2, 0.0), (min(everything), max(everything)), changes
+            alarms += 1
+            old, new = np.sum(blocks[:older], axis=0), np.sum(blocks[older:], axis=0)
+            blocks = blocks[older:]
+            most = min(math.log(9), 0.3 * (n - 1))
+            if unit is None or newness > 0.5:
+                kept = [[(*row, row[0])] if row[0] else [] for row in fresh]
+                kept[k] = [(old[0] + new[0], old[1], old[2], old[0])]
+                prior = most if unit is None else min(prior + 4, most)
+                patience = max(patience / 2, 1.0) if unit is not None else 1.0
+            else:
+                prior, patience = max(prior - 2, -2), min(1.2 * patience, 64)
+            unit, said, newness = k, {}, 1 / (1 + math.exp(-prior))
+            tables = [np.sum(rows, axis=0) if rows else None for rows in kept]
+            past = [(0, 0.0) if row is None else (row[0], row[1] / row[3]) for row in tables]
+            past[k] = past[k][0] - new[0], max(past[k][1], 1e-4 * high)
+            recent = new[1], new[0] * past[k][1]
+            recent = tuple(part * min(1, 32 * high / recent[1]) for part in recent)
+            level = max((recent[0] + high / 2) / (recent[1] + high / 2), 1e-3)
+            era = [[] for _ in range(n)]
+            era[k] = [(new[1] / new[0], level)] * int(new[0])
+            for j in range(n):
+                if fresh[j, 0]:
+                    mean = min(level * tables[j][1] / tables[j][3], 0.999 * high)
+                    square = max(level * tables[j][2] / tables[j][3], mean**2)
+                    fresh[j] = np.array([1, mean, square]) * min(2, past[j][0])
+            fresh[k] = new
+    number = fresh[:, 0]
+    mean = np.divide(fresh[:, 1], number, out=np.zeros(n), where=number > 0)
+    square = np.divide(fresh[:, 2], number, out=np.zeros(n), where=number > 0)
+    result = [(newness, number, mean, np.maximum(square - mean**2, 0))]
+    if unit is not None:
+        sums = np.array([np.sum(rows, axis=0) if rows else (0, 0, 0, 1) for rows in kept], float)
+        mean = np.minimum(level * sums[:, 1] / sums[:, 3], 0.999 * high)
+        result.append(
+            (1 - newness, sums[:, 0], mean, np.maximum(level * sums[:, 2] / sums[:, 3] - mean**2, 0))
+        )
+    return result, (min(everything), max(everything)), alarms
+
+
+def order_odds(era, past, n_unit, high):
+    """What the rewards of an era say for a new order, of an arm of which so many were seen before, with this mean."""
+    if not era or not past[0] or not high:
+        return 0.0
+    n, paid = len(era), sum(x for x, _ in era) / high
+    q = min(max(past[1] * sum(level for _, level in era) / n / high, 1e-4), 1 - 1e-4)
+
+    def log_likelihood(strength):
+        a, b = strength * q, strength * (1 - q)
+        return betaln(min(paid, n) + a, n - min(paid, n) + b) - betaln(a, b)
+
+    return log_likelihood(1 / (1 / past[0] + 1 / 4 + 1 / n_unit)) - log_likelihood(
+        1 / (1 / past[0] + 1 / n_unit)
+    )
+
+
+def merged(blocks):
+    """At most two blocks of each size: where there are three, the older two become one."""
+    while True:
+        sizes = [block[0] for block in blocks]
+        three = [i for i in range(len(sizes) - 2) if sizes[i] == sizes[i + 1] == sizes[i + 2]]
+        if not three:
+            return blocks
+        blocks[three[-1] : three[-1] + 2] = [list(np.add(blocks[three[-1]], blocks[three[-1] + 1]))]
+
+
+def first_block_after_change(blocks, low, high, patience):
+    """The border of the most likely change, None where nothing shows one."""
+    total = np.sum(blocks, axis=0)
+    if high == low or (total[0] > 32 and total[0] % 8):
+        return None
+    whole = (total[1] / total[0] - low) / (high - low)
+    if not 1e-9 < whole < 1 - 1e-9:
+        return None
+    found = {}
+    for i in range(1, len(blocks)):
+        pair = np.sum(blocks[:i], axis=0), np.sum(blocks[i:], axis=0)
+        found[i] = sum(m * kl(np.clip((paid / m - low) / (high - low), 0, 1), whole) for m, paid, _ in pair)
+    best = max(found, key=found.get, default=None)
+    return best if best is not None and found[best] > patience * (4 + 1.5 * math.log(total[0])) else None
 
 
 def evidence(policy, history, n, horizon, shows=None):
     caution = min(1.0, policy.safety / math.sqrt(len(history) + 1))
-    number, mean, lead, highest = np.zeros(n), np.zeros(n), None, 1.0
+    tables, highest = [(1.0, np.zeros(n), np.zeros(n), np.zeros(n))], 1.0
     if history:
-        number, mean, variance, (_, highest), _ = evidence_statistics(policy, history, n)
-        lead = min(np.flatnonzero(number), key=lambda k: (-round(mean[k], 13), number[k], k))
+        tables, (_, highest), _ = evidence_tables(policy, history, n)
     law = np.zeros(n)
-    for cautious, share_of in ((True, caution), (False, 1 - caution)):
-        weights = np.ones(n)
-        for k in np.flatnonzero(number):
-            x = number[k] * two_moments(mean[k], variance[k], mean[lead], 1.0 if cautious else highest)
-            weights[k] = math.erfc(math.sqrt(x))
-        if lead is not None:
-            weights[lead] = n - np.delete(weights, lead).sum()
-        for k in range(n):
-            play = k
-            if shows is not None and policy.aim and k != lead:
-                play = best_observer(mean, shows(len(history) + 1), weights, lead, k)
-            law[play] += share_of * weights[k] / n
+    for share_of_table, number, mean, variance in tables:
+        lead = (
+            min(np.flatnonzero(number), key=lambda k: (-round(mean[k], 13), number[k], k))
+            if history
+            else None
+        )
+        for cautious, share_of in ((True, caution), (False, 1 - caution)):
+            weights = np.ones(n)
+            for k in np.flatnonzero(number):
+                x = number[k] * two_moments(mean[k], variance[k], mean[lead], 1.0 if cautious else highest)
+                weights[k] = math.erfc(math.sqrt(x))
+            if lead is not None:
+                weights[lead] = n - np.delete(weights, lead).sum()
+            for k in range(n):
+                play = k
+                if shows is not None and policy.aim and k != lead:
+                    play = best_observer(mean, shows(len(history) + 1), weights, lead, k)
+                law[play] += share_of_table * share_of * weights[k] / n
     return law
 
 
@@ -559,7 +633,7 @@ def proof_weights(means):
             x = math.exp(log_x)
             return kl(means[lead], middle(x, k)) + x * kl(means[k], middle(x, k)) - cost
 
-        return math.exp(brentq(rate, -40.0, 40.0, xtol=1e-13))
+        return math.exp(brentq(rate, -40.0, 25.0, xtol=1e-13))  # beyond, x times a divergence is all rounding
 
     def excess(cost):
         xs = [weight(cost, k) for k in rivals]

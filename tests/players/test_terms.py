@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import ABE, UCB1, EpsilonGreedy, Exp3, Player, Thompson, Uniform, UserError
+from abex.inference import interval
 from abex.players.ids import Life
-from abex.players.summary import interval_of
 from tests.each import each
 from tests.players.test_player import snapshot
 
@@ -283,18 +283,16 @@ def test_the_summary_is_a_table_everywhere():
     assert lines[-1] == "the 30 of 500 arms pulled most"
 
 
-def test_intervals_cover_bounded_rewards():
-    """Coins and uniform rewards, 4,000 samples each: at least 95 %, up to four standard errors of the count."""
-    rng = np.random.default_rng(3)
-    for count in (1, 5, 50):
-        for draw, truth in (
-            (lambda n: (rng.random((4000, n)) < 0.1).mean(1), 0.1),
-            (lambda n: rng.random((4000, n)).mean(1), 0.5),
-        ):
-            found = np.array([interval_of(mean, count) for mean in draw(count)])
-            covered = np.mean((found[:, 0] <= truth) & (truth <= found[:, 1]))
-            assert covered >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / 4000)
-    assert interval_of(math.nan, 0) == (0.0, 1.0)
+def test_intervals_of_a_summary_hold_at_every_moment():
+    """They are those of the sums, in the unit of the rewards, and all there is where nothing was observed."""
+    player = Player("Uniform", arms=["a", "b", "c"], rewards=(0, 10), seed=0)
+    player.update_many([("a", 10.0), ("a", 0.0), ("a", 0.0), ("b", 5.0)] * 50)
+    rows = player.summary()
+    for row, (count, total) in zip(rows[:2], ((150, 50), (50, 25)), strict=True):
+        assert (row.low, row.high) == pytest.approx(
+            tuple(10 * end for end in interval(count, total)), abs=1e-6
+        )
+    assert (rows[2].low, rows[2].high) == (0.0, 10.0)
 
 
 # -- keeping ------------------------------------------------------------------------------------------

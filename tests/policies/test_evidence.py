@@ -137,6 +137,42 @@ def test_an_arm_that_comes_is_explored_and_one_that_goes_leaves_no_trace():
     assert state.largest_reward == 0.3
 
 
+def after_an_alarm():
+    """A player in whose second era three arms have been seen."""
+    player, chance = Player(Evidence(), n_arms=3, seed=4), stream(3, "rewards")
+    means = np.array([0.2, 0.8, 0.5])
+    for t in range(600):
+        decision = player.decide()
+        player.update(decision, float(chance.random() < means[decision.arm] * (1.0 if t < 400 else 0.4)))
+    assert player._state.state.order.unit == 1
+    return player
+
+
+def test_what_is_kept_goes_along_with_the_arms_that_stay():
+    player = after_an_alarm()
+    before = player.probabilities()
+    kept = player._state.state.order.means.copy()
+    new = player.add_arm()
+    player.remove_arm(2)
+    order = player._state.state.order
+    assert (order.unit, new) == (1, 3)
+    assert order.means.tolist() == [kept[0], kept[1], 0.0]
+    assert player.probabilities()[0] == pytest.approx(before[0], rel=0.2), "one of three arms as before"
+    player.remove_arm(1)
+    assert player._state.state.order.unit == -1, "who told the level is gone: what is fresh counts"
+    assert player.probabilities().sum() == pytest.approx(1.0)
+
+
+def test_what_is_kept_stands_in_files(tmp_path):
+    player = after_an_alarm()
+    player.save(tmp_path / "player.json")
+    loaded = Player.load(tmp_path / "player.json")
+    assert loaded.probabilities().tolist() == player.probabilities().tolist()
+    loaded._state.state.order.exposures[0] = 0.0
+    with pytest.raises(ValueError, match="order that is kept"):
+        loaded.policy.prepare(loaded._state.state)
+
+
 @settings(max_examples=20)
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), UNIT), max_size=60))
 def test_any_rewards_keep_the_state_sound(n_arms, updates):

@@ -19,7 +19,7 @@ from abex.policies.policy import Setting, plays_on
 from abex.support.randomness import counter_key, stream
 from tests.examples import examples
 from tests.naive.graph_policies import GRAPH_LAWS
-from tests.naive.policies import LAWS, evidence_statistics
+from tests.naive.policies import LAWS, evidence_tables
 
 K = 7
 HORIZON = 150
@@ -343,23 +343,33 @@ def test_the_law_follows_the_parameter(name, parameter):
             assert apart > 1e-4, "with the first value the law would have been another"
 
 
+@pytest.mark.parametrize("kind", ["amounts", "coins"])
 @pytest.mark.parametrize("forget", [True, False])
-def test_evidence_forgets_what_a_change_has_made_old_if_it_is_told_to(forget):
+def test_evidence_keeps_the_order_of_arms_beside_what_a_change_makes_new(kind, forget):
+    """The level moves twice, then the order is new: `evidence_tables` works all out from the history."""
     policy = abex.Evidence(forget=forget)
     state, rng, chance, history = policy.start(Setting(3)), stream(1, "policy"), stream(1, "rewards"), []
-    for t in range(1, 301):
-        out = np.zeros(3)
-        policy.probabilities(state, t, out)
-        if t % 20 == 1:
+    kinds_of_steps = set()
+    for t in range(1, 1001):
+        if t % 25 == 1:
+            out = np.zeros(3)
+            policy.probabilities(state, t, out)
             np.testing.assert_allclose(out, LAWS["Evidence"](policy, history, 3, None), atol=1e-9)
+            kinds_of_steps.add((state.order.unit >= 0, state.order.newness > 0.5))
         arm = policy.select(state, t, rng)
-        mean = (0.8, 0.6, 0.4)[arm] if t <= 200 else (0.2, 0.3, 0.7)[arm]
-        reward = float(np.clip(mean + 0.4 * (chance.random() - 0.5), 0, 1))
+        mean = 0.5 * (0.8, 0.6, 0.2)[arm] if 200 < t <= 450 else (0.8, 0.6, 0.2)[arm]
+        mean = (0.2, 0.3, 0.7)[arm] if t > 700 else mean
+        wide = float(np.clip(mean + 0.4 * (chance.random() - 0.5), 0, 1))
+        reward = wide if kind == "amounts" else float(chance.random() < mean)
         policy.update(state, t, arm, arm, reward, rng)
         history.append((arm, {arm: reward}))
-    found = evidence_statistics(policy, history, 3)[-1]
-    assert policy.report(state)["changes found"] == found
-    assert (found > 0) == forget
+    _, _, alarms = evidence_tables(policy, history, 3)
+    assert policy.report(state)["changes found"] == alarms
+    assert kinds_of_steps >= {(False, True), (forget, not forget or kind == "coins")}, (
+        "before an alarm, and after it"
+    )
+    assert (state.test.patience > 1.0) == (forget and kind == "amounts"), "where the order was judged to stay"
+    assert (alarms > 2) == forget
 
 
 @pytest.mark.parametrize("name", sorted(COINS))

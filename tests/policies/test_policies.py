@@ -53,7 +53,7 @@ def play(policy, n_arms, steps, seed):
         history.append((arm, dict(seen)))
 
 
-@each("policy", [p for p in PLAIN if type(p).__name__ not in SAMPLED])
+@each("policy", [p for p in PLAIN if type(getattr(p, "policy", p)).__name__ not in SAMPLED])
 def test_the_law_of_every_step_is_the_formula_applied_to_the_whole_history(policy):
     law = abe if isinstance(policy, ABE) else LAWS[type(policy).__name__]
     rng = stream(1, "probe")

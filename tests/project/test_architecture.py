@@ -46,6 +46,7 @@ SHARED_NAMES = {
     "loop": {"simulation", "boosting"},  # of a policy and a world, and of a policy and a learner
     "settings": {"service", "boosting"},
     "schedule": {"policies", "theory"},
+    "experiment": {"inference", "lab/experiments"},  # of an application, and of the laboratory
     "store": {"players", "lab/results"},  # of players, and of results: nobody has both at hand
 }
 
@@ -53,6 +54,8 @@ SHARED_NAMES = {
 SHARED_CLASSES = {
     "Uniform": {"simulation/delays", "policies/baselines"},
     "Store": {"players/store", "lab/results/store"},
+    "Experiment": {"inference/experiment", "lab/experiments/experiment"},
+    "Table": {"environments/changing", "inference/columns"},  # of rewards, and of rows of a log
     "Settings": {"service/settings", "boosting/settings"},  # of a server, and of a fit
 }
 
@@ -63,6 +66,7 @@ GENERIC_MODULES = {
     "base",
     "discounted",
     "forgetting",
+    "kept_order",
     "learner",
     "restarting",
     "change_test",

@@ -364,6 +364,25 @@ def test_who_looks_again_gets_a_summary_only_where_something_has_happened(shop):
     assert shop.get("/v1/players/banner/summary", headers=tag).json()["decisions"] == 1
 
 
+def test_the_winner_is_told_with_its_risk_and_bad_numbers_are_one_sentence(shop):
+    for _ in range(60):
+        made = ask(shop)
+        arm = made["arm"]
+        shop.post("/v1/players/banner/rewards", json={"decision": made["id"], "reward": float(arm == "red")})
+    found = shop.get("/v1/players/banner/winner?risk=0.2").json()
+    assert found["risk"] == 0.2
+    assert found["leader"] == "red"
+    assert isinstance(found["sentence"], str)
+    for query, said in (
+        ("risk=x", "Risk must be a number, got 'x'"),
+        ("risk=1", "Risk must be"),
+        ("at_least=0", "t_least must be"),
+    ):
+        answer = shop.get(f"/v1/players/banner/winner?{query}")
+        assert answer.status_code == 400
+        assert said in answer.json()["error"]
+
+
 def test_a_player_is_deleted_after_its_last_state_was_exported(store, tmp_path):
     with service(store) as one, service(store) as two:
         banner(one)

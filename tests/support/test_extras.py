@@ -177,6 +177,7 @@ NEEDS = {
     "pyarrow": "from abex.support.table_files import _parquet\n_parquet('x.parquet')",
     "ncompress": "from abex.lab.datasets.source_files import uncompress\nuncompress(b'', 'x.Z')",
     "networkx": "from abex import Graph\nGraph.from_edges([(0, 1)], 2).to_networkx()",
+    "jinja2": "from abex.lab.report.page import make_page\nmake_page([])",
     "distributed": "from abex.lab.sweeps import executor_of\nexecutor_of('tcp://nowhere:1').__enter__()",
     "psycopg": "from abex import Player\nPlayer.open('postgresql://nobody@nowhere/none', 'x')",
     "starlette": "from abex.service import create_app",

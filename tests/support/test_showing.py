@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from abex import UCB1, Bernoulli, Curves, Graph, Player, UserError, simulate
-from abex.evaluation.evaluating import Evaluation, Verdict
+from abex.evaluation.evaluating import EstimateResult, Evaluation
 from abex.graphs import star
 from abex.lab.experiments import Claim
 from abex.lab.experiments.verdicts import ClaimVerdict, Verdicts
@@ -147,8 +147,8 @@ def test_verdicts_show_as_tables():
     assert "<td>holds</td>" in verdict._repr_html_()
     nan = float("nan")
     values = (
-        Verdict("IPS", 0.5, (0.4, 0.6), (0.3, 0.7), 90.0, 2.0, "", 0.5),
-        Verdict("DM", nan, (nan, nan), (nan, nan), 0.0, nan, "why", nan),
+        EstimateResult("IPS", 0.5, (0.4, 0.6), (0.3, 0.7), 90.0, 2.0, "", 0.5),
+        EstimateResult("DM", nan, (nan, nan), (nan, nan), 0.0, nan, "why", nan),
     )
     page = Evaluation("UCB1", 100, 0, 0.95, np.ones(2) / 2, values)._repr_html_()
     assert "<td>[0.4, 0.6]</td>" in page

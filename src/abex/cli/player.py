@@ -194,6 +194,25 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 
 
 @command.command(
+    short_help="Who is the best, and may one stop.",
+    epilog=examples("abex player winner banner", "abex player winner banner --risk 0.01 --at-least 0.005"),
+)
+@click.argument("name")
+@click.option(
+    "--risk", default=0.05, show_default=True, help="Share of such experiments that may name a wrong winner."
+)
+@click.option("--at-least", type=float, help="The difference of rewards that matters.")
+@json_option
+@store_option
+def winner(name: str, risk: float, at_least: float | None, url: str, as_json: bool) -> None:
+    """The best arm of NAME, or how long it takes to know; one may ask as often as one likes."""
+    with _opened(url, name) as player:
+        player.refresh()
+        found = player.winner(risk, at_least)
+    click.echo(json.dumps(found._asdict()) if as_json else found.sentence)
+
+
+@command.command(
     short_help="Every decision with its probability and reward.",
     epilog=examples("abex player log banner > log.csv", "abex player log banner --out log.parquet"),
 )

@@ -122,7 +122,7 @@ def prune(folder: str, experiments: tuple[str, ...], stale: bool, yes: bool) -> 
             return
         removed = store.remove(doomed)
         for name in experiments:
-            store.forget(name)
+            store.delete_experiment(name)
         click.echo(f"removed {removed} cells, {len(store)} are left")
 
 

@@ -15,7 +15,7 @@ from abex.cli.progress_reporter import ProgressReporter
 from abex.cli.signals import exit_on_signal
 
 if TYPE_CHECKING:
-    from abex.lab.experiments.tasks import Task
+    from abex.lab.sweeps.task import Task
 
 
 @click.command(

@@ -15,8 +15,8 @@ and with a sentence in place of the number where the log cannot answer. `LogRepl
 ==============  =========================================================================================
 """
 
-from abex.evaluation.evaluating import Evaluation, Verdict, evaluate
+from abex.evaluation.evaluating import EstimateResult, Evaluation, evaluate
 from abex.evaluation.log import Log, Side
 from abex.evaluation.replay import LogReplay, Replayed, replay
 
-__all__ = ["Evaluation", "Log", "LogReplay", "Replayed", "Side", "Verdict", "evaluate", "replay"]
+__all__ = ["EstimateResult", "Evaluation", "Log", "LogReplay", "Replayed", "Side", "evaluate", "replay"]

@@ -33,7 +33,7 @@ from abex.evaluation.log import Log
 from abex.support.randomness import stream
 
 Floats = NDArray[np.float64]
-MOST_BLOCKS = 30  # of rows that are compared with the same means
+MAX_BLOCKS = 30  # of rows that are compared with the same means
 
 
 class Contributions(NamedTuple):
@@ -54,7 +54,7 @@ class Contributions(NamedTuple):
         """The estimate."""
         return float(combine(self.above.sum(axis=0), self.below.sum(axis=0), self.coefficient))
 
-    def telling(self, span: tuple[float, float]) -> float:
+    def informative_rows(self, span: tuple[float, float]) -> float:
         """How many units the estimate rests on, effectively: those whose reward is not the least, or not the largest."""
         counts = []
         for end in span:
@@ -143,7 +143,7 @@ def doubly_robust(log: Log, target: Floats) -> Contributions:
     units, weights = log.units, weights_of(log, target)
     by_size = np.atleast_2d(target) / units.sizes[:, None]
     counts, sums, contribution = np.zeros(log.n_arms), np.zeros(log.n_arms), np.zeros(len(log))
-    blocks = np.linspace(0, units.start.size, min(units.start.size, MOST_BLOCKS) + 1).astype(np.int64)
+    blocks = np.linspace(0, units.start.size, min(units.start.size, MAX_BLOCKS) + 1).astype(np.int64)
     edges = np.append(units.start, len(log))[blocks]
     for begin, end in pairwise(edges.tolist()):
         here = slice(begin, end)

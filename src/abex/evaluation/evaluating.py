@@ -17,13 +17,13 @@ from abex.evaluation.uncertainty import guaranteed, likely, within
 from abex.support.errors import UserError, one_of, real_number
 from abex.support.tables import html_table
 
-LEAST_EFFECTIVE = 30.0
-LEAST_TELLING = 5.0
-LEAST_ASTRAY = 0.02  # of the mean weight, which is 1
+MIN_EFFECTIVE = 30.0
+MIN_INFORMATIVE = 5.0
+MAX_WEIGHT_BIAS = 0.02  # of the mean weight, which is 1
 LEVEL = 0.95
 
 
-class Verdict(NamedTuple):
+class EstimateResult(NamedTuple):
     """What one estimator says, and how sure that is.
 
     Where ``reason`` says why the log cannot tell, ``value`` is NaN, ``raw`` is what it would have been, and both intervals are
@@ -49,9 +49,9 @@ class Evaluation:
     learned: int
     level: float
     probabilities: NDArray[np.float64]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[EstimateResult, ...]
 
-    def __getitem__(self, estimator: str) -> Verdict:
+    def __getitem__(self, estimator: str) -> EstimateResult:
         for verdict in self.verdicts:
             if verdict.estimator == estimator:
                 return verdict
@@ -187,17 +187,19 @@ def _range(log: Log, rewards: tuple[float, float] | None) -> tuple[float, float]
     return low, high
 
 
-def _verdict(name: str, valued: Target, span: tuple[float, float], level: float, seed: int) -> Verdict:
+def _verdict(name: str, valued: Target, span: tuple[float, float], level: float, seed: int) -> EstimateResult:
     estimator: Any = ESTIMATORS[name]
     log, target = valued.log, valued.chances
     given: Contributions = estimator(log, target, seed) if name == "replay" else estimator(log, target)
     raw, largest = given.value(), float(given.shares.max(initial=0.0))
     if name == "direct":
         largest *= log.units.start.size  # in the units of the others, where 1 is a row of an even log
-    reason = why_not(name, log, target, given, span, valued.learned)
+    reason = reason_against(name, log, target, given, span, valued.learned)
     sure = guaranteed(given, span, level)
     shown = sure if reason else interval_of(given, span, level, log.is_steady)
-    return Verdict(name, math.nan if reason else raw, shown, sure, given.effective, largest, reason, raw)
+    return EstimateResult(
+        name, math.nan if reason else raw, shown, sure, given.effective, largest, reason, raw
+    )
 
 
 def interval_of(
@@ -207,14 +209,16 @@ def interval_of(
 
     Of such logs those that seem to be enough are a choice: the large weights did not come.
     """
-    if steady or (given.effective >= 2.0 * LEAST_EFFECTIVE and given.telling(span) >= 2.0 * LEAST_TELLING):
+    if steady or (
+        given.effective >= 2.0 * MIN_EFFECTIVE and given.informative_rows(span) >= 2.0 * MIN_INFORMATIVE
+    ):
         return likely(given, span, level, steady)
     low, high = guaranteed(given, span, level)
     value = given.value()
     return within(min(low, value), max(high, value), span)
 
 
-def why_not(
+def reason_against(
     name: str,
     log: Log,
     target: NDArray[np.float64],
@@ -255,20 +259,20 @@ def refusal_reason(
 ) -> str:
     """Why an estimate of these contributions cannot be relied on, in a sentence; empty if it can."""
     effective = given.effective if effective is None else effective
-    if effective < LEAST_EFFECTIVE:
+    if effective < MIN_EFFECTIVE:
         return (
-            f"{many} are worth {effective:.1f} here, fewer than {LEAST_EFFECTIVE:.0f}: "
+            f"{many} are worth {effective:.1f} here, fewer than {MIN_EFFECTIVE:.0f}: "
             f"the log hardly {shows} what the policy would"
         )
     mean, spread = float(given.weights.mean()), float(given.weights.std()) / math.sqrt(given.weights.size)
-    if abs(mean - 1.0) > max(LEAST_ASTRAY, 4.0 * spread):
+    if abs(mean - 1.0) > max(MAX_WEIGHT_BIAS, 4.0 * spread):
         return (
             f"the weights average {mean:.2f}, not 1: at times the log could not choose what the policy would, "
             f"or its probabilities are wrong{made_at_once if mean <= 0.75 else ''}"
         )
-    telling = given.telling(span)
-    if 0.0 < telling < LEAST_TELLING:
-        return f"the value rests on few rows: those with a rare reward are worth {telling:.1f}, fewer than {LEAST_TELLING:.0f}"
+    worth = given.informative_rows(span)
+    if 0.0 < worth < MIN_INFORMATIVE:
+        return f"the value rests on few rows: those with a rare reward are worth {worth:.1f}, fewer than {MIN_INFORMATIVE:.0f}"
     return ""
 
 

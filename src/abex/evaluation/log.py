@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -315,8 +315,10 @@ def _same_length(name: str, values: NDArray[Any], arm: NDArray[Any]) -> None:
         raise UserError(f"{name} has {values.size} entries, but there are {arm.size} decisions")
 
 
-def check_numbers(name: str, values: Floats, probability: bool) -> None:
-    """Refuse what is no number, and what is no probability that something happened with."""
+def check_numbers(
+    name: str, values: Floats, probability: bool, at: Callable[[int], str] = lambda row: f"row {row}"
+) -> None:
+    """Refuse what is no number, and what is no probability that something happened with; ``at`` says where a row stands."""
     wrong = ~np.isfinite(values)
     if probability:
         with np.errstate(invalid="ignore"):
@@ -324,7 +326,7 @@ def check_numbers(name: str, values: Floats, probability: bool) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         must = "above 0 and at most 1" if probability else "a finite number"
-        raise UserError(f"{name} must be {must}, got {values[row]:g} in row {row}")
+        raise UserError(f"{name} must be {must}, got {values[row]:g} in {at(row)}")
 
 
 def _checked_side(side: Side, arm: NDArray[np.int64], n_arms: int) -> Side:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.batches import counted
-from abex.evaluation.log import Floats, Label, Log, Side
+from abex.evaluation.log import Floats, Label, Log, Side, check_numbers
 from abex.support.errors import UserError, brief, shown
 from abex.support.extras import needed
 from abex.support.files import table_bytes, write_atomically
 from abex.support.reading import check_json, check_size, opened, reader_errors, short_path
-from abex.support.table_files import read_columns
+from abex.support.table_files import is_text, read_columns
 
 #: what a log needs -> the names under which others write it
 NAMES = {
@@ -33,11 +33,11 @@ NAMES = {
     "batch_size": ("batch_size",),
 }
 DSJSON = (".dsjson", ".json", ".jsonl")
-MOST_LINE = 10**7  # characters of an event
+MAX_LINE = 10**7  # characters of an event
 ROW = 64  # bytes that a decision, or a side observation, takes while it is valued
 CHECKED = 4096  # rows from check to check of what they take
 Seen = Sequence[Sequence[Any]]  # arms with what they paid and how probable it was to see that
-MOST_ACTIONS = 10**6
+MAX_ACTIONS = 10**6
 
 
 def ending(path: str | os.PathLike[str]) -> str:
@@ -50,11 +50,27 @@ def read_log(path: str | os.PathLike[str], arms: Sequence[Label] | None) -> Log:
     target = Path(path)
     if ending(target) in DSJSON:
         return _read_dsjson(target, arms)
-    return log_of_columns(read_columns(target, row=ROW), arms, short_path(target))
+    return log_of_columns(
+        read_columns(target, row=ROW), arms, short_path(target), 2 if is_text(target) else None
+    )
 
 
-def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str) -> Log:
-    """The log of columns under the names of `NAMES`."""
+class Rows(NamedTuple):
+    """Where rows stand, for messages: in lines of a file, whose header is line 1, or numbered from 0."""
+
+    where: str
+    number: NDArray[np.int64]
+    of_lines: bool
+
+    def at(self, row: int) -> str:
+        """Where a row stands."""
+        return f"{'line' if self.of_lines else 'row'} {self.number[row]:,} of {self.where}"
+
+
+def log_of_columns(
+    columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str, first_line: int | None = None
+) -> Log:
+    """The log of columns under the names of `NAMES`; ``first_line`` is the line of a file in which the first row stands."""
     found: dict[str, NDArray[Any]] = {}
     taken = set()
     for wanted, names in NAMES.items():
@@ -69,13 +85,15 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
         raise UserError(
             f"{where} has no column {missing[0]!r}; a log has decision, arm, probability, reward, time"
         )
+    rows = Rows(where, np.arange(found["arm"].size) + (first_line or 0), first_line is not None)
     if "batch" in found and "batch_size" not in found:  # those without a reward count too
         found["batch_size"] = counted(found["batch"])
     if (
         "status" in columns
     ):  # of a player: what waits has no reward yet, and what has no probability cannot be weighed
-        numbers = [_numbers(found[name], name, where) for name in ("probability", "reward")]
+        numbers = [_numbers(found[name], name, rows) for name in ("probability", "reward")]
         complete = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
+        rows = rows._replace(number=rows.number[complete])
         columns = {name: np.asarray(values)[complete] for name, values in columns.items()}
         found = {name: values[complete] for name, values in found.items()}
     for name in (
@@ -88,57 +106,66 @@ def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, whe
             found.pop(name, None)
     if "batch" not in found:
         found.pop("batch_size", None)
-    labels, arm = _arms(found["arm"], arms, where)
+    labels, arm = _arms(found["arm"], arms, rows)
     places = {str(label): place for place, label in enumerate(labels)}
     side = None
     if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
-        own = _numbers(found["probability"], "probability", where)
+        own = _numbers(found["probability"], "probability", rows)
         side = _side(_side_rows(columns["also"], found["observed"], own, labels, arm, where), places, where)
         found["observed"] = own
         taken.add("also")
     numbers_of = {
-        name: _numbers(found[name], name, where)
+        name: _numbers(found[name], name, rows)
         for name in ("probability", "reward", "observed")
         if name in found
     }
+    for name, values in numbers_of.items():
+        check_numbers(name, values, name != "reward", rows.at)
     return Log(
         labels, arm, numbers_of["probability"], numbers_of["reward"],
         found.get("decision"), found.get("time"), numbers_of.get("observed"), side,
         {str(name): np.asarray(values) for name, values in columns.items() if name not in taken},
-        found.get("batch"), _sizes(found, where),
+        found.get("batch"), _sizes(found, rows),
     )  # fmt: skip
 
 
 def _arms(
-    values: NDArray[Any], arms: Sequence[Label] | None, where: str
+    values: NDArray[Any], arms: Sequence[Label] | None, rows: Rows
 ) -> tuple[list[Label], NDArray[np.int64]]:
     """The names of the arms, and each row's place among them."""
     if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.round(values)).all():
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        if any(value is None or value != value or value == "" for value in values.tolist()):
-            raise UserError(f"{where} has a row without an arm")
+        for row, value in enumerate(values.tolist()):
+            if value is None or value != value or value == "":
+                raise UserError(f"there is no arm in {rows.at(row)}")
         values = np.array([str(value) for value in values.tolist()], dtype=object)
     if arms is None:
         labels, place = np.unique(values, return_inverse=True)
         return labels.tolist(), place.astype(np.int64)
     known = {str(label): place for place, label in enumerate(arms)}
-    strange = [value for value in values.tolist() if str(value) not in known]
-    if strange:
-        raise UserError(f"{where} has arm {shown(strange[0])}, which is none of those given")
+    for row, value in enumerate(values.tolist()):
+        if str(value) not in known:
+            raise UserError(f"{rows.at(row)} has arm {shown(value)}, which is none of those given")
     return list(arms), np.array([known[str(value)] for value in values.tolist()], dtype=np.int64)
 
 
-def _numbers(values: NDArray[Any], name: str, where: str) -> NDArray[np.float64]:
-    with reader_errors(f"take the column {name!r} of {where} for numbers"):
+def _numbers(values: NDArray[Any], name: str, rows: Rows) -> NDArray[np.float64]:
+    """A column as numbers."""
+    try:
         return np.array(values, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        for row, value in enumerate(values.tolist()):
+            with reader_errors(f"take {brief(shown(value), 40)}, the {name} in {rows.at(row)}, for a number"):
+                float(value)
+        raise
 
 
-def _sizes(found: Mapping[str, Any], where: str) -> NDArray[np.int64] | None:
+def _sizes(found: Mapping[str, Any], rows: Rows) -> NDArray[np.int64] | None:
     """Of the batches; a row by itself may leave it out."""
     if "batch" not in found:
         return None
-    sizes = _numbers(found["batch_size"], "batch_size", where)
+    sizes = _numbers(found["batch_size"], "batch_size", rows)
     return np.where(np.isfinite(sizes), sizes, 1.0).astype(np.int64)
 
 
@@ -250,12 +277,12 @@ def _events(path: Path) -> Iterator[_Event]:
         with reader_errors(f"read line {number} of {where} as dsjson"):
             action, probability, cost = numbers[0], float(numbers[1] or 0.0), float(numbers[2] or 0.0)
             name, moment = str(event.get("EventId", number)), str(event.get("Timestamp", ""))
-        if not isinstance(action, int) or not 1 <= action <= MOST_ACTIONS:
+        if not isinstance(action, int) or not 1 <= action <= MAX_ACTIONS:
             raise UserError(
-                f"line {number} of {where} has action {shown(action)}, which is no number from 1 to {MOST_ACTIONS:,}"
+                f"line {number} of {where} has action {shown(action)}, which is no number from 1 to {MAX_ACTIONS:,}"
             )
         offered = event.get("a")
-        n_arms = min(len(offered), MOST_ACTIONS) if isinstance(offered, list) else 1
+        n_arms = min(len(offered), MAX_ACTIONS) if isinstance(offered, list) else 1
         yield _Event(name, action, probability, -cost, moment, n_arms)
 
 
@@ -263,8 +290,8 @@ def _lines(path: Path) -> Iterator[bytes]:
     """One after the other, unpacked on the way."""
     with opened(path, packed=path.name.lower().endswith(".gz")) as file:
         number = 1
-        while line := file.readline(MOST_LINE + 1):
-            if len(line) > MOST_LINE:
+        while line := file.readline(MAX_LINE + 1):
+            if len(line) > MAX_LINE:
                 raise UserError(f"line {number} of {short_path(path)} is longer than an event can be")
             yield line
             number += 1

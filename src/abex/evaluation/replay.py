@@ -25,7 +25,7 @@ from abex.support.errors import UserError
 from abex.support.intervals import LEVEL, mean_of
 from abex.support.randomness import stream, uniform_at
 
-LEAST_KEPT = 30
+MIN_KEPT = 30
 
 
 class Replayed(NamedTuple):
@@ -71,8 +71,8 @@ def replay(log: Log, policy: Any, *, seed: int = 0, level: float = LEVEL, graph:
             rewards.append(float(log.reward[row]))
             waiting = None
     kept = np.array(rewards)
-    if kept.size < LEAST_KEPT:
-        reason = f"{len(log):,} rows let {chosen} live through {kept.size} steps, fewer than {LEAST_KEPT}"
+    if kept.size < MIN_KEPT:
+        reason = f"{len(log):,} rows let {chosen} live through {kept.size} steps, fewer than {MIN_KEPT}"
         return Replayed(np.nan, (np.nan, np.nan), kept.size, kept, reason)
     estimate = mean_of(kept)
     low, high = estimate.interval(level)

@@ -34,7 +34,7 @@ import numpy as np
 from abex.evaluation.estimators import Contributions, Floats
 
 PRECISION = 1e-6  # of the threshold
-MOST_STEPS = 60
+MAX_STEPS = 60
 
 Interval = tuple[float, float]
 
@@ -94,7 +94,7 @@ def least_mean(values: Floats, threshold: float) -> float:
     )  # g is about theta squared: its logarithm is nearly a line
     place, low, high = 0.5 * math.log(2.0 * threshold / float(((y - 1.0) ** 2).sum())), -math.inf, math.inf
     before: tuple[float, float] | None = None
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         theta = math.exp(place)
         rest = 1.0 + theta * y
         v = float((y / rest).sum() / (1.0 / rest).sum())

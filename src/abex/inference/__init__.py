@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from abex.inference.betting import Comparison, compared, new_comparison, take_in
 from abex.inference.moments import difference_by_moments, interval_by_moments
-from abex.inference.sums import difference, interval, ratio, sample_ratio
-from abex.inference.winner import BETS, SUMS, Winner, verdict
+from abex.inference.sums import difference, interval, intervals, ratio, sample_ratio
+from abex.inference.winner import BETS, PAIRS, SUMS, Winner, verdict
 
 __all__ = [
     "BETS",
+    "PAIRS",
     "SUMS",
     "Comparison",
     "Winner",
@@ -25,6 +26,7 @@ __all__ = [
     "difference_by_moments",
     "interval",
     "interval_by_moments",
+    "intervals",
     "new_comparison",
     "ratio",
     "sample_ratio",

@@ -166,16 +166,27 @@ def _by_column(
         raise UserError(
             f"{table.row(wrong)} has a probability of {value:g}: it must be above 0 and at most 1"
         )
+    laws, shares = laws_of(chosen, arms, n_arms)
+    note = (
+        ""
+        if laws is not None
+        else "probabilities of the arms not chosen are unknown, so levels are assumed not to move"
+    )
+    return laws, shares, note
+
+
+def laws_of(chosen: Floats, arms: NDArray[np.int64], n_arms: int) -> tuple[Floats | None, Floats | None]:
+    """The probabilities of all arms from those of the chosen ones: known where they never change, and of two arms; and shares."""
     one = np.zeros(n_arms)
     one[arms] = chosen
     if np.allclose(one[arms], chosen, rtol=1e-6) and abs(one.sum() - 1.0) <= STEADY:
-        return (one / one.sum())[None, :], one / one.sum(), ""
-    if n_arms == 2:
-        both = np.empty((arms.size, 2))
-        both[np.arange(arms.size), arms] = chosen
-        both[np.arange(arms.size), 1 - arms] = 1.0 - chosen
-        return np.clip(both, 0.0, 1.0), None, ""
-    return None, None, "probabilities of the arms not chosen are unknown, so levels are assumed not to move"
+        return (one / one.sum())[None, :], one / one.sum()
+    if n_arms != 2:
+        return None, None
+    both = np.empty((arms.size, 2))
+    both[np.arange(arms.size), arms] = chosen
+    both[np.arange(arms.size), 1 - arms] = 1.0 - chosen
+    return np.clip(both, 0.0, 1.0), None
 
 
 def share_warning(trial: Trial, planned: bool) -> str:

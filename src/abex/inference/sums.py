@@ -127,6 +127,29 @@ def interval(count: float, total: float, risk: float = 0.05) -> tuple[float, flo
     return end(float(count), float(total), level, 1.0), end(float(count), float(total), level, -1.0)
 
 
+def intervals(counts: Any, totals: Any, risk: float = 0.05) -> tuple[Any, Any]:
+    """The same of many arms at once, by NumPy: a millisecond, and nothing is compiled.
+
+    >>> low, high = intervals([1_000, 0], [200, 0])
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.159, 0.0], [0.246, 1.0])
+    """
+    n, s = np.asarray(counts, np.float64), np.asarray(totals, np.float64)
+    ends, means = [], np.divide(s, n, out=np.full(n.size, 0.5), where=n > 0.0)
+    for sign, factor in ((1.0, RISE), (-1.0, FALL)):
+        inside, outside = means.copy(), np.full(n.size, 0.5 - 0.5 * sign)
+        for step in range(HALVINGS):
+            middle = outside if step == 0 else (inside + outside) / 2.0
+            exponents = sign * RATES * s[:, None] - n[:, None] * np.log1p(middle[:, None] * factor)
+            top = exponents.max(axis=1)
+            growth = top + np.log(np.exp(exponents - top[:, None]).mean(axis=1))
+            refuted = growth >= math.log(2.0 / risk)
+            inside = np.where(refuted, inside, middle)
+            outside = np.where(refuted, middle, outside)
+        ends.append(outside)
+    return ends[0], ends[1]
+
+
 def difference(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tuple[float, float]:
     """The interval of a difference of two means, from number and sum of both.
 

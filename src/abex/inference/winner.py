@@ -15,10 +15,10 @@ from abex.kernels import compile_alone, kernel
 from abex.support.divergence import bernoulli_kl
 from abex.support.errors import UserError, real_number
 
-BETS, SUMS = "bets", "sums"
+BETS, SUMS, PAIRS = "bets", "sums", "pairs"
 ASSUMED = "assuming that the level of no arm moves"
 #: What a test needs beyond ln(1/risk): its mixture, and the draws that another allocation would have used better.
-OVERHEAD = {BETS: 2.5, SUMS: 4.5}
+OVERHEAD = {BETS: 2.5, SUMS: 4.5, PAIRS: 4.5}
 MOST_STEPS = 10**9  # a forecast beyond says nothing
 
 
@@ -33,7 +33,7 @@ class Winner(NamedTuple):
     ]  # arms none of which is better than the leader by as much as matters, where that is sure
     remaining: int | None  # roughly how many more decisions it takes, one digit
     risk: float
-    method: str  # "bets" on the propensities, or "sums" of rewards, which assume levels that do not move
+    method: str  # "bets" on the propensities; "sums" of leaders or "pairs" of arms, which assume levels that do not move
 
     def __str__(self) -> str:
         return self.sentence
@@ -55,12 +55,27 @@ def refute_by_sums(state: Comparison, out: NDArray[np.float64]) -> None:
         out[k] = difference_growth(n, s, state.observations[k], state.sums[k], 1.0, 0.0, 1.0)
 
 
+@kernel
+def refute_by_pairs(state: Comparison, out: NDArray[np.float64]) -> None:
+    """The same from number and sum of every arm alone: the mean over the other arms of the evidence that they are better."""
+    for k in range(out.size):
+        top, mass = -math.inf, 0.0
+        for j in range(out.size):
+            if j != k:
+                growth = difference_growth(
+                    state.observations[j], state.sums[j], state.observations[k], state.sums[k], 1.0, 0.0, 1.0
+                )
+                mass = mass * math.exp(top - max(top, growth)) + math.exp(growth - max(top, growth))
+                top = max(top, growth)
+        out[k] = top + math.log(mass / (out.size - 1))
+
+
 def log_evidence(state: Comparison, method: str) -> NDArray[np.float64]:
     """Logarithm of the evidence against each arm's being the best."""
     if method == BETS:
         return np.log(state.evidence)
     found = np.zeros(state.sums.size)
-    compile_alone(refute_by_sums)(state, found)
+    compile_alone(refute_by_sums if method == SUMS else refute_by_pairs)(state, found)
     return found
 
 
@@ -158,7 +173,7 @@ def verdict(
     leader = labels[lead] if lead >= 0 else None
     place = best_arm(state, risk, method)
     wrong = f"wrong in at most {100 * risk:.3g} % of such experiments"
-    assumed = f", {ASSUMED}" if method == SUMS else ""
+    assumed = f", {ASSUMED}" if method != BETS else ""
     if place >= 0:
         return Winner(
             labels[place], f"{labels[place]} is best ({wrong}{assumed})", leader, (), 0, risk, method

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.graph import as_graph
+from abex.inference.winner import Winner
 from abex.players import forking
 from abex.players.arms import Label, NamedArms, label_of
 from abex.players.batch_probability import inclusion_probabilities, inclusion_probability
@@ -26,6 +27,7 @@ from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import is_worth_compiling
 from abex.players.state import MOST_STEPS, PlayerState
 from abex.players.summary import Summary, summarise
+from abex.players.winning import winner_by_sums
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
@@ -538,6 +540,19 @@ class Player:
         with self._lock:
             return self.policy.report(self._state.state)
 
+    def winner(self, risk: float = 0.05, at_least: float | None = None) -> Winner:
+        """Which arm is the best, wrong in at most ``risk`` of such experiments however often one asks; or what is missing.
+
+        From number and sum of the rewards of each arm, assuming that the level of no arm moves. ``at_least`` is the difference of
+        rewards that matters: where no arm can be better than the leader by so much, one may stop too.
+
+        >>> player = Player("TopTwo", arms=["red", "blue"], seed=0)
+        >>> player.update_many([("red", 0.0), ("blue", 1.0)] * 20), player.winner().winner
+        (40, 'blue')
+        """
+        with self._lock:
+            return winner_by_sums(self._state, self._settings, risk, at_least)
+
     def summary(self) -> Summary:
         """A table of the arms: pulls, observations, mean with interval, probability now, share of the last 1,000 decisions.
 
@@ -555,8 +570,8 @@ class Player:
         >>> print(player.summary())
         EpsilonGreedy, 2 arms, 0 decisions, 0 rewarded, 0 waiting, 0 expired
         arm    pulls  observations   mean        interval  probability  recent share
-        red        0             2  1.000  0.158 to 1.000       95.0 %             -
-        green      0             1  0.000  0.000 to 0.975        5.0 %             -
+        red        0             2  1.000  0.047 to 1.000       95.0 %             -
+        green      0             1  0.000  0.000 to 1.000        5.0 %             -
         """
         with self._lock:
             self._catch_up()

@@ -6,6 +6,7 @@ one, and a distribution that is worked out once. Unlike `Player.decide`, a decis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -165,19 +166,24 @@ class _Work:
 def _prepare(player: SharedPlayer, work: Sequence[_Work], most_open: int | None) -> None:
     """Propose what the requests ask for; the player is locked."""
     t = player._steps + 1  # nothing is learned in between, so all decisions are of one distribution
+    room = math.inf if most_open is None else most_open - len(player._state.pending) - player._deciding
     asked: dict[tuple[str, str], Proposal] = {}
+    proposals: list[Proposal] = []
+    made = 0  # decisions
     for one in work:
         one.parts, one.entries, one.error = [], [], None
         try:
             if isinstance(one.request, DecideRequest):
-                asked.update(_ask(player, one, one.request, t, asked, most_open))
+                asked.update(_ask(player, one, one.request, t, made, asked, room))
+                made += len(one.entries)
             elif isinstance(one.request, RewardRequest):
                 one.entries = [Proposal(_reward(player, *reward)) for reward in one.request.rewards]
             else:
                 one.entries = [Proposal(_observation(player, one.request))]
         except UserError as error:
             one.parts, one.entries, one.error = [], [], error
-        player._propose(one.entries)
+        proposals += one.entries
+    player._propose(proposals)
 
 
 def _ask(
@@ -185,8 +191,9 @@ def _ask(
     one: _Work,
     request: DecideRequest,
     t: int,
+    made: int,
     asked: Mapping[tuple[str, str], Proposal],
-    most_open: int | None,
+    room: float,
 ) -> dict[tuple[str, str], Proposal]:
     """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
     replica, taken = player._state, list[int]()
@@ -207,19 +214,17 @@ def _ask(
                 (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
             )
         if there is None:
-            if (
-                most_open is not None
-                and len(replica.pending) + player._deciding + len(one.entries) >= most_open
-            ):
+            ahead = made + len(one.entries)
+            if ahead >= room:
+                open_now = len(replica.pending) + player._deciding + ahead
                 raise TooManyPendingError(
-                    f"{most_open:,} decisions of {player.name!r} wait for their rewards and no more may: "
+                    f"{open_now:,} decisions of {player.name!r} wait for their rewards and no more may: "
                     "report rewards, or give the player a shorter time until decisions expire"
                 )
             place, memory = _draw(player, t, taken if request.distinct else [])
             taken.append(place)
-            step = player._steps + 1 + len(one.entries)
             now = settle and not request.distinct
-            event, decision = player._chosen(place, memory, step, t, now, unit, key, seen=player.seq())
+            event, decision = player._chosen(place, memory, t + ahead, t, now, unit, key, seen=player.seq())
             there = Proposal(event, decision)
             there.settled = now
             for mark in marks:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abex.inference.sums import intervals
 from abex.players.arms import Label
 from abex.players.player_settings import PlayerSettings
 from abex.players.state import PlayerState
-from abex.support.divergence import kl_upper_bound
 from abex.support.errors import UserError
 from abex.support.extras import needed
 from abex.support.tables import html_table, text_table
@@ -40,8 +40,8 @@ class ArmSummary(NamedTuple):
 class Summary(tuple[ArmSummary, ...]):
     """One `ArmSummary` for each arm, in their order; it prints as a table.
 
-    The interval holds the true mean with probability 95 % at one look, whatever the distribution of the rewards within their
-    range (Chernoff's bound with the Kullback-Leibler divergence): no assumption, a little wider than others.
+    The intervals hold the true means with probability 95 % each at all moments together, however often one looks and whatever
+    the distribution of the rewards within their range (`abex.inference.sums`), as long as the mean stays what it is.
     """
 
     caption: str
@@ -79,20 +79,6 @@ class Summary(tuple[ArmSummary, ...]):
         return html_table(HEADINGS, self.cells(), " ".join(filter(None, [self.caption, self.footer()])))
 
 
-def interval_of(mean: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    r"""Of a mean of ``count`` rewards in [0, 1]: all q with :math:`n\,\mathrm{kl}(\bar x,q)\le\ln\frac2{1-level}`.
-
-    >>> low, high = interval_of(0.5, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.367, 0.633)
-    """
-    if count == 0:
-        return 0.0, 1.0
-    mean = min(1.0, max(0.0, mean))
-    bound = math.log(2.0 / (1.0 - level)) / count
-    return 1.0 - kl_upper_bound(1.0 - mean, bound), kl_upper_bound(mean, bound)
-
-
 def summarise(
     replica: PlayerState, terms: PlayerSettings, caption: str, limit: int | None = None, chances: Any = None
 ) -> Summary:
@@ -108,19 +94,21 @@ def summarise(
     for number in tallies.recent:
         shares[number] = shares.get(number, 0) + 1
     recent = max(1, len(tallies.recent))
+    lows, highs = intervals(tallies.observations[places], tallies.sums[places], 1.0 - LEVEL)
     rows = []
-    for place, number in zip(places.tolist(), replica.arms.numbers[places].tolist(), strict=True):
+    for row, (place, number) in enumerate(
+        zip(places.tolist(), replica.arms.numbers[places].tolist(), strict=True)
+    ):
         count = int(tallies.observations[place])
         mean = float(tallies.sums[place]) / count if count else math.nan
-        low, high = interval_of(mean, count)
         rows.append(
             ArmSummary(
                 replica.arms.label(number),
                 int(tallies.pulls[place]),
                 count,
                 terms.shown(mean),
-                terms.shown(low),
-                terms.shown(high),
+                terms.shown(float(lows[row])),
+                terms.shown(float(highs[row])),
                 float(chances[place]),
                 shares.get(number, 0) / recent if tallies.recent else math.nan,
             )

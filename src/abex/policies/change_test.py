@@ -4,7 +4,7 @@ The rewards of the tested arm stand in *blocks*, oldest first, at most two of ea
 them. Every border between two blocks may be where the arm has changed. With :math:`n_1,m_1` number and mean before
 it, :math:`n_2,m_2` after it and m the mean of all, on the scale of the rewards seen so far, the statistic is
 :math:`n_1\mathrm{kl}(m_1,m)+n_2\mathrm{kl}(m_2,m)`, which bounds the log-likelihood ratio of any distributions on
-that range; a change is found where it exceeds :math:`4+\frac32\ln N` nats.
+that range; a change is found where it exceeds :math:`4+\frac32\ln N` nats, times the *patience*, 1 at first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel, rare_kernel
-from abex.kinds import Arm, Series, Whole, agree
+from abex.kinds import Arm, Number, Series, Whole, agree
 from abex.support.divergence import bernoulli_kl
 
 MAX_BLOCKS = 128  # two of each size up to 2^53, and some room
@@ -24,7 +24,6 @@ FREELY = 32  # rewards up to which each one is a moment to look
 SELDOM = 8  # later every eighth is
 OFFSET, FACTOR = 4.0, 1.5  # of the threshold, in nats
 ROUNDING = 1e-9  # of a mean, on the scale of the rewards seen
-KEPT = 4.0  # observations that another arm keeps after a change
 COUNT, SUM, SQUARES = 0, 1, 2  # rows of the blocks
 
 
@@ -35,16 +34,18 @@ class ChangeTest(Record):
     blocks: Series  # float64 (3, MAX_BLOCKS), number, sum and sum of squares of the rewards of each block
     n_blocks: Whole  # in use
     changes: Whole  # found
+    patience: Number  # times the threshold
 
 
 def new_change_test() -> ChangeTest:
     """No arm is tested."""
-    return ChangeTest(arm=-1, blocks=np.zeros((3, MAX_BLOCKS)))
+    return ChangeTest(arm=-1, blocks=np.zeros((3, MAX_BLOCKS)), patience=1.0)
 
 
 def check_blocks(test: ChangeTest, observations: NDArray[np.float64] | None) -> None:
     """See that the blocks hold counts, sums and squares of rewards, as many as the tested arm has if ``observations`` says so."""
     agree(test.n_blocks <= MAX_BLOCKS, "n_blocks must fit their room")
+    agree(test.patience >= 1.0, "patience must be at least 1")
     count, total, squares = test.blocks[:, : test.n_blocks]
     younger = count[
         1:
@@ -79,22 +80,19 @@ def append_reward(test: ChangeTest, reward: float) -> None:
 
 
 @kernel
-def has_changed(test: ChangeTest, state: Any, arm: int, reward: float) -> bool:
-    """An arm was observed: whether that shows a change of the most observed one; then what is older is forgotten."""
+def change_found(test: ChangeTest, state: Any, arm: int, reward: float) -> int:
+    """An arm was observed: how many blocks of the most observed one are older than a change that this shows; 0 is none."""
     if test.arm < 0 or (arm != test.arm and state.observations[arm] > state.observations[test.arm]):
         begin_test(test, state, arm, reward)
     if arm != test.arm:
-        return False
+        return 0
     append_reward(test, reward)
-    older = look_for_change(test, state)
-    if older > 0:
-        forget_before(test, state, older)
-    return older > 0
+    return look_for_change(test, state)
 
 
 def go_on(test: ChangeTest, state: Any, before: Any, keep: NDArray[np.int64]) -> None:
     """The test of the arms that stay: of the same arm, or where that goes of the most observed one, its rewards one block."""
-    test.changes = before["changes"]
+    test.changes, test.patience = before["changes"], before["patience"]
     if before["arm"] in keep:
         test.arm, test.n_blocks = int(np.flatnonzero(keep == before["arm"])[0]), before["n_blocks"]
         test.blocks[:] = before["blocks"]
@@ -135,7 +133,7 @@ def most_likely_change(test: ChangeTest, n: float, total: float, least_reward: f
     mean = (total / n - least_reward) / width
     if mean < ROUNDING or mean > 1.0 - ROUNDING:
         return 0  # it has always paid the least, or the most, of all rewards
-    threshold = OFFSET + FACTOR * math.log(n)
+    threshold = test.patience * (OFFSET + FACTOR * math.log(n))
     # kl(x, y) is at most (x - y)^2 / (y (1 - y)): most borders need no logarithm
     least = threshold * mean * (1.0 - mean)
     found = 0
@@ -163,14 +161,9 @@ def split_evidence(before: float, old: float, after: float, new: float, mean: fl
 
 
 @rare_kernel
-def forget_before(test: ChangeTest, state: Any, older: int) -> None:
-    """Drop the older blocks of the tested arm, and leave every other arm a few observations at its mean and variance."""
-    blocks, observations, spread = test.blocks, state.observations, state.squares
-    for k in range(observations.size):
-        count = observations[k]
-        if count > KEPT:
-            spread[k] *= KEPT / count
-            observations[k] = KEPT
+def drop_older(test: ChangeTest, older: int) -> tuple[float, float, float]:
+    """Drop the older blocks: number, sum and sum of squares of the rewards that are left."""
+    blocks = test.blocks
     n, total, squares = 0.0, 0.0, 0.0
     for j in range(test.n_blocks - older):
         for row in range(3):
@@ -180,6 +173,4 @@ def forget_before(test: ChangeTest, state: Any, older: int) -> None:
         squares += blocks[SQUARES, j]
     test.n_blocks -= older
     test.changes += 1
-    observations[test.arm] = n
-    state.means[test.arm] = total / n
-    spread[test.arm] = max(squares - total * total / n, 0.0)
+    return n, total, squares

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from abex.kernels import kernel
 from abex.kinds import Count, Mean, Number, Score, Total, agree
 from abex.policies.aiming import aim_on, observer_of, observer_probabilities
-from abex.policies.change_test import ChangeTest, check_blocks, go_on, has_changed, new_change_test
+from abex.policies.change_test import ChangeTest, change_found, check_blocks, go_on, new_change_test
+from abex.policies.kept_order import KeptOrder, begin_era, check_order, keep_arms, learn_relative, new_order
 from abex.policies.known_graph import known_graph
 from abex.policies.learner import Learned, Learner
 from abex.policies.policy import Setting
 from abex.policies.ucbv import learn_squares
 from abex.samplers import draw, sampler_for
-from abex.samplers.evidence import leading_arm, play_all
+from abex.samplers.evidence import leading_arm
 from abex.support.parameters import HUGE, real, truth
 
 
@@ -33,6 +34,7 @@ class EvidenceState(Learned):
     least_reward: Number  # of all arms
     largest_reward: Number
     test: ChangeTest
+    order: KeptOrder
     initial: float  # the mean of an arm without observations
     safety: float
     forgets: bool
@@ -77,8 +79,9 @@ class Evidence(Learner[EvidenceState]):
     On a known graph, having drawn k, it plays the leader if that shows k, else the arm that shows k at the least loss
     :math:`\hat\mu^*-\hat\mu_i` for the weight :math:`\sum w_j` of all arms that i shows.
 
-    The most observed arm is tested for changes (`abex.policies.change_test`): when its rewards are no longer what they
-    were, what is older is forgotten, and every other arm keeps four observations.
+    The most observed arm is tested for changes (`abex.policies.change_test`). When its rewards are no longer what they were,
+    either all arms have moved together or their order is new: arms are drawn from what is fresh with the probability that the
+    order is new, else from all that was observed, relative to the level (`abex.policies.kept_order`).
 
     Parameters
     ----------
@@ -102,9 +105,8 @@ class Evidence(Learner[EvidenceState]):
     horizon nor scale: it plays rewards a thousand times smaller the same. `probabilities` is exact in all cases, up to the
     :math:`2^{-53}` in which random numbers are counted.
 
-    The test takes any change of the leader's rewards for news about which arm is best. Where all arms move together, as with
-    the hours of a day, or where rewards of 1 come sooner than those of 0 (clicks, and silence that expires), it forgets in
-    vain and the regret is several times that of ``forget=False``.
+    What is kept is relative to a level that multiplies the rewards of all arms. Where all arms move together, as with the hours
+    of a day, the test still costs something: ``forget=False`` takes none.
 
     Examples
     --------
@@ -133,6 +135,7 @@ class Evidence(Learner[EvidenceState]):
             lowest=np.ones(n),
             highest=np.zeros(n),
             test=new_change_test(),
+            order=new_order(n if self.forget else 0),
             safety=self.safety,
             forgets=self.forget,
             aim=aim_on(known_graph(self, setting), n) if known else None,
@@ -147,7 +150,9 @@ class Evidence(Learner[EvidenceState]):
             "the range of rewards must be within 0 to 1",
         )
         check_blocks(state.test, state.observations if state.forgets else None)
+        check_order(state.order)
         state.sampler = sampler_for("evidence", state)
+        state.order.sampler = sampler_for("evidence", state.order)
         return state
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> EvidenceState:
@@ -159,13 +164,18 @@ class Evidence(Learner[EvidenceState]):
         state.least_reward = float(state.lowest[seen].min())
         state.largest_reward = float(state.highest[seen].max())
         go_on(state.test, state, values["test"], keep)
-        return state
+        keep_arms(state.order, values["order"], keep)
+        return self.prepare(state)
 
     @staticmethod
     @kernel
     def select(state: EvidenceState, t: int, rng: Any) -> int:
-        """Draw an arm, and play who shows it best."""
+        """Draw an arm by what is fresh or by what is kept, and play who shows it best."""
         cautious = rng.random() < upper_end_probability(state, t)
+        order = state.order
+        if order.unit >= 0 and rng.random() >= order.newness:
+            target = draw(order.sampler, order, cautious, rng)
+            return observer_of(state.aim, order, t, target, cautious)
         target = draw(state.sampler, state, cautious, rng)
         return observer_of(state.aim, state, t, target, cautious)
 
@@ -174,19 +184,30 @@ class Evidence(Learner[EvidenceState]):
     def update(state: EvidenceState, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
         """Learn mean and variance; test the most observed arm for a change."""
         learn_moments(state, seen, reward, 1.0)
-        if state.forgets and has_changed(state.test, state, seen, reward):
-            play_all(state.sampler, state)
+        if state.forgets:
+            if state.order.unit >= 0:
+                learn_relative(state.order, seen, reward, state.largest_reward)
+            older = change_found(state.test, state, seen, reward)
+            if older > 0:
+                begin_era(state.order, state, state.test, older)
 
     @staticmethod
     @kernel
     def probabilities(state: EvidenceState, t: int, out: Any) -> None:
-        """The mixture of both kinds of steps, each handed on to the arms that are played."""
-        lead = leading_arm(state.sampler)
+        """The mixture of both tables and both kinds of steps, each handed on to the arms that are played."""
         for k in range(out.size):
             out[k] = 0.0
-        share = upper_end_probability(state, t)
-        observer_probabilities(state.aim, state, t, lead, True, share, out)
-        observer_probabilities(state.aim, state, t, lead, False, 1.0 - share, out)
+        order = state.order
+        fresh = order.newness if order.unit >= 0 else 1.0
+        for cautious in (True, False):
+            share = upper_end_probability(state, t)
+            if not cautious:
+                share = 1.0 - share
+            lead = leading_arm(state.sampler)
+            observer_probabilities(state.aim, state, t, lead, cautious, fresh * share, out)
+            if order.unit >= 0:
+                lead = leading_arm(order.sampler)
+                observer_probabilities(state.aim, order, t, lead, cautious, (1.0 - fresh) * share, out)
 
     def report(self, state: EvidenceState) -> dict[str, float]:
         """How often a change was found."""

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.kernels import Record, compile_alone, kernel, rare_kernel
+from abex.kernels import Record, compile_alone, kernel, rare_kernel, single_dispatch
 from abex.samplers.interface import changed, draw, stretch_of
 from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
@@ -108,28 +108,34 @@ def highest_reward(state: Any, cautious: bool) -> float:
     return UPPER_END if cautious else float(state.largest_reward)
 
 
+@single_dispatch
+def moments_of(state: Any, arm: int) -> tuple[float, float]:
+    """Mean and variance of an arm that was observed (kernel)."""
+    return state.means[arm], state.squares[arm] / state.observations[arm]
+
+
 @kernel
 def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
     """The weight of an arm that does not lead."""
-    n = state.observations[arm]
-    if n == 0.0:
+    if state.observations[arm] == 0.0:
         return 1.0
     highest = highest_reward(state, cautious)
-    x = count_of(state, arm) * two_moment_divergence(
-        state.means[arm], state.squares[arm] / n, state.means[lead], highest
-    )
+    mean, variance = moments_of(state, arm)
+    goal, _ = moments_of(state, lead)
+    x = count_of(state, arm) * two_moment_divergence(mean, variance, goal, highest)
     return 0.0 if x > MAX_LOG else math.erfc(math.sqrt(x))
 
 
 @kernel
 def surely_above(state: Any, arm: int, lead: int, cautious: bool, u: float) -> bool:
     """Whether a number is above the weight of an observed arm by a bound that costs little; False says nothing."""
-    n, mean = state.observations[arm], state.means[arm]
+    mean, variance = moments_of(state, arm)
+    goal, _ = moments_of(state, lead)
     room = highest_reward(state, cautious) - mean
-    total = state.squares[arm] / n + room * room
+    total = variance + room * room
     if total <= 0.0:
         return False
-    apart = (state.means[lead] - mean) * room / total
+    apart = (goal - mean) * room / total
     y = 2.0 * count_of(state, arm) * apart * apart
     return bool(u * (1.0 + y * (1.0 + y * (0.5 + y / 6.0))) > 1.0)
 

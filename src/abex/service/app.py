@@ -23,6 +23,10 @@ PLAYER = "/v1/players/{name}"
 WHOLE: dict[str, Any] = {"type": "integer", "minimum": 1}
 LIMIT = (("limit", WHOLE | {"maximum": handlers.MOST_LISTED}),)
 LOG = (("format", {"type": "string", "enum": ["csv", "parquet", "dsjson"]}), ("last", WHOLE))
+WINNER = (
+    ("risk", {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}),
+    ("at_least", {"type": "number", "exclusiveMinimum": 0}),
+)
 #: those asked most stand first
 ROUTES = (
     Route("POST", f"{PLAYER}/decisions", "decide", handlers.decide, bodies.DecideBody),
@@ -44,6 +48,7 @@ ROUTES = (
     Route("DELETE", f"{PLAYER}/arms/{{arm}}", "admin", handlers.remove_arm),
     Route("POST", f"{PLAYER}/learn", "admin", transfer.learn, bodies.LearnBody),
     Route("GET", f"{PLAYER}/timeline", "read", watching.timeline),
+    Route("GET", f"{PLAYER}/winner", "read", watching.winner, query=WINNER),
     Route("GET", f"{PLAYER}/log", "admin", watching.log, query=LOG, media="text/csv"),
     Route("POST", f"{PLAYER}/evaluate", "admin", watching.evaluate, bodies.EvaluateBody),
     Route("GET", "/health", None, watching.health),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.estimators import Contributions, self_normalised
-from abex.evaluation.evaluating import LEAST_EFFECTIVE, LEVEL, interval_of, refusal_reason
+from abex.evaluation.evaluating import LEVEL, MIN_EFFECTIVE, interval_of, refusal_reason
 from abex.players.arms import NamedArms
 from abex.players.events import Decided, decode
 from abex.players.journal_log import LogReader
@@ -30,7 +30,7 @@ FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
 MOST_ARMS = 12  # with a share of their own; the others are one
 MOST_EVENTS = 500_000  # that are read when somebody looks for the first time
 SPEED_SECONDS = 10  # over which events per second are counted
-MOST_BLOCKS = 2_000  # of consecutive decisions, for the interval: a long journal takes no longer than that
+MAX_BLOCKS = 2_000  # of consecutive decisions, for the interval: a long journal takes no longer than that
 
 Value = tuple[float, float, float]
 
@@ -73,9 +73,9 @@ class UniformChoice:
         if count == 0:
             return None
         if count not in self.known:
-            if self.contributions(count).effective < LEAST_EFFECTIVE:
+            if self.contributions(count).effective < MIN_EFFECTIVE:
                 return None
-            given = self.contributions(count, MOST_BLOCKS)
+            given = self.contributions(count, MAX_BLOCKS)
             low, high = interval_of(given, self.span, LEVEL)
             self.known[count] = count * given.value(), count * low, count * high
         return self.known[count]

@@ -16,7 +16,7 @@ from abex.service.bodies import EvaluateBody
 from abex.service.endpoint import ServiceState
 from abex.service.handlers import JSON, limit_of, refreshed
 from abex.service.timeline import MOST_EVENTS, Timeline
-from abex.support.errors import UserError, one_of
+from abex.support.errors import UserError, one_of, shown
 from abex.support.files import table_bytes
 
 #: format -> its media type
@@ -65,6 +65,27 @@ async def evaluate(state: ServiceState, request: Request, body: EvaluateBody) ->
 
     async with state.heavy:
         return await asyncio.to_thread(made)
+
+
+async def winner(state: ServiceState, request: Request, body: None) -> JSON:
+    """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
+    asked = {name: number_of(request, name) for name in ("risk", "at_least")}
+    player = await refreshed(state, request)
+
+    def made() -> JSON:
+        return player.winner(**{name: value for name, value in asked.items() if value is not None})._asdict()
+
+    async with state.heavy:
+        return await asyncio.to_thread(made)
+
+
+def number_of(request: Request, name: str) -> float | None:
+    """A number of the query; None where it is not given."""
+    given = request.query_params.get(name)
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        raise UserError(f"{name} must be a number, got {shown(given)}") from None
 
 
 async def health(state: ServiceState, request: Request, body: None) -> JSON:

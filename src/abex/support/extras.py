@@ -22,7 +22,7 @@ from abex.support.errors import UserError
 _COMPILED = ("numba", "llvmlite", "scipy")
 _BOOSTING = (*_COMPILED, "sklearn", "joblib", "tqdm")
 _DATA = (*_BOOSTING, "pandas", "pyarrow", "ncompress", "networkx")
-_REPORT = (*_DATA, "matplotlib")
+_REPORT = (*_DATA, "matplotlib", "jinja2")
 
 #: extra -> the packages that it brings, as they are imported
 PACKAGES_OF = {

@@ -21,7 +21,7 @@ Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame
 
 CELLS = 2**16  # of a table that are read at once
 DIFFERENT_WORDS = 10  # times their bytes: pyarrow takes as much, and more, to find those that come again
-MOST_KNOWN = 10_000  # different words of a column that are looked for when they come again
+MAX_KNOWN = 10_000  # different words of a column that are looked for when they come again
 SUFFIXES = {
     ".csv": "text",
     ".tsv": "text",
@@ -205,7 +205,7 @@ class _Parts:
         for code, word in enumerate(found.tolist()):
             if word not in known:
                 self._size += sys.getsizeof(word)
-            table[code] = known.setdefault(word, word) if len(known) < MOST_KNOWN else known.get(word, word)
+            table[code] = known.setdefault(word, word) if len(known) < MAX_KNOWN else known.get(word, word)
         values: NDArray[Any] = table[codes]
         return values
 

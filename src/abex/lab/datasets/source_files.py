@@ -20,7 +20,7 @@ from abex.support.progress import Progress
 from abex.support.reading import gunzip, read_bytes, reader_errors, short_path, up_to
 
 PACKINGS = ("", ".gz", ".Z")  # how a single file may be packed
-MOST_BYTES = 2**30  # nothing of ours unpacks to more; a bomb does
+MAX_BYTES = 2**30  # nothing of ours unpacks to more; a bomb does
 CHUNK = 2**16
 TIMEOUT = 30.0  # seconds without a byte
 AGAIN = ": delete it and fetch it again"
@@ -124,9 +124,9 @@ def download(url: str) -> bytes:
                     parts.append(part)
                     size += len(part)
                     bar.advance(len(part))
-                    if size > MOST_BYTES:
+                    if size > MAX_BYTES:
                         raise UserError(
-                            f"{url} has more than {MOST_BYTES >> 20} MB: it is not the upstream file"
+                            f"{url} has more than {MAX_BYTES >> 20} MB: it is not the upstream file"
                         )
         if size < total:
             raise ConnectionError(f"the connection broke after {size:,} of {total:,} bytes")
@@ -166,16 +166,16 @@ def unpacked(content: bytes, packed: str, name: str, where: str) -> bytes:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 packed = _member(archive.namelist(), name, where)
                 with archive.open(packed) as stream:
-                    content = up_to(stream, MOST_BYTES, where)
+                    content = up_to(stream, MAX_BYTES, where)
         elif packed.endswith(
             ".tar.gz"
         ):  # unpacked before it is looked into: headers inside may be of any size
-            inside = gunzip(content, where, MOST_BYTES, AGAIN)
+            inside = gunzip(content, where, MAX_BYTES, AGAIN)
             with tarfile.open(fileobj=io.BytesIO(inside), mode="r:") as tar:
                 packed = _member([entry.name for entry in tar.getmembers() if entry.isfile()], name, where)
                 content = tar.extractfile(packed).read()  # type: ignore[union-attr]
     if packed.endswith(".gz"):
-        return gunzip(content, where, MOST_BYTES, AGAIN)
+        return gunzip(content, where, MAX_BYTES, AGAIN)
     return uncompress(content, where) if packed.endswith(".Z") else content
 
 
@@ -200,10 +200,10 @@ def uncompress(content: bytes, where: str) -> bytes:
 
 
 class _Bounded(io.BytesIO):
-    """Takes no more than `MOST_BYTES`."""
+    """Takes no more than `MAX_BYTES`."""
 
     def write(self, part: Any) -> int:
         """Append, or refuse."""
-        if self.tell() + len(part) > MOST_BYTES:
-            raise ValueError(f"it grows beyond {MOST_BYTES >> 20} MB")
+        if self.tell() + len(part) > MAX_BYTES:
+            raise ValueError(f"it grows beyond {MAX_BYTES >> 20} MB")
         return super().write(part)

@@ -9,14 +9,14 @@ from abex.lab.experiments.experiment import (
     known_experiments,
     register,
 )
-from abex.lab.experiments.outcomes import Outcome, collect
+from abex.lab.experiments.outcomes import ExperimentResult, collect
 from abex.lab.experiments.toml_file import read_experiment
 
 __all__ = [
     "Claim",
     "Experiment",
+    "ExperimentResult",
     "Line",
-    "Outcome",
     "collect",
     "experiment_of",
     "known_experiments",

@@ -153,7 +153,7 @@ def _experiment(
     full = name if not quick else f"{name.replace(f'-{data}', '')}-quick"
     return Experiment(
         name=full, title=title, kind="boosting", problem=problem, validation={**problem, "part": "validation"},
-        lines=lines, length=length, seeds=100 if quick else 20, validation_seeds=2 if quick else 3, version=VERSION,
+        lines=lines, length=length, seeds=60 if quick else 20, validation_seeds=2 if quick else 3, version=VERSION,
         same=same_policies(lines, arms_of(data), length), rows_at=(EARLY // 10 if quick else EARLY,),
         claims=claims, figure=figure, deviations=DEVIATIONS + MORE_DEVIATIONS.get(data, ()), command=f"abex run {full}",
     )  # fmt: skip

@@ -19,7 +19,7 @@ from abex.lab.experiments.facebook import (
     varying_lines,
 )
 from abex.lab.results import canonical
-from abex.lab.sweeps.bandit_cells import opened
+from abex.lab.sweeps.bandit_cells import cached_problem
 from abex.lab.sweeps.problems import with_checksums
 
 HORIZON = 50_000
@@ -84,11 +84,11 @@ def _experiment(
 ) -> Experiment:
     full = f"{name}-quick" if quick else name
     problem, length = problem_of("test", quick), 5_000 if quick else HORIZON
-    users = opened(canonical(problem))[0].n_arms
+    users = cached_problem(canonical(problem))[0].n_arms
     return Experiment(
         name=full, title=f"{title} (made-up ratings)" if quick else title, problem=problem, version=VERSION,
         validation=problem_of("tuning", quick), lines=lines, length=length, same=same_policies(lines, users, length),
-        seeds=200 if quick else SEEDS, validation_seeds=10 if quick else 50, block=20 if quick else BLOCK,
+        seeds=100 if quick else SEEDS, validation_seeds=10 if quick else 50, block=20 if quick else BLOCK,
         checkpoints=CHECKPOINTS, claims=claims, figure="" if quick else figure, deviations=DEVIATIONS,
         command=f"abex run {full}",
     )  # fmt: skip

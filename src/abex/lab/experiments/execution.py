@@ -8,11 +8,11 @@ from concurrent.futures import Executor
 import numpy as np
 
 from abex.lab.experiments.experiment import Experiment, Line
-from abex.lab.experiments.tasks import Task
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
-from abex.lab.sweeps.forecast import Forecast
+from abex.lab.sweeps.forecast import TimeLeft
 from abex.lab.sweeps.sweep import SweepStatus, sweep
+from abex.lab.sweeps.task import Task
 
 STILL_FALLING = 0.01  # of the loss: what the rest of a run must bring, or the line has stopped falling
 Tell = Callable[[str, SweepStatus], None]  # what is being done, and how far it is
@@ -107,7 +107,7 @@ def run_experiment(
 
     ``executor`` is any executor of `concurrent.futures`; threads of this process unless given.
     """
-    store.remember(experiment.id, experiment.to_json())
+    store.save_experiment(experiment.id, experiment.to_json())
     statuses = []
     tuning = tuning_cells(experiment)
     if tuning:
@@ -119,7 +119,7 @@ def run_experiment(
 
 def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int, float]]:
     """For a dry run: (line, policy, cells, missing, estimated seconds) of each policy that will be played."""
-    forecast = Forecast([], store)
+    forecast = TimeLeft([], store)
     rows = []
     for line in experiment.lines:
         if has_choice(line):

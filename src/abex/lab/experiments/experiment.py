@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from abex.lab.experiments.tasks import Task, task_of
 from abex.lab.results import Cell
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
-from abex.lab.sweeps.cells import load_code, new_cell
+from abex.lab.sweeps.cells import load_code, new_cell, task_of
+from abex.lab.sweeps.task import Task
 from abex.policies.abe import ABE
 from abex.policies.boltzmann import Boltzmann
 from abex.policies.naming import parse_policy

@@ -168,7 +168,7 @@ def _experiment(
     problem, length = problem_of(quick), 5_000 if quick else HORIZON
     return Experiment(
         name=full, title=f"{title} (a graph like it)" if quick else title, problem=problem, lines=lines, version=VERSION,
-        length=length, seeds=200 if quick else SEEDS, validation_seeds=10 if quick else 200, block=20 if quick else BLOCK,
+        length=length, seeds=100 if quick else SEEDS, validation_seeds=10 if quick else 200, block=20 if quick else BLOCK,
         checkpoints=CHECKPOINTS, strata=() if quick else strata_of(problem), same=same_policies(lines, NODES, length),
         claims=claims, figure="" if quick else figure, deviations=DEVIATIONS, command=f"abex run {full}",
     )  # fmt: skip

@@ -23,7 +23,7 @@ TARGETS = 24  # at most so many
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class LineResult:
     """A line with its results: arrays are (replications, checkpoints)."""
 
     line: Line
@@ -100,18 +100,18 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ExperimentResult:
     """The lines of an experiment that the store holds, and how many cells are still missing."""
 
     experiment: Experiment
-    lines: tuple[Drawn, ...]
+    lines: tuple[LineResult, ...]
     missing: int
 
-    def get(self, label: str) -> Drawn | None:
+    def get(self, label: str) -> LineResult | None:
         """The line called ``label``, None if nothing of it is there."""
         return {drawn.label: drawn for drawn in self.lines}.get(label)
 
-    def title_of(self, drawn: Drawn) -> str:
+    def title_of(self, drawn: LineResult) -> str:
         """A line's name, and what one could not see in a figure: that it lies on another line, or ends before the others."""
         before = self.lines[: self.lines.index(drawn)]
         remarks = [f"the same as {one.label}" for one in before if same_algorithm(one, drawn)][:1]
@@ -125,7 +125,7 @@ class Outcome:
         return self.experiment.task.loss_name
 
 
-def collect(experiment: Experiment, store: Store) -> Outcome:
+def collect(experiment: Experiment, store: Store) -> ExperimentResult:
     """Read an experiment's results; lines of which nothing is there are left out."""
     drawn, missing = [], 0
     read: dict[tuple[str, int | None, int], Any] = {}  # lines that are one algorithm are read once
@@ -146,8 +146,10 @@ def collect(experiment: Experiment, store: Store) -> Outcome:
         there, results = read[name]
         missing += len(cells) - there
         if results:
-            drawn.append(_up_to(Drawn(line, text, played=experiment.same.get(text, text), **results), end))
-    return Outcome(experiment, tuple(drawn), missing)
+            drawn.append(
+                _up_to(LineResult(line, text, played=experiment.same.get(text, text), **results), end)
+            )
+    return ExperimentResult(experiment, tuple(drawn), missing)
 
 
 def _results(experiment: Experiment, kept: list[tuple[int, Any]]) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def _results(experiment: Experiment, kept: list[tuple[int, Any]]) -> dict[str, A
     }
 
 
-def _up_to(drawn: Drawn, end: tuple[int, bool] | None) -> Drawn:
+def _up_to(drawn: LineResult, end: tuple[int, bool] | None) -> LineResult:
     """The line up to its plateau."""
     if end is None:
         return drawn
@@ -179,12 +181,12 @@ def _up_to(drawn: Drawn, end: tuple[int, bool] | None) -> Drawn:
     return replace(drawn, step=drawn.step[kept], ended=end[1], **arrays)
 
 
-def same_algorithm(first: Drawn, second: Drawn) -> bool:
+def same_algorithm(first: LineResult, second: LineResult) -> bool:
     """Whether two lines are one algorithm at this length: they share the simplest policy they are."""
     return bool(first.played) and first.played == second.played and first.step[-1] == second.step[-1]
 
 
-def paired_curve(drawn: Drawn, first: Drawn) -> tuple[Floats, Floats, Floats] | None:
+def paired_curve(drawn: LineResult, first: LineResult) -> tuple[Floats, Floats, Floats] | None:
     """Mean, low and high of loss minus that of ``first`` at each checkpoint of ``drawn``, runs that both have being paired.
 
     Between the checkpoints of ``first`` its loss is interpolated; None if it ends earlier or no run is common.
@@ -198,7 +200,7 @@ def paired_curve(drawn: Drawn, first: Drawn) -> tuple[Floats, Floats, Floats] | 
     return found.mean, *found.interval()
 
 
-def compared(first: Drawn, second: Drawn, at: int | None = None) -> Estimate | None:
+def compared(first: LineResult, second: LineResult, at: int | None = None) -> Estimate | None:
     """Loss of first minus that of second at the end, or at the step ``at``: they met the same randomness.
 
     In boosting over runs and test rows (`two_way`) where rows are stored, else over runs, those that both have being
@@ -218,13 +220,13 @@ def compared(first: Drawn, second: Drawn, at: int | None = None) -> Estimate | N
     return _difference(first, losses[0], second, losses[1])
 
 
-def _difference(first: Drawn, loss: Floats, second: Drawn, other: Floats) -> Estimate:
+def _difference(first: LineResult, loss: Floats, second: LineResult, other: Floats) -> Estimate:
     return difference_of(
         loss, first.replications, other, second.replications, first.strata, second.strata, MIN_RUNS
     )
 
 
-def goals(outcome: Outcome) -> tuple[str, tuple[float, ...]]:
+def target_losses(outcome: ExperimentResult) -> tuple[str, tuple[float, ...]]:
     """Losses worth getting down to: 1.5 and 1.1 times the final mean loss of the line that learns nothing, and its name.
 
     Where there is no uniform choice the first line takes its place.
@@ -235,7 +237,7 @@ def goals(outcome: Outcome) -> tuple[str, tuple[float, ...]]:
     return reference.label, tuple(factor * float(reference.mean[-1]) for factor in NEAR)
 
 
-def targets_of(reference: Drawn) -> Floats:
+def targets_of(reference: LineResult) -> Floats:
     """Losses on the way of a line, down to the least it reaches: each 3 % below the one before, at most 24.
 
     They begin where it has done a hundredth of its steps.
@@ -247,7 +249,7 @@ def targets_of(reference: Drawn) -> Floats:
     return np.asarray(least * (max(start, least) / least) ** np.linspace(1.0, 0.0, count))
 
 
-def ratio_curve(first: Drawn, reference: Drawn) -> list[tuple[float, Estimate, float, float]]:
+def ratio_curve(first: LineResult, reference: LineResult) -> list[tuple[float, Estimate, float, float]]:
     """How much sooner a line gets down to each loss than the reference does.
 
     Rows of (target, estimate of ln(seconds of first / seconds of reference) over the runs of first that get there, share of

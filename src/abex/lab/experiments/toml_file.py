@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from abex.lab.experiments.experiment import STRATUM, Claim, Experiment, Line, policy_text, same_policies
-from abex.lab.experiments.tasks import TASKS, Task, task_of
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
-from abex.lab.sweeps.cells import load_code
+from abex.lab.sweeps.cells import TASKS, load_code, task_of
 from abex.lab.sweeps.problems import with_checksums
+from abex.lab.sweeps.task import Task
 from abex.policies.naming import parse_policy
 from abex.simulation import MAX_HORIZON
 from abex.support.errors import UserError, brief, nearest, shown
@@ -120,10 +120,10 @@ def _experiment(plain: _File, path: Path) -> Experiment:
 
 def _length(plain: _File, task: Task) -> int:
     """The length of the runs, under the key of the task and no other's."""
-    key = task.cells.length
+    key = task.length
     for other in TASKS.values():
-        if other.cells.length != key and getattr(plain, other.cells.length) is not None:
-            raise UserError(f"{other.cells.length} is not for the kind {plain.kind!r}: write {key}")
+        if other.length != key and getattr(plain, other.length) is not None:
+            raise UserError(f"{other.length} is not for the kind {plain.kind!r}: write {key}")
     length: int | None = getattr(plain, key)
     if length is None:
         raise UserError(f"{key} is missing")

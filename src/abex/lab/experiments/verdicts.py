@@ -36,7 +36,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from abex.lab.experiments.experiment import Claim
-from abex.lab.experiments.outcomes import MIN_RUNS, Drawn, Outcome, compared, ratio_curve, same_algorithm
+from abex.lab.experiments.outcomes import (
+    MIN_RUNS,
+    ExperimentResult,
+    LineResult,
+    compared,
+    ratio_curve,
+    same_algorithm,
+)
 from abex.support.intervals import LEVEL, Estimate, holm
 from abex.support.tables import html_table
 
@@ -82,12 +89,12 @@ class Verdicts(list[ClaimVerdict]):
         return html_table(self.HEADINGS, self._rows())
 
 
-def judge(outcome: Outcome) -> Verdicts:
+def judge(outcome: ExperimentResult) -> Verdicts:
     """The verdicts on all claims of an experiment, corrected across them."""
     return judge_all([outcome])[0]
 
 
-def judge_all(outcomes: Iterable[Outcome]) -> list[Verdicts]:
+def judge_all(outcomes: Iterable[ExperimentResult]) -> list[Verdicts]:
     """The verdicts on the claims of several experiments, corrected across all of them (Holm)."""
     judged = [[_judge(claim, outcome) for claim in outcome.experiment.claims] for outcome in outcomes]
     p_values = [verdict.p for verdicts in judged for verdict in verdicts if verdict.p is not None]
@@ -102,7 +109,7 @@ def _together(verdict: ClaimVerdict, corrected: Iterable[float]) -> ClaimVerdict
     return replace(verdict, overall_p=p, overall=verdict.answer if p <= RISK else OPEN)
 
 
-def _judge(claim: Claim, outcome: Outcome) -> ClaimVerdict:
+def _judge(claim: Claim, outcome: ExperimentResult) -> ClaimVerdict:
     first = outcome.get(claim.first)
     if first is None:
         return ClaimVerdict(claim, f"{claim.first} has not been run", OPEN, claim.rule)
@@ -139,7 +146,7 @@ def _judge(claim: Claim, outcome: Outcome) -> ClaimVerdict:
     return ClaimVerdict(claim, text, answer, claim.rule, p)
 
 
-def _explores(claim: Claim, first: Drawn) -> ClaimVerdict:
+def _explores(claim: Claim, first: LineResult) -> ClaimVerdict:
     slots = first.numbers.get(EXPLORED)
     if slots is None and first.played not in ("", first.policy):
         text = f"0 of {first.step[-1]:,.0f} slots are pure exploration: {SAME} as {first.played}"
@@ -150,7 +157,7 @@ def _explores(claim: Claim, first: Drawn) -> ClaimVerdict:
     return ClaimVerdict(claim, text, HOLDS if max(slots) > 0 else FAILS, claim.rule)
 
 
-def searched(outcome: Outcome) -> Drawn | None:
+def full_search_line(outcome: ExperimentResult) -> LineResult | None:
     """The line that another is claimed to be sooner than, None where there is no such claim or it has not been run."""
     labels = [
         label for claim in outcome.experiment.claims if claim.rule == "sooner" for label in claim.second
@@ -162,7 +169,7 @@ NOTHING_KNOWN = Estimate(np.nan, np.nan, 1.0)
 
 
 def _difference(
-    first: Drawn, other: Drawn | None, at: int | None, level: float, unit: str
+    first: LineResult, other: LineResult | None, at: int | None, level: float, unit: str
 ) -> tuple[str, Estimate]:
     found = None if other is None else compared(first, other, at)
     if found is None or not np.isfinite(found.error):
@@ -180,7 +187,7 @@ def _signed(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= 1_000.0 else f"{value:+.3g}"
 
 
-def _sooner(first: Drawn, other: Drawn, margin: float) -> tuple[str, list[Estimate], bool]:
+def _sooner(first: LineResult, other: LineResult, margin: float) -> tuple[str, list[Estimate], bool]:
     """What the curve of ratios says: in words, its estimates, and whether half of the runs miss a target."""
     curve = ratio_curve(first, other)
     rows = [row for row in curve if row[0] >= curve[-1][0] + margin] or curve[:1]

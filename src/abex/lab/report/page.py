@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import platform
-import re
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
 
 from abex.lab.experiments.experiment import Experiment
-from abex.lab.experiments.outcomes import Drawn, Outcome, collect, goals, paired_curve, ratio_curve
+from abex.lab.experiments.outcomes import (
+    ExperimentResult,
+    LineResult,
+    collect,
+    paired_curve,
+    ratio_curve,
+    target_losses,
+)
 from abex.lab.experiments.panels import xs
 from abex.lab.experiments.verdicts import (
     FAILS,
@@ -26,19 +31,28 @@ from abex.lab.experiments.verdicts import (
     RULES_IN_WORDS,
     ClaimVerdict,
     Verdicts,
+    full_search_line,
     judge_all,
-    searched,
 )
 from abex.lab.results import Store
+from abex.support.extras import needed
 from abex.support.figures import COLOURS
 from abex.support.files import write_atomically
 from abex.support.intervals import mean_of
 from abex.web import drawing_script, resource
 
-PLACE = re.compile(r"<!--([a-z]+)-->|/\*([a-z]+)\*/")
 MARKS = {HOLDS: "yes", FAILS: "no", OPEN: "open"}
 LAST_COLUMNS = ("exploration slots", "CPU s", "runs", "which")
 GROUPS = {"paper": "in the paper", "authors": "its authors' code", "baseline": "baseline", "own": "ours"}
+
+
+class TableCell(NamedTuple):
+    """A cell of a table: its text, what stands below it in small letters, how it is marked, and the section it leads to."""
+
+    text: str
+    small: str = ""
+    mark: str = ""
+    link: str = ""
 
 
 def write_report(store: Store, path: str | Path, refresh: int | None = None) -> int:
@@ -61,48 +75,57 @@ def arena_pages(store: Store, path: Path) -> dict[str, str]:
 
 
 def make_page(
-    outcomes: list[Outcome], refresh: int | None = None, arenas: dict[str, str] | None = None
+    outcomes: list[ExperimentResult], refresh: int | None = None, arenas: dict[str, str] | None = None
 ) -> str:
     """The page as text. With ``refresh`` it reloads itself every so many seconds; ``arenas`` are linked by their names."""
+    with needed():
+        from jinja2 import Environment
+
     ordered = sorted(outcomes, key=_order)
     judged = list(zip(ordered, judge_all(ordered), strict=True))
     data = {outcome.experiment.id: figure_data(outcome) for outcome, _ in judged}
-    parts = {
-        "refresh": f'<meta http-equiv="refresh" content="{refresh}">' if refresh else "",
-        "style": resource("abex.web", "style.css") + resource("abex.lab.report", "style.css"),
-        "script": resource("abex.web", "charts.js") + resource("abex.lab.report", "script.js"),
-        "bundle": drawing_script(),
-        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
-        "summary": _summary(judged),
-        "contents": "".join(
-            f'<li><a href="#{o.experiment.id}">{_e(o.experiment.title)}</a></li>' for o, _ in judged
+    verdicts = [verdict for _, found in judged for verdict in found]
+    counts = {
+        kind: [(MARKS[answer], answers.count(answer), words) for answer, words in PLURAL.items()]
+        for kind, answers in (
+            ("alone", [one.answer for one in verdicts]), ("together", [one.overall for one in verdicts]),
         )
-        + "".join(
-            f'<li><a href="{_e(address)}">Every policy on many problems: {_e(name)}</a></li>'
-            for name, address in (arenas or {}).items()
-        ),
-        "overview": _overview(judged),
-        "first": "".join(_section(outcome, verdicts) for outcome, verdicts in judged[:1]),
-        "sections": "".join(_section(outcome, verdicts) for outcome, verdicts in judged[1:]),
-        "rules": "".join(f"<dt>{_e(rule)}</dt><dd>{_e(text)}</dd>" for rule, text in RULES_IN_WORDS.items()),
-        "environment": _environment(),
-    }
-    # in one pass: what a part says is text, even where it looks like a place of the template
-    return PLACE.sub(lambda place: parts[place[1] or place[2]], resource("abex.lab.report", "page.html"))
+    }  # fmt: skip
+    template = Environment(autoescape=True).from_string(resource("abex.lab.report", "page.html"))
+    return template.render(
+        refresh=refresh,
+        style=resource("abex.web", "style.css") + resource("abex.lab.report", "style.css"),
+        script=resource("abex.web", "charts.js") + resource("abex.lab.report", "script.js"),
+        bundle=drawing_script(),
+        data=json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        counts=counts,
+        n_claims=len(verdicts),
+        missing=sum(outcome.missing for outcome, _ in judged),
+        arenas=arenas or {},
+        overview=[
+            [
+                TableCell(outcome.experiment.title, link=outcome.experiment.id),
+                v.claim.text,
+                v.measured,
+                *_answers(v),
+            ]
+            for outcome, found in judged
+            for v in found
+        ],
+        sections=[_section(outcome, found) for outcome, found in judged],
+        rules=RULES_IN_WORDS,
+        environment=_environment(),
+    )
 
 
-def _order(outcome: Outcome) -> tuple[bool, str]:
+def _order(outcome: ExperimentResult) -> tuple[bool, str]:
     return (not outcome.experiment.figure, f"{outcome.experiment.figure} {outcome.experiment.id}")
-
-
-def _e(text: Any) -> str:
-    return html.escape(str(text))
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
 
 
-def figure_data(outcome: Outcome) -> dict[str, Any]:
+def figure_data(outcome: ExperimentResult) -> dict[str, Any]:
     """What the script draws: lines with bands over three x axes, and their paired differences to the first line."""
     first = outcome.lines[0] if outcome.lines else None
     rows: list[dict[str, Any]] = []
@@ -150,134 +173,67 @@ def _short(value: Any) -> Any:
 # -- words -----------------------------------------------------------------------------------------------------
 
 
-def _summary(judged: list[tuple[Outcome, Verdicts]]) -> str:
-    verdicts = [verdict for _, found in judged for verdict in found]
-
-    def counts(answers: list[str], form: str) -> list[str]:
-        return [
-            form.format(mark=MARKS[answer], count=answers.count(answer), words=words)
-            for answer, words in PLURAL.items()
-        ]
-
-    alone = counts([v.answer for v in verdicts], '<li class="{mark}"><b>{count}</b> {words}</li>')
-    together = ", ".join(counts([v.overall for v in verdicts], "{count} {words}"))
-    missing = sum(outcome.missing for outcome, _ in judged)
-    unfinished = f" {missing} cells are still missing: the verdicts are preliminary." if missing else ""
-    return (
-        f'<ul class="counts">{"".join(alone)}</ul><p>{len(judged)} experiments, {len(verdicts)} claims, each by itself. '
-        f"All together (Holm): {together}.{unfinished}</p>"
-    )
-
-
-def _overview(judged: list[tuple[Outcome, Verdicts]]) -> str:
-    rows = [
-        f'<tr><td><a href="#{outcome.experiment.id}">{_e(outcome.experiment.title)}</a></td>'
-        f"<td>{_e(verdict.claim.text)}</td><td>{_e(verdict.measured)}</td>"
-        f"{_alone(verdict)}{_together(verdict)}</tr>"
-        for outcome, verdicts in judged
-        for verdict in verdicts
-    ]
-    return _table(("experiment", "claim", "measured", "by itself", "with all others"), rows, "verdicts")
-
-
-def _alone(verdict: ClaimVerdict) -> str:
-    """The cell of a table with the answer of a claim by itself, and the rule and margin that gave it."""
+def _answers(verdict: ClaimVerdict) -> tuple[TableCell, TableCell]:
+    """The answer of a claim by itself with the rule and margin that gave it, and the one corrected across all claims."""
     margin = f", margin {verdict.claim.margin:g}" if verdict.claim.margin else ""
-    rule = f"<small>rule: {_e(verdict.rule)}{margin}</small>"
-    return f'<td class="{MARKS[verdict.answer]}">{verdict.answer}{rule}</td>'
-
-
-def _together(verdict: ClaimVerdict) -> str:
-    """The cell of a table with the answer that is corrected across all claims."""
-    if verdict.overall_p is not None:
-        p = f"<small>p {verdict.overall_p:.2g}</small>"
-    else:
-        p = "" if verdict.overall == OPEN else "<small>exact</small>"
-    return f'<td class="{MARKS[verdict.overall]}">{verdict.overall}{p}</td>'
-
-
-def _table(columns: tuple[str, ...], rows: list[str], kind: str = "lines") -> str:
-    head = "".join(f'<th scope="col"><button type="button">{_e(column)}</button></th>' for column in columns)
-    body = (
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(_named_cells(row, columns) for row in rows)}</tbody>"
+    exact = "" if verdict.overall == OPEN else "exact"
+    p = exact if verdict.overall_p is None else f"p {verdict.overall_p:.2g}"
+    return (
+        TableCell(verdict.answer, f"rule: {verdict.rule}{margin}", MARKS[verdict.answer]),
+        TableCell(verdict.overall, p, MARKS[verdict.overall]),
     )
-    return f'<div class="wide"><table class="sortable {kind}">{body}</table></div>'
 
 
-def _named_cells(row: str, columns: tuple[str, ...]) -> str:
-    """A row whose cells carry the names of their columns, for narrow screens, where each stands in a line of its own."""
-    names = iter(columns)
-    return re.sub(r"<td", lambda _: f'<td data-column="{_e(next(names))}"', row)
-
-
-def _section(outcome: Outcome, verdicts: Verdicts) -> str:
+def _section(outcome: ExperimentResult, verdicts: Verdicts) -> dict[str, Any]:
+    """What the template says about an experiment."""
     experiment = outcome.experiment
-    claims = [
-        f"<tr><td>{_e(v.claim.text)}<small>{_e(v.claim.where)}</small></td><td>{_e(v.measured)}</td>"
-        f"{_alone(v)}{_together(v)}</tr>"
-        for v in verdicts
-    ]
     extra = _extra(outcome)
-    lines = [
-        _line_row(d, outcome, [column[i] for column in extra.values()]) for i, d in enumerate(outcome.lines)
-    ]
     seeds = f"seed {experiment.seed}, {experiment.seeds:,} replications unless the table says otherwise"
     if experiment.strata:
-        parts = (
-            f"{_e(s.name)} (weight {s.weight:.3f}, {s.share:.0%} of the runs)" for s in experiment.strata
-        )
+        parts = (f"{s.name} (weight {s.weight:.3f}, {s.share:.0%} of the runs)" for s in experiment.strata)
         seeds += f"; strata: {', '.join(parts)}"
-    tuning = any(len(line.candidates) > 1 for line in experiment.lines)
-    chosen = (
-        f" Parameters chosen on {experiment.validation_seeds} validation runs of each candidate."
-        if tuning
-        else ""
-    )
-    unfinished = f' <b class="open">{outcome.missing} cells are missing.</b>' if outcome.missing else ""
-    deviations = "".join(f"<li>{_e(text)}</li>" for text in experiment.deviations)
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
     spread = {name: "" for d in outcome.lines[:1] for name in experiment.task.spread(d)}
-    columns = ("line", "policy drawn", loss, "95 % interval", *spread, *extra, *LAST_COLUMNS)
-    heads = ("claim", "measured", "by itself", "with all others")
-    verdict_table = _table(heads, claims, "verdicts") if claims else ""
-    return f"""
-<section id="{experiment.id}" class="experiment">
-<h2>{_e(experiment.title)}</h2>
-<p class="about">{_e(experiment.figure)}{" &middot; " if experiment.figure else ""}length {experiment.length:,} &middot;
- {seeds}.{chosen}{unfinished}</p>
-<div class="figure" data-figure="{experiment.id}"><div class="controls"></div><div class="plot"></div></div>
-{verdict_table}
-<p class="command">Command: <code>{_e(experiment.command or f"abex run {experiment.name}")}</code></p>
-{_table(columns, lines)}
-{_sooner(outcome)}
-<details><summary>Problem and deviations from the paper</summary>
-<pre>{_e(json.dumps(_brief(experiment.problem), indent=1))}</pre><ul>{deviations}</ul></details>
-</section>"""
+    return {
+        "experiment": experiment,
+        "seeds": seeds,
+        "tuned": any(len(line.candidates) > 1 for line in experiment.lines),
+        "missing": outcome.missing,
+        "claims": [[TableCell(v.claim.text, v.claim.where), v.measured, *_answers(v)] for v in verdicts],
+        "columns": ("line", "policy drawn", loss, "95 % interval", *spread, *extra, *LAST_COLUMNS),
+        "lines": [
+            _line_row(d, outcome, [column[i] for column in extra.values()])
+            for i, d in enumerate(outcome.lines)
+        ],
+        "sooner": _sooner(outcome),
+        "problem": json.dumps(_brief(experiment.problem), indent=1),
+    }
 
 
-def _sooner(outcome: Outcome) -> str:
+def _sooner(outcome: ExperimentResult) -> dict[str, Any] | None:
     """The table of times to target errors against full search, where there is one."""
-    reference = searched(outcome)
+    reference = full_search_line(outcome)
     if reference is None:
-        return ""
+        return None
     lines = [drawn for drawn in outcome.lines if drawn is not reference and drawn.line.group == "paper"]
     curves = [ratio_curve(drawn, reference) for drawn in lines]
-    rows = []
-    for at, (target, _, _, seconds) in enumerate(ratio_curve(reference, reference)):
-        cells = [f"{target:.3g}", f"{seconds:.3g}", *(_times(curve[at]) for curve in curves)]
-        rows.append(f"<tr>{''.join(f'<td>{_e(cell)}</td>' for cell in cells)}</tr>")
     end = (
         "where its error on validation rows has stopped falling"
         if reference.ended
         else "where it was cut before it had surely stopped falling"
     )
-    columns = (
-        "target error (%)",
-        f"CPU s of {reference.label}",
-        *(f"{d.label}: times sooner" for d in lines),
-    )
-    about = f"{reference.label.capitalize()} is drawn to iteration {reference.step[-1]:,.0f}, {end}."
-    return f"<details><summary>Times to target errors</summary><p>{_e(about)}</p>{_table(columns, rows)}</details>"
+    return {
+        "about": f"{reference.label.capitalize()} is drawn to iteration {reference.step[-1]:,.0f}, {end}.",
+        "columns": (
+            "target error (%)",
+            f"CPU s of {reference.label}",
+            *(f"{d.label}: times sooner" for d in lines),
+        ),
+        "rows": [
+            [f"{target:.3g}", f"{seconds:.3g}", *(_times(curve[at]) for curve in curves)]
+            for at, (target, _, _, seconds) in enumerate(ratio_curve(reference, reference))
+        ],
+    }
 
 
 def _times(row: tuple[float, Any, float, float]) -> str:
@@ -290,10 +246,10 @@ def _times(row: tuple[float, Any, float, float]) -> str:
     return f"{shown} ({np.exp(-high):.3g} to {np.exp(-low):.3g})" if np.isfinite(low) else shown
 
 
-def _extra(outcome: Outcome) -> dict[str, list[str]]:
+def _extra(outcome: ExperimentResult) -> dict[str, list[str]]:
     """Columns by name: losses at the steps that claims ask about, and in boosting the CPU time to errors worth reaching."""
     steps = sorted({claim.at for claim in outcome.experiment.claims if claim.at is not None})
-    levels = goals(outcome)[1] if outcome.experiment.task.falls else ()
+    levels = target_losses(outcome)[1] if outcome.experiment.task.falls else ()
     columns = {
         f"at {step:,}": [_number(mean_of(d.loss_at(step), d.strata).mean, "") for d in outcome.lines]
         for step in steps
@@ -308,11 +264,11 @@ def _number(value: Any, otherwise: str) -> str:
     return f"{float(value):.3g}" if np.isfinite(value) else otherwise
 
 
-def _line_row(drawn: Drawn, outcome: Outcome, extra: list[str]) -> str:
+def _line_row(drawn: LineResult, outcome: ExperimentResult, extra: list[str]) -> tuple[str, ...]:
     found = drawn.estimate()
     low, high = found.interval()
     slots = drawn.numbers.get("exploration_slots")
-    cells = (
+    return (
         outcome.title_of(drawn),
         drawn.policy if drawn.played in ("", drawn.policy) else f"{drawn.policy}, here {drawn.played}",
         f"{found.mean:.2f}",
@@ -324,7 +280,6 @@ def _line_row(drawn: Drawn, outcome: Outcome, extra: list[str]) -> str:
         f"{len(drawn.replications):,}",
         GROUPS.get(drawn.line.group, drawn.line.group),
     )
-    return f"<tr>{''.join(f'<td>{_e(cell)}</td>' for cell in cells)}</tr>"
 
 
 def _brief(problem: Any) -> Any:
@@ -344,6 +299,4 @@ def _environment() -> str:
             return "not installed"
 
     packages = ", ".join(f"{name} {of(name)}" for name in ("numpy", "numba", "scipy", "scikit-learn"))
-    return _e(
-        f"abex {abex.__version__}, Python {sys.version.split()[0]}, {packages}, {platform.system()} {platform.machine()}"
-    )
+    return f"abex {abex.__version__}, Python {sys.version.split()[0]}, {packages}, {platform.system()} {platform.machine()}"

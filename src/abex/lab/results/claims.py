@@ -62,7 +62,7 @@ class Claims(AbstractContextManager["Claims"]):
                 with suppress(OSError):
                     self.path.unlink(missing_ok=True)
         if self._base is not None:
-            threading.Thread(target=self._beat, name="abex claims", daemon=True).start()
+            threading.Thread(target=self._heartbeat, name="abex claims", daemon=True).start()
 
     def _opened(self) -> sqlite3.Connection:
         base = connect(self.path, PATIENCE)
@@ -71,24 +71,24 @@ class Claims(AbstractContextManager["Claims"]):
             with transaction(base):
                 for statement in SCHEMA.split(";"):
                     base.execute(statement)
-                self._live(base)
+                self._sign_of_life(base)
         except BaseException:
             base.close()
             raise
         return base
 
-    def _live(self, base: sqlite3.Connection) -> None:
+    def _sign_of_life(self, base: sqlite3.Connection) -> None:
         """A sign of life; somebody may have buried us."""
         row = (self.owner, machine(), os.getpid(), 0)
         base.execute("INSERT OR IGNORE INTO owners VALUES (?, ?, ?, ?)", row)
         base.execute("UPDATE owners SET beats = beats + 1 WHERE owner = ?", (self.owner,))
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         while not self._ended.wait(BEAT):
             with self._lock, suppress(sqlite3.Error):
                 if self._base is not None:
                     with transaction(self._base):
-                        self._live(self._base)
+                        self._sign_of_life(self._base)
 
     def take(self, keys: Iterable[str]) -> set[str]:
         """Claim what no living run has claimed; returns the keys that are ours now."""
@@ -98,7 +98,7 @@ class Claims(AbstractContextManager["Claims"]):
                 return set(wanted)
             try:
                 with transaction(self._base):
-                    self._bury(self._base)
+                    self._expire_dead_owners(self._base)
                     rows = [(key, self.owner) for key in wanted]
                     self._base.executemany("INSERT OR IGNORE INTO claims VALUES (?, ?)", rows)
                     query = "SELECT 1 FROM claims WHERE key = ? AND owner = ?"
@@ -114,7 +114,7 @@ class Claims(AbstractContextManager["Claims"]):
                 with transaction(self._base):
                     self._base.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", rows)
 
-    def _bury(self, base: sqlite3.Connection) -> None:
+    def _expire_dead_owners(self, base: sqlite3.Connection) -> None:
         """Free the claims of runs that are gone."""
         here, now = machine(), time.monotonic()
         for owner, place, process, beats in base.execute("SELECT * FROM owners").fetchall():

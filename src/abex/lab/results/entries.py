@@ -18,7 +18,7 @@ Cell = dict[str, Any]  # plain JSON: what is computed; see `abex.lab.sweeps.cell
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class CellResult:
     """What a cell computed.
 
     ``arrays`` and ``numbers`` depend on the cell alone; ``measured`` (CPU seconds) depends on the machine too.
@@ -55,14 +55,14 @@ def checksum_of(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def row_of(cell: Cell, payload: Payload) -> tuple[str, str, bytes, str, str]:
+def row_of(cell: Cell, payload: CellResult) -> tuple[str, str, bytes, str, str]:
     """Key, cell, payload, checksum of both, and what was measured: a row of the table of cells."""
     text, packed = canonical(cell), _pack(payload)
     compressed = zlib.compress(packed.encode(), 6)
     return checksum_of(text), text, compressed, checksum_of(text, packed), canonical(payload.measured)
 
 
-def payload_of(key: Any, cell: Any, packed: Any, checksum: Any, measured: Any) -> Payload | None:
+def payload_of(key: Any, cell: Any, packed: Any, checksum: Any, measured: Any) -> CellResult | None:
     """The payload of a row if everything in it fits together, else None: damaged bytes may be of any type."""
     try:
         text = zlib.decompress(packed).decode()
@@ -71,7 +71,7 @@ def payload_of(key: Any, cell: Any, packed: Any, checksum: Any, measured: Any) -
         plain, times = json.loads(text), plain_object(measured)
         if times is None:
             return None
-        return Payload(
+        return CellResult(
             arrays={name: decode_array(value) for name, value in plain["arrays"].items()},
             numbers={name: float(decode_array(value)) for name, value in plain["numbers"].items()},
             measured=times,
@@ -97,7 +97,7 @@ def plain_object(text: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _pack(payload: Payload) -> str:
+def _pack(payload: CellResult) -> str:
     arrays = {name: encode_array(np.asarray(array)) for name, array in payload.arrays.items()}
     numbers = {name: encode_array(np.asarray(value, np.float64)) for name, value in payload.numbers.items()}
     return canonical({"arrays": arrays, "numbers": numbers})  # numbers as bytes: NaN and -0.0 survive

@@ -18,7 +18,7 @@ from typing import Any
 from abex.lab.results.database import SELECT, connect, explained, prepare, transaction
 from abex.lab.results.entries import (
     Cell,
-    Payload,
+    CellResult,
     canonical,
     checksum_of,
     definition_of,
@@ -43,7 +43,7 @@ class Store(AbstractContextManager["Store"]):
     >>> import tempfile, numpy
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store(folder.name + "/cells.sqlite")
-    >>> store.put([({"policy": "UCB1", "seed": 1}, Payload({"regret": numpy.array([1.0, 2.0])}))])
+    >>> store.put([({"policy": "UCB1", "seed": 1}, CellResult({"regret": numpy.array([1.0, 2.0])}))])
     >>> store.get({"seed": 1, "policy": "UCB1"}).arrays["regret"].tolist()
     [1.0, 2.0]
     >>> store.close(); folder.cleanup()
@@ -75,7 +75,7 @@ class Store(AbstractContextManager["Store"]):
 
     # -- cells -------------------------------------------------------------------------------------------
 
-    def put(self, results: Iterable[tuple[Cell, Payload]]) -> None:
+    def put(self, results: Iterable[tuple[Cell, CellResult]]) -> None:
         """Store finished cells, all of them or none; they are safe on disk when this returns."""
         rows = [row_of(cell, payload) for cell, payload in results]
         if not rows:
@@ -83,13 +83,13 @@ class Store(AbstractContextManager["Store"]):
         with self._writing() as base:
             base.executemany("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", rows)
 
-    def get(self, cell: Cell) -> Payload | None:
+    def get(self, cell: Cell) -> CellResult | None:
         """What a cell computed; None if it is missing or damaged."""
         return self.read([key_of(cell)]).get(key_of(cell))
 
-    def read(self, keys: Iterable[str]) -> dict[str, Payload]:
+    def read(self, keys: Iterable[str]) -> dict[str, CellResult]:
         """The payloads of those keys that are there and undamaged."""
-        found: dict[str, Payload] = {}
+        found: dict[str, CellResult] = {}
         with self._explained("read"):
             for key in keys:
                 row = self._base.execute(f"{SELECT['cells']} WHERE key = ?", (key,)).fetchone()
@@ -115,7 +115,7 @@ class Store(AbstractContextManager["Store"]):
         with self._explained("read"):
             return {key for (key,) in self._base.execute("SELECT key FROM cells")}
 
-    def __iter__(self) -> Iterator[tuple[str, Cell, Payload | None]]:
+    def __iter__(self) -> Iterator[tuple[str, Cell, CellResult | None]]:
         """All cells in the order of their keys; a damaged one has no payload."""
         with self._explained("read"):
             for row in self._base.execute(f"{SELECT['cells']} ORDER BY key"):
@@ -159,7 +159,7 @@ class Store(AbstractContextManager["Store"]):
 
     # -- experiments ---------------------------------------------------------------------------------------
 
-    def remember(self, name: str, definition: dict[str, Any]) -> None:
+    def save_experiment(self, name: str, definition: dict[str, Any]) -> None:
         """Keep the definition of an experiment, so that a report can be made from the store alone."""
         text = canonical(definition)
         with self._explained("read"):
@@ -184,7 +184,7 @@ class Store(AbstractContextManager["Store"]):
             rows = self._base.execute(f"{SELECT['experiments']} ORDER BY name").fetchall()
         return [str(row[0]) for row in rows if definition_of(*row) is None]
 
-    def forget(self, name: str) -> None:
+    def delete_experiment(self, name: str) -> None:
         """Drop the definition of an experiment; its cells stay."""
         with self._writing() as base:
             base.execute("DELETE FROM experiments WHERE name = ?", (name,))

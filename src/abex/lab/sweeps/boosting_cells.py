@@ -11,85 +11,24 @@ from __future__ import annotations
 import threading
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.lab.results import Cell, Payload
-from abex.lab.sweeps.cell_kind import CellKind, Interrupted, Stopped
+from abex.lab.results import Cell, CellResult
 from abex.lab.sweeps.problems import BOOSTING
+from abex.lab.sweeps.task import Floats, Interrupted, Stopped, Task
+from abex.policies.policy import Policy
 from abex.support.errors import UserError, one_of
 
 SAMPLES = 500  # the error is looked at so often, evenly over the iterations, and in twenty places before each checkpoint
 SHARE = 0.2  # of the iterations up to t over which it is averaged, and of the rows for validation
+FEW_ROWS = 4  # by so many validation rows an error may fall by luck alone
 FULL_SEARCH = "full search"  # the policy of a cell that asks none
 
 _warm: set[tuple[str | None, str, str]] = set()
 _warming = threading.Lock()
-
-
-def run_boosting(cell: Cell, stopped: Stopped) -> Payload:
-    """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured.
-
-    With ``rows_at`` in the cell also ``row_step``, ``row_looks`` (how often the error was looked at in the fifth before that
-    step) and ``row_errors`` (how often each test row was wrong).
-    """
-    from abex.boosting import AdaBoostMHClassifier
-    from abex.simulation import as_checkpoints
-    from abex.support.randomness import seed_sequence
-
-    X, y, X_test, y_test = _split(cell["problem"], cell["seed"], cell["replication"])
-    policy = None if cell["policy"] == FULL_SEARCH else cell["policy"]
-    learner = learner_of(cell["problem"])
-    warm_up(policy, cell["problem"]["data"], learner, X, y)
-    iterations = int(cell["iterations"])
-    clock: list[tuple[int, float]] = []
-    last: list[Any] = [None]
-
-    def look(done: int, fit: Any) -> bool:
-        clock.append((done, time.thread_time() - began))
-        last[0] = fit
-        return bool(stopped())
-
-    seed = int(seed_sequence(cell["seed"], cell["replication"], "boosting").generate_state(1)[0]) % 2**31
-    model = AdaBoostMHClassifier(
-        iterations,
-        policy,
-        **learner,
-        arms_per_search=1,
-        calibrate=False,
-        random_state=seed,
-        callbacks=[look],
-    )
-    began = time.thread_time()
-    model.fit(X, y)
-    if stopped():
-        raise Interrupted
-    rows_at = np.array(cell.get("rows_at", []), dtype=np.int64)
-    steps = np.union1d(as_checkpoints(cell["checkpoints"], iterations), rows_at)
-    ends = sample_points(steps, iterations)
-    truth = np.searchsorted(model.classes_, y_test)
-    by_row = np.zeros((ends.size, truth.size), np.uint8) if rows_at.size else None
-    errors = model.model_.error_counts(X_test, truth, ends=ends, by_row=by_row) / truth.size
-    done, seconds = np.array(clock, dtype=float).T
-    if done.size > 1:  # what the fit took before its first iteration
-        begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
-        done, seconds = np.append(0.0, done), np.append(begin, seconds)
-    features = len(model.arm_features_[0]) if policy is None else 1
-    report = {} if policy is None else {**last[0].candidate.policy.report(last[0].state)}
-    if policy is not None:
-        report["entropy"] = model.policy_report().entropy
-    return Payload(
-        arrays={
-            "step": steps,
-            "error": smoothed(errors, ends, steps),
-            "evaluations": steps.astype(np.int64) * features,
-            **({} if by_row is None else errors_by_row(by_row, ends, rows_at)),
-        },
-        numbers={str(name): float(value) for name, value in report.items()},
-        measured={"curve": np.interp(steps, done, seconds).round(6).tolist()},
-    )
 
 
 def sample_points(steps: NDArray[np.int64], iterations: int) -> NDArray[np.int64]:
@@ -192,4 +131,123 @@ def _loaded(name: str) -> Any:
     return load(name)
 
 
-BOOSTING_CELLS = CellKind("boosting", 3, "iterations", BOOSTING, run_boosting, 1e-4)
+class BoostingTask(Task):
+    """Test error over the iterations of boosting."""
+
+    kind = "boosting"
+    protocol = 3
+    length = "iterations"
+    problem = BOOSTING
+    step_seconds = 1e-4
+    loss = "error"
+    scale = 100.0
+    loss_name = "test error, mean of the last 20 % of iterations (%)"
+    short_loss = "test error (%)"
+    unit = " points"
+    falls = True
+    axes: ClassVar = {
+        "step": "boosting iteration",
+        "seconds": "CPU time of training (s)",
+        "evaluations": "weak learners tried",
+    }
+    paper_axis = "seconds"
+
+    def run(self, cell: Cell, stopped: Stopped) -> CellResult:
+        """Fit and follow the test error; arrays ``step``, ``error`` (smoothed), ``evaluations``; CPU seconds measured.
+
+        With ``rows_at`` in the cell also ``row_step``, ``row_looks`` (how often the error was looked at in the fifth before that
+        step) and ``row_errors`` (how often each test row was wrong).
+        """
+        from abex.boosting import AdaBoostMHClassifier
+        from abex.simulation import as_checkpoints
+        from abex.support.randomness import seed_sequence
+
+        X, y, X_test, y_test = _split(cell["problem"], cell["seed"], cell["replication"])
+        policy = None if cell["policy"] == FULL_SEARCH else cell["policy"]
+        learner = learner_of(cell["problem"])
+        warm_up(policy, cell["problem"]["data"], learner, X, y)
+        iterations = int(cell["iterations"])
+        clock: list[tuple[int, float]] = []
+        last: list[Any] = [None]
+
+        def look(done: int, fit: Any) -> bool:
+            clock.append((done, time.thread_time() - began))
+            last[0] = fit
+            return bool(stopped())
+
+        seed = int(seed_sequence(cell["seed"], cell["replication"], "boosting").generate_state(1)[0]) % 2**31
+        model = AdaBoostMHClassifier(
+            iterations,
+            policy,
+            **learner,
+            arms_per_search=1,
+            calibrate=False,
+            random_state=seed,
+            callbacks=[look],
+        )
+        began = time.thread_time()
+        model.fit(X, y)
+        if stopped():
+            raise Interrupted
+        rows_at = np.array(cell.get("rows_at", []), dtype=np.int64)
+        steps = np.union1d(as_checkpoints(cell["checkpoints"], iterations), rows_at)
+        ends = sample_points(steps, iterations)
+        truth = np.searchsorted(model.classes_, y_test)
+        by_row = np.zeros((ends.size, truth.size), np.uint8) if rows_at.size else None
+        errors = model.model_.error_counts(X_test, truth, ends=ends, by_row=by_row) / truth.size
+        done, seconds = np.array(clock, dtype=float).T
+        if done.size > 1:  # what the fit took before its first iteration
+            begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
+            done, seconds = np.append(0.0, done), np.append(begin, seconds)
+        features = len(model.arm_features_[0]) if policy is None else 1
+        report = {} if policy is None else {**last[0].candidate.policy.report(last[0].state)}
+        if policy is not None:
+            report["entropy"] = model.policy_report().entropy
+        return CellResult(
+            arrays={
+                "step": steps,
+                "error": smoothed(errors, ends, steps),
+                "evaluations": steps.astype(np.int64) * features,
+                **({} if by_row is None else errors_by_row(by_row, ends, rows_at)),
+            },
+            numbers={str(name): float(value) for name, value in report.items()},
+            measured={"curve": np.interp(steps, done, seconds).round(6).tolist()},
+        )
+
+    def check(self, problem: dict[str, Any]) -> None:
+        """It needs data."""
+        super().check(problem)
+        if "data" not in problem:
+            raise UserError("the problem of boosting needs data, for example data = 'digits'")
+
+    def check_policy(self, policy: Policy[Any], problem: dict[str, Any]) -> None:
+        """There is no feedback graph."""
+        if policy.needs_graph:
+            raise UserError(f"{policy} needs a feedback graph, which boosting does not have")
+
+    def cell_options(self, rows_at: tuple[int, ...], length: int) -> dict[str, Any]:
+        """Where every test row's errors are kept: at the end, and at steps that claims ask about."""
+        return {"rows_at": sorted({step for step in rows_at if step < length} | {length})}
+
+    def curves(self, runs: list[CellResult]) -> dict[str, Any]:
+        """Time as measured; and, where all runs have kept them, how often each test row was wrong."""
+        kept = all("row_step" in run.arrays for run in runs)
+        return {
+            "loss": self._losses(runs),
+            "seconds": np.array([run.measured["curve"] for run in runs], dtype=float),
+            "evaluations": np.array([run.arrays["evaluations"] for run in runs], dtype=float),
+            "rows": self._rows(runs) if kept else {},
+        }
+
+    def slack(self, cells: list[Cell]) -> float:
+        """A fall by d of the rows judged has a standard error of at least sqrt(d) rows: up to four are within two of them."""
+        return FEW_ROWS / (len(cells) * judged_rows(cells[0]["problem"]))
+
+    def _rows(self, runs: list[CellResult]) -> dict[int, Floats]:
+        """Per cent of the looks at which each test row was wrong, (runs, rows), by step."""
+        return {
+            int(step): np.array(
+                [self.scale * run.arrays["row_errors"][at] / run.arrays["row_looks"][at] for run in runs]
+            )
+            for at, step in enumerate(runs[0].arrays["row_step"])
+        }

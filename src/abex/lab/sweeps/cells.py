@@ -2,7 +2,7 @@
 
 ``run_cell(cell)`` is a pure, importable function: it computes the same numbers in any process on any machine.
 What it needs to know is in the cell, data by name and checksum, so the hash of the cell names the result for ever.
-When the meaning of a kind of cell changes, its ``protocol`` does (`abex.lab.sweeps.cell_kind`).
+When the meaning of a kind of cell changes, its ``protocol`` does (`abex.lab.sweeps.task`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from abex.lab.results import Cell, Payload, key_of
-from abex.lab.sweeps.bandit_cells import BANDIT_CELLS, replications_of
-from abex.lab.sweeps.boosting_cells import BOOSTING_CELLS
-from abex.lab.sweeps.cell_kind import CellKind, Interrupted, Stopped
+from abex.lab.results import Cell, CellResult, key_of
+from abex.lab.sweeps.bandit_cells import BanditTask, replications_of
+from abex.lab.sweeps.boosting_cells import BoostingTask
+from abex.lab.sweeps.task import Interrupted, Stopped, Task
 from abex.lab.sweeps.workers import CellWorker, this_worker
-from abex.support.errors import UserError, nearest
+from abex.support.errors import UserError, nearest, one_of
 from abex.support.plugins import packages_of
 
-KINDS: dict[str, CellKind] = {kind.name: kind for kind in (BANDIT_CELLS, BOOSTING_CELLS)}
+TASKS: dict[str, Task] = {task.kind: task for task in (BanditTask(), BoostingTask())}
+
+
+def task_of(kind: str) -> Task:
+    """The task of a kind of cell or experiment.
+
+    >>> task_of("bandit").short_loss
+    'regret'
+    """
+    return TASKS[one_of("kind", kind, TASKS)]
 
 
 @dataclass(frozen=True)
@@ -46,10 +55,10 @@ def new_cell(
     """
     cell = {
         "kind": kind,
-        "protocol": KINDS[kind].protocol,
+        "protocol": TASKS[kind].protocol,
         "policy": policy,
         "problem": problem,
-        KINDS[kind].length: length,
+        TASKS[kind].length: length,
         "checkpoints": checkpoints,
         "seed": seed,
         "replication": replication,
@@ -70,11 +79,11 @@ def bandit_cell(
     )  # fmt: skip
 
 
-def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
-    """Compute a cell. ``kind`` is one of ours or ``"module:function"``, a function from cell to `Payload`."""
+def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> CellResult:
+    """Compute a cell. ``kind`` is one of ours or ``"module:function"``, a function from cell to `CellResult`."""
     name = str(cell.get("kind"))
     load_code(cell.get("code") or {})
-    run = KINDS[name].run if name in KINDS else _function(name)
+    run = TASKS[name].run if name in TASKS else _function(name)
     began = time.thread_time()
     payload = run(cell, stopped)
     worker = this_worker()
@@ -83,28 +92,28 @@ def run_cell(cell: Cell, stopped: Stopped = lambda: False) -> Payload:
         "sources": worker.sources,
         "versions": worker.versions,
     }
-    return Payload(payload.arrays, payload.numbers, {**about, **payload.measured})
+    return CellResult(payload.arrays, payload.numbers, {**about, **payload.measured})
 
 
-def _function(name: str) -> Callable[[Cell, Stopped], Payload]:
+def _function(name: str) -> Callable[[Cell, Stopped], CellResult]:
     """The function called ``module:name``."""
     module, colon, function = name.partition(":")
     if not colon:
-        raise UserError(f"unknown kind of cell {name!r}{nearest(name, KINDS)}; known: {', '.join(KINDS)}")
-    found: Callable[[Cell, Stopped], Payload] = getattr(importlib.import_module(module), function)
+        raise UserError(f"unknown kind of cell {name!r}{nearest(name, TASKS)}; known: {', '.join(TASKS)}")
+    found: Callable[[Cell, Stopped], CellResult] = getattr(importlib.import_module(module), function)
     return found
 
 
 def length_of(cell: Cell) -> int:
     """How long a cell is: its steps, or iterations."""
-    return next((int(cell[kind.length]) for kind in KINDS.values() if cell.get(kind.length)), 0)
+    return next((int(cell[task.length]) for task in TASKS.values() if cell.get(task.length)), 0)
 
 
 def run_batch(
     cells: list[Cell], stopped: Stopped = lambda: False
-) -> tuple[CellWorker, list[Payload | Failure]]:
+) -> tuple[CellWorker, list[CellResult | Failure]]:
     """Compute cells one after the other; what fails is reported and the rest goes on. With it who computed them."""
-    outcomes: list[Payload | Failure] = []
+    outcomes: list[CellResult | Failure] = []
     for cell in cells:
         try:
             outcomes.append(run_cell(cell, stopped))

@@ -12,14 +12,14 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from functools import partial
 
-from abex.lab.results import Cell, Payload
+from abex.lab.results import Cell, CellResult
 from abex.lab.sweeps.cells import Failure, run_batch
 from abex.lab.sweeps.dask_workers import DaskWorkers, at_address, on_this_machine
 from abex.lab.sweeps.workers import check_worker
 from abex.support.errors import UserError, one_of
 from abex.support.jobs import LOST, Threads, as_completed, lost
 
-CellOutcome = tuple[Cell, "Payload | Failure"]
+CellOutcome = tuple[Cell, "CellResult | Failure"]
 EXECUTORS = ("threads", "processes", "tcp://HOST:8786")
 AGAIN = "what was finished is stored, run again to go on"
 

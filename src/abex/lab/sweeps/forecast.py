@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush, heappushpop
 
 from abex.lab.results import Cell, Store, canonical
-from abex.lab.sweeps.cells import KINDS
+from abex.lab.sweeps.cells import TASKS
 
 UNKNOWN = 0.1  # seconds of a cell about which nothing is known
 
@@ -41,7 +41,7 @@ class RunningMedian:
         return -self._lower[0]
 
 
-class Forecast:
+class TimeLeft:
     """CPU seconds of cells: guessed, then learnt from those that have been computed.
 
     Cells that differ by the seed alone are replicates and take equally long: those of which one has been measured are forecast
@@ -106,7 +106,7 @@ def guess(cell: Cell) -> float:
     >>> guess({"kind": "bandit", "policy": "UCB1()", "horizon": 1000, "problem": {}})
     0.0005
     """
-    kind = KINDS.get(str(cell.get("kind")))
-    if kind is None:
+    task = TASKS.get(str(cell.get("kind")))
+    if task is None:
         return UNKNOWN
-    return kind.step_seconds * float(cell.get(kind.length) or 0) * int(cell.get("replications", 1))
+    return task.step_seconds * float(cell.get(task.length) or 0) * int(cell.get("replications", 1))

@@ -14,14 +14,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 
-from abex.lab.results import Cell, Claims, Payload, Store, key_of
+from abex.lab.results import Cell, CellResult, Claims, Store, key_of
 from abex.lab.sweeps.cells import Failure, name_of
 from abex.lab.sweeps.executors import CellOutcome, executor_of, outcomes_of
-from abex.lab.sweeps.forecast import Forecast
+from abex.lab.sweeps.forecast import TimeLeft
 from abex.support.errors import UserError
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
-LEAST_SECONDS = 5e-4  # of a cell that computes nothing
+MIN_SECONDS = 5e-4  # of a cell that computes nothing
 MAX_DEATHS = 3  # of the workers of a cell that travels alone, until it is given up
 LOOK = 0.3  # seconds between two looks at what another run is computing
 
@@ -78,7 +78,7 @@ def sweep(
     missing = [cell for key, cell in wanted.items() if key not in there]
     status = SweepStatus(total=len(wanted), stored=len(there))
     status.damaged = [name_of(wanted[key]) for key in wanted if key in kept and key not in there]
-    forecast = Forecast(missing, store if missing else None)
+    forecast = TimeLeft(missing, store if missing else None)
     status.seconds_left = forecast.left
     tell(status)
     if missing:
@@ -96,7 +96,7 @@ class _Work:
     claims: Claims
     run: Executor
     status: SweepStatus
-    forecast: Forecast
+    forecast: TimeLeft
     tell: Callable[[SweepStatus], None]
     lost: list[Cell] = field(default_factory=list)  # by the last round
     deaths: Counter[str] = field(default_factory=Counter)  # of workers, by the key of a cell
@@ -145,7 +145,7 @@ class _Work:
         return [cell for cell in cells if key_of(cell) not in there]
 
     def _keep(self, outcomes: list[CellOutcome]) -> None:
-        self.store.put((cell, outcome) for cell, outcome in outcomes if isinstance(outcome, Payload))
+        self.store.put((cell, outcome) for cell, outcome in outcomes if isinstance(outcome, CellResult))
         self.claims.release(key_of(cell) for cell, _ in outcomes)
         for cell, outcome in outcomes:
             if isinstance(outcome, Failure):
@@ -178,7 +178,7 @@ def batched(cells: Sequence[Cell], seconds_of: Callable[[Cell], float]) -> Itera
     batch: list[Cell] = []
     seconds = 0.0
     for cell in cells:
-        more = max(LEAST_SECONDS, seconds_of(cell))
+        more = max(MIN_SECONDS, seconds_of(cell))
         if batch and seconds + more > BATCH_SECONDS:
             yield batch
             batch, seconds = [], 0.0

@@ -1,6 +1,7 @@
 "use strict";
 // The whole page: which player is looked at, forms, what is new.
 const BETWEEN = 1000;  // milliseconds between two looks
+const BETWEEN_WINNERS = 30_000;  // and between two questions who has won
 const SHOWN = 30;  // arms
 const SPEED_LOOKS = 6;  // over which events per second are counted
 const LIST_AGAIN = 5000;
@@ -64,9 +65,19 @@ function watch(name) {
   follow(watched);
 }
 
+async function winnerOf(one) {  // where there is one arm alone, nobody wins
+  try {
+    return (await ask(addressOf(one.name, "/winner"), one.stop.signal)).sentence;
+  } catch (error) {
+    if (error instanceof Refused) return "";
+    throw error;
+  }
+}
+
 // Once a second: the summary if there was an event, and then the timeline.
 async function follow(one) {
   const looks = [];  // [time, number of the last event]
+  let asked = -Infinity;  // who won is asked every so often: it may take the whole journal to say
   let tag = "";
   for (let wait = BETWEEN; !one.stop.signal.aborted; await sleep(wait)) {
     if (document.hidden) continue;
@@ -80,6 +91,10 @@ async function follow(one) {
       const [[then, first], [now, last]] = [looks[0], looks.at(-1)];
       if (summary) showSummary(summary);
       showSpeed(now > then ? (1000 * (last - first)) / (now - then) : 0);
+      if (now - asked > BETWEEN_WINNERS && (summary || asked < 0)) {
+        asked = now;
+        document.getElementById("winner").textContent = await winnerOf(one);
+      }
       if (summary) await showTimeline(await ask(addressOf(one.name, "/timeline"), one.stop.signal));
       tag = response.headers.get("ETag");
       tell("");

@@ -268,7 +268,7 @@ function clearPlayer() {
     delete document.getElementById(holder).dataset.shown;
   }
   document.getElementById("arms").tBodies[0].replaceChildren();
-  for (const name of ["about", "arms-note", "earned-note", "what-if-note"]) document.getElementById(name).textContent = "";
+  for (const name of ["about", "arms-note", "winner", "earned-note", "what-if-note"]) document.getElementById(name).textContent = "";
   document.getElementById("what-if-table").hidden = true;
   for (const figure of Object.values(figures)) {
     figure.shape = null;
