@@ -459,14 +459,14 @@ def saved(estimator, folder):
 
 def test_weights_are_doubles_where_they_cost_nothing(monkeypatch):
     kinds = []
-    fits = estimator.new_fit
+    fits = fit_module.new_fit
 
     def noted(*arguments, **options):
         fit = fits(*arguments, **options)
         kinds.append(fit.weights.values.dtype)
         return fit
 
-    monkeypatch.setattr(estimator, "new_fit", noted)
+    monkeypatch.setattr(fit_module, "new_fit", noted)
     fitted()
     monkeypatch.setattr(fit_module, "SMALL", 1000)
     fitted()

@@ -22,13 +22,13 @@ not seen it (Breiman 1996). Without committees they come from fits to four fifth
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.examples import Examples
-from abex.boosting.fit import Committees, committees_of, new_fit
+from abex.boosting.fit import Committees, FitPlan
 from abex.boosting.learners import Model, committee_begins
 from abex.boosting.selection import (
     ENOUGH_ROWS,
@@ -42,7 +42,6 @@ from abex.boosting.selection import (
     SEEN,
     TREND_ROWS,
     UNCALIBRATED_ROWS,
-    Candidate,
 )
 from abex.boosting.settings import TREE, Settings
 from abex.support.extras import needed
@@ -176,10 +175,7 @@ class HeldOut(NamedTuple):
     before: int  # weak learners of earlier fits: nobody knows what these have seen
 
 
-def calibrate(
-    model: Model, unseen: HeldOut, data: Examples, settings: Settings, candidate: Candidate, groups: Any, seed: int,
-    mapper: Any, multilabel: bool,
-) -> Calibration:  # fmt: skip
+def calibrate(model: Model, unseen: HeldOut, data: Examples, plan: FitPlan, multilabel: bool) -> Calibration:
     """The temperature of a model of ``data`` by rows that it has not seen.
 
     Many rows held out serve as they are. So do the rows out of the bag of committees, if there are enough of these. Else fits
@@ -190,18 +186,14 @@ def calibrate(
         return Calibration(1.0, n)
     if unseen.held.size >= ENOUGH_ROWS:
         held, stopped = data.rows(unseen.held), unseen.stopped
-        margins = stopped.scores(held.X, mapper) / stopped.total
+        margins = stopped.scores(held.X, plan.mapper) / stopped.total
         exponent, _ = fit_exponent(margins, held.signs, multilabel)
         return Calibration(exponent / total, unseen.held.size)
-    bags = bags_of(model, unseen, n, committees_of(settings, candidate, seed, "committee"))
+    bags = bags_of(model, unseen, n, plan.committees("committee"))
     if bags is not None and enough_out_of_bag(bags.numbers.size + 1, bags.rows.size):
-        exponent, rows = exponent_out_of_bag(
-            model, data, bags, stream(seed, "calibration"), mapper, multilabel
-        )
+        exponent, rows = exponent_out_of_bag(model, data, bags, plan, multilabel)
     else:
-        exponent, rows = exponent_by_fifths(
-            model, data, settings, candidate, groups, seed, mapper, multilabel
-        )
+        exponent, rows = exponent_by_fifths(model, data, plan, multilabel)
     return Calibration(exponent / total, rows)
 
 
@@ -229,7 +221,7 @@ def bags_of(model: Model, unseen: HeldOut, n: int, committees: Committees | None
 
 
 def exponent_out_of_bag(
-    model: Model, data: Examples, bags: Bags, rng: np.random.Generator, mapper: Any, multilabel: bool
+    model: Model, data: Examples, bags: Bags, plan: FitPlan, multilabel: bool
 ) -> tuple[float, int]:
     """The exponent of the votes from rows that some committees have not seen, and how many rows these are.
 
@@ -240,7 +232,7 @@ def exponent_out_of_bag(
     for out, number in zip(absent, bags.numbers, strict=True):
         out[bags.rows] = bags.committees.sample(int(number), bags.rows.size) == 0
     often = np.flatnonzero(absent.sum(axis=0) >= 2)  # so that there is a half of them
-    chosen = np.sort(rng.permutation(often)[:MAX_CALIBRATION_ROWS])
+    chosen = np.sort(stream(plan.seed, "calibration").permutation(often)[:MAX_CALIBRATION_ROWS])
     absent = absent[:, chosen]
     unseen = data.rows(chosen)
     earlier = absent & (absent.cumsum(axis=0) <= absent.sum(axis=0) // 2)
@@ -248,7 +240,7 @@ def exponent_out_of_bag(
     totals = np.zeros((2, chosen.size))
     for number, out, first in zip(bags.numbers, absent, earlier, strict=True):
         part = model.part(bags.begins[number], bags.begins[number + 1])
-        found = part.scores(unseen.X[out], mapper)
+        found = part.scores(unseen.X[out], plan.mapper)
         for k, rows in enumerate((out, first)):
             scores[k, rows] += found[first[out]] if k else found
             totals[k, rows] += part.total
@@ -260,13 +252,10 @@ def exponent_out_of_bag(
     return carried_exponent(at_full, at_half, doublings, chosen.size), chosen.size
 
 
-def exponent_by_fifths(
-    model: Model, data: Examples, settings: Settings, candidate: Candidate, groups: Any, seed: int, mapper: Any,
-    multilabel: bool,
-) -> tuple[float, int]:  # fmt: skip
+def exponent_by_fifths(model: Model, data: Examples, plan: FitPlan, multilabel: bool) -> tuple[float, int]:
     """The exponent of the votes from fits half as long to four fifths of the rows, and how many rows were set aside."""
     n = data.weight.size
-    order = stream(seed, "calibration").permutation(n)
+    order = stream(plan.seed, "calibration").permutation(n)
     whole = min(model.n_learners, max(MIN_CALIBRATION_FIT, model.n_learners // 2))
     half = max(1, whole // 2)
     margins: dict[int, list[NDArray[np.float64]]] = {whole: [], half: []}
@@ -274,16 +263,13 @@ def exponent_by_fifths(
     for k in range(fifths_of(n)):
         aside = np.sort(order[k * n // FIFTHS : (k + 1) * n // FIFTHS])
         unseen, rest = data.rows(aside), data.rows(np.setdiff1d(np.arange(n), aside))
-        fit = new_fit(
-            rest, settings, candidate, whole, groups=groups, rng=stream(seed, "calibration", "policy", k), mapper=mapper,
-            committees=committees_of(settings, candidate, seed, "calibration", "committee", k),
-        )  # fmt: skip
+        fit = plan.fit(rest, whole, ("calibration",), (k,))
         fit.advance(whole)
         smaller = fit.model()
         signs.append(unseen.signs)
         for length, found in margins.items():
             part = smaller.first(length)
-            found.append(part.scores(unseen.X, mapper) / (part.total or 1.0))
+            found.append(part.scores(unseen.X, plan.mapper) / (part.total or 1.0))
     known = np.concatenate(signs)
     at_full, at_half = (fit_exponent(np.concatenate(margins[k]), known, multilabel)[0] for k in (whole, half))
     rows = known.shape[0]

@@ -23,7 +23,7 @@ from abex.boosting.examples import (
     read_weights,
     weighted_by_class,
 )
-from abex.boosting.fit import PolicyProgress, check_unchanged, committees_of, new_fit, trial_fits
+from abex.boosting.fit import FitPlan, PolicyProgress, check_unchanged, trial_fits
 from abex.boosting.forest import Forest, forest_of
 from abex.boosting.learners import Model, committee_begins
 from abex.boosting.loop import Pulls, feature_groups
@@ -42,7 +42,6 @@ from abex.boosting.stopping import Stop, StopResult, ValidationRows, hold_out
 from abex.policies.policy import Policy
 from abex.support.errors import UserError, whole_number
 from abex.support.extras import needed
-from abex.support.randomness import stream
 
 with needed("boosting"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -241,11 +240,11 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             check_unchanged(settings, old)
         data, labels = self._read(X, y, sample_weight, old)
         rows, multilabel = data.weight.size, labels["multilabel_"]
-        earlier = 0 if old is None else old.n_learners
-        n_learners = n_learners_for(settings, rows) - earlier
+        before = 0 if old is None else old.n_learners
+        n_learners = n_learners_for(settings, rows) - before
         if n_learners < 0:
             raise UserError(
-                f"n_estimators must not shrink with warm_start: {n_learners + earlier} after {earlier}"
+                f"n_estimators must not shrink with warm_start: {n_learners + before} after {before}"
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         held = np.zeros(0, np.int64)
@@ -262,41 +261,31 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 candidate = select(settings, candidate, arms, train, fits, seed, mapper, multilabel)
             else:
                 candidate = carried_candidate(settings, played.candidate, candidate)
-            rng, state, pulls = stream(seed, "policy"), None, None
-            if played is not None and played.goes_on(candidate, repr(self.arms)):
+            earlier: dict[str, Any] = {"old": old}
+            goes_on = played is not None and played.goes_on(candidate, repr(self.arms))
+            if played is not None and goes_on:
                 groups = self.arm_features_
                 played = copy.deepcopy(played)  # the fit writes into it, and may not come to its end
-                rng, state, made = played.rng, played.state, self.pulled_arms_.size
-                pulls = Pulls(arm=self.pulled_arms_, reward=self.pulled_rewards_, made=made)
-            committees = committees_of(settings, candidate, seed, "committee")
-            begin = partial(
-                new_fit,
-                settings=settings,
-                candidate=candidate,
-                groups=groups,
-                mapper=mapper,
-                committees=committees,
-            )
-            fit = begin(train, n_learners=n_learners, rng=rng, state=state, pulls=pulls, old=old)
+                pulls = Pulls(arm=self.pulled_arms_, reward=self.pulled_rewards_, made=self.pulled_arms_.size)
+                earlier |= {"rng": played.rng, "state": played.state, "pulls": pulls}
+            plan = FitPlan(settings, candidate, groups, seed, mapper)
+            fit = plan.fit(train, n_learners, **earlier)
             stop = None
             if settings.may_stop:
                 validation = ValidationRows(data, held, settings, candidate, old)
-                errors = (
-                    [] if old is None or not settings.early_stopping else self.validation_errors_.tolist()
-                )
-                stop = Stop(settings, validation, n_learners, earlier, errors, multilabel, began, rows)
+                errors = self.validation_errors_ if old is not None and settings.early_stopping else ()
+                stop = Stop(settings, validation, n_learners, before, errors, multilabel, began, rows)
             fit.run(stop, show=None if self.verbose else False)
             result = StopResult(fit.done, [], False) if stop is None else stop.result(fit)
             found = fit.model().first(result.n_learners)
             model = stopped = found if old is None else old.followed_by(found)
             if settings.refits and not result.called_off:
-                fit = begin(data, n_learners=result.n_learners, rng=stream(seed, "policy"))
+                fit = plan.fit(data, result.n_learners)
                 fit.advance(result.n_learners)
                 model = fit.model()
             how = UNCALIBRATED
             if settings.calibrate:
-                unseen = HeldOut(held, stopped, earlier)
-                how = calibrate(model, unseen, data, settings, candidate, groups, seed, mapper, multilabel)
+                how = calibrate(model, HeldOut(held, stopped, before), data, plan, multilabel)
         parts = np.split(fit.arms.features, fit.arms.start[1:-1])
         self._replace_fitted(
             **labels,
@@ -310,7 +299,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             calibration_rows_=how.rows,
             pulled_arms_=fit.pulls.arm[: fit.pulls.made].copy(),
             pulled_rewards_=fit.pulls.reward[: fit.pulls.made].copy(),
-            arm_features_=[part.tolist() for part in parts] if pulls is None else groups,
+            arm_features_=groups if goes_on else [part.tolist() for part in parts],
             validation_errors_=np.array(result.errors),
             _played=PolicyProgress(candidate._replace(practice=None), repr(self.arms), fit.state, fit.rng),
         )

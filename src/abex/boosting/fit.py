@@ -372,6 +372,31 @@ def trial_fits(
     return fit
 
 
+class FitPlan(NamedTuple):
+    """What fits to the same kind of data share: the one that is asked for, and those that calibrate it."""
+
+    settings: Settings
+    candidate: Candidate
+    groups: list[list[int]] | None
+    seed: int
+    mapper: Any = map
+
+    def committees(self, *key: int | str) -> Committees | None:
+        """Committees whose samples have this key."""
+        return committees_of(self.settings, self.candidate, self.seed, *key)
+
+    def fit(
+        self, data: Examples, n_learners: int, before: tuple[str, ...] = (), after: tuple[int, ...] = (), *,
+        rng: np.random.Generator | None = None, **earlier: Any,
+    ) -> Fit:  # fmt: skip
+        """A fit whose random numbers are told from those of others by ``before`` and ``after``; ``earlier`` as in `new_fit`."""
+        return new_fit(
+            data, self.settings, self.candidate, n_learners, groups=self.groups, mapper=self.mapper,
+            rng=rng or stream(self.seed, *before, "policy", *after),
+            committees=self.committees(*before, "committee", *after), **earlier,
+        )  # fmt: skip
+
+
 class PolicyProgress(NamedTuple):
     """A policy as a fit has left it, and what its arms were."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -116,11 +116,11 @@ class Stop:
     """
 
     def __init__(
-        self, settings: Settings, rows: ValidationRows, n_learners: int, earlier: int = 0, errors: Sequence[float] = (),
+        self, settings: Settings, rows: ValidationRows, n_learners: int, earlier: int = 0, errors: Iterable[float] = (),
         multilabel: bool = False, began: float = 0.0, n_rows: int = 0,
     ) -> None:  # fmt: skip
         self.settings, self.rows, self.multilabel = settings, rows, multilabel
-        self.n_learners, self.earlier, self.errors = n_learners, earlier, list(errors)
+        self.n_learners, self.earlier, self.errors = n_learners, earlier, [float(error) for error in errors]
         self.began, self.n_rows, self.started = began, n_rows, time.monotonic()
         self.step = max(1, n_learners // LOOKS) if settings.seconds is None else 1
         self.best, self.least = n_learners, (np.inf, np.inf)
