@@ -130,6 +130,8 @@ NO_TABLE = {
     "interval_coverage",
     "bandit_logs",
     "boosting_figures",
+    "many_players",
+    "network_cut",
 }
 
 
