@@ -563,3 +563,46 @@ def test_a_player_that_is_deleted_is_gone_and_its_name_may_come_again(url):
             assert store.do(lambda journal: journal.player("banner")).id != record.id
             old.refresh()  # it follows the player of its name
             assert (old.is_gone, old.arms, old.text()) == (False, ["a", "b"], new.text())
+
+
+def test_an_archived_player_is_gone_until_it_is_brought_back(url):
+    with Store.open(url) as store:
+        player, other = (store.player(name, "UCB1", n_arms=2) for name in ("banner", "other"))
+        waiting = player.decide()
+        player.flush()
+        record = store.do(lambda journal: journal.player("banner"))
+        assert not store.do(lambda journal: journal.archive(record.id, record.head + 1))  # it has had others
+        assert store.do(lambda journal: journal.archive(record.id, record.head))
+        assert store.names() == ["other"]
+        listed = [
+            store.do(lambda journal, archived=archived: journal.players(9, archived))
+            for archived in (False, True)
+        ]
+        assert [[name for name, _ in some] for some in listed] == [["other"], ["banner"]]
+        with pytest.raises(UnavailableError, match="gone"):
+            player.update(waiting, 1.0)
+        assert other.update(other.decide(), 1.0)  # others of the same commit go on
+        with pytest.raises(UserError, match="is archived"):
+            Player.open(url, "banner")
+        assert not store.do(lambda journal: journal.add_player("banner", "{}"))  # its name is taken
+        store.do(lambda journal: journal.restore(record.id))
+        player.refresh()
+        assert player.update(waiting, 1.0)
+        assert store.names() == ["banner", "other"]
+
+
+def test_the_latest_decisions_of_a_log_are_the_last_of_all(url, monkeypatch):
+    monkeypatch.setattr("abex.players.shared_player.LEAST_READ", 10)
+    monkeypatch.setattr("abex.players.shared_player.READ_AT_ONCE", 7)
+    with Store.open(url) as store:
+        player = store.player("x", "UCB1", arms=["a", "b"])
+        for _ in range(40):
+            player.update(player.decide(), 1.0)
+        whole, latest = player.log(), player.log(last=5)
+        assert whole["decision"].tolist()[-5:] == latest["decision"].tolist()
+        assert whole["reward"].tolist()[-5:] == latest["reward"].tolist() == [1.0] * 5
+        player.add_arm("c")
+        player.compact()
+        for _ in range(3):
+            player.update(player.decide(), 0.0)
+        assert set(player.log()["arm"]) <= {"a", "b", "c"}  # of what is kept

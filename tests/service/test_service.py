@@ -876,11 +876,15 @@ def test_an_event_counts_in_the_instance_that_wrote_it(store, elsewhere):
         banner(one)
         first = ask(one, key="k")
         assert [ask(client, key="k") for client in (one, two)] == [first] * 2  # no new decision
-        assert [tell(client, first["id"]).json()["learned"] for client in (two, one)] == [True, False]
+        assert [tell(client, first["id"], 0.75).json()["learned"] for client in (two, one)] == [True, False]
         texts = [client.get("/metrics").text for client in (one, two)]
-    for metric, counts in (("decisions", (1.0, 0.0)), ("rewards", (0.0, 1.0))):
+    for metric, counts in (
+        ("decisions_total", (1.0, 0.0)),
+        ("rewards_total", (0.0, 1.0)),
+        ("reward_sum", (0.0, 0.75)),
+    ):
         found = [
-            float(re.search(f'^abex_instance_{metric}_total{{player="banner"}} (.*)$', text, re.M)[1])
+            float(re.search(f'^abex_instance_{metric}{{player="banner"}} (.*)$', text, re.M)[1])
             for text in texts
         ]
         assert found == list(counts)

@@ -111,14 +111,14 @@ class Desk:
 
     def _count(self, batch: RequestBatch) -> None:
         """Each event counts where it was written, and no void one."""
-        decisions = rewards = 0
+        decisions, paid, shown_reward = 0, list[float](), self.player.settings.shown
         for one in batch.entries():
             if isinstance(one.event, Decided):
                 decisions += one.done and one.outcome.id == one.event.id
-            elif isinstance(one.event, Rewarded) and one.event.decision is not None:
-                rewards += one.outcome is True
-        self._metrics.add("abex_instance_decisions", self.player.name, decisions)
-        self._metrics.add("abex_instance_rewards", self.player.name, rewards)
+            elif isinstance(one.event, Rewarded) and one.event.decision is not None and one.outcome is True:
+                paid.append(shown_reward(one.event.reward))
+        for metric, count in (("decisions", decisions), ("rewards", len(paid)), ("reward_sum", sum(paid))):
+            self._metrics.add(f"abex_instance_{metric}", self.player.name, count)
 
     def _propose(self, batch: RequestBatch) -> None:
         began = time.thread_time()

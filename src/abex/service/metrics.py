@@ -35,7 +35,7 @@ class Counts(msgspec.Struct):
     """What a process has counted."""
 
     connections: int = 0  # open now
-    others: dict[str, dict[str, int]] = {}  # by metric and label
+    others: dict[str, dict[str, float]] = {}  # by metric and label
     answers: dict[
         str, dict[int, list[float]]
     ] = {}  # by endpoint and status: in each bucket, beyond all, seconds in all
@@ -52,7 +52,7 @@ class Counts(msgspec.Struct):
                 before = ours.get(status, [0.0] * len(numbers))
                 ours[status] = [one + more for one, more in zip(before, numbers, strict=True)]
 
-    def count(self, metric: str, label: str, count: int) -> None:
+    def count(self, metric: str, label: str, count: float) -> None:
         """Something has happened so many times."""
         found = self.others.setdefault(metric, {})
         found[label] = found.get(label, 0) + count
@@ -78,7 +78,7 @@ class Metrics:
         numbers[bisect_left(BUCKETS, seconds)] += 1.0
         numbers[-1] += seconds
 
-    def add(self, metric: str, label: str, count: int = 1) -> None:
+    def add(self, metric: str, label: str, count: float = 1) -> None:
         """Something has happened so many times."""
         self.counts.count(metric, label, count)
 
@@ -112,12 +112,13 @@ class _Collected:
         self.collect = lambda: families
 
 
-#: what this instance did, by a label each
-COUNTED = {
-    "abex_refused_connections": ("Connections beyond a limit", "limit"),
-    "abex_ended_connections": ("Connections of slow clients", "waited_for"),
-    "abex_instance_decisions": ("Decisions that this instance wrote", "player"),
-    "abex_instance_rewards": ("Rewards of decisions that this instance wrote", "player"),
+#: what this instance did: kind, sentence, label
+COUNTED: dict[str, tuple[Any, str, str]] = {
+    "abex_refused_connections": (CounterMetricFamily, "Connections beyond a limit", "limit"),
+    "abex_ended_connections": (CounterMetricFamily, "Connections of slow clients", "waited_for"),
+    "abex_instance_decisions": (CounterMetricFamily, "Decisions that this instance wrote", "player"),
+    "abex_instance_rewards": (CounterMetricFamily, "Rewards of decisions that this instance wrote", "player"),
+    "abex_instance_reward_sum": (GaugeMetricFamily, "Their sum", "player"),
 }
 #: what is read from the state of players: kind, sentence, labels
 FAMILIES: dict[str, tuple[Any, str, list[str]]] = {
@@ -144,8 +145,8 @@ def _of_instance(counts: Counts) -> Iterator[Metric]:
     yield requests
     yield latencies
     yield GaugeMetricFamily("abex_connections", "Open connections", counts.connections)
-    for name, (sentence, label) in COUNTED.items():
-        family = CounterMetricFamily(name, sentence, labels=[label])
+    for name, (kind, sentence, label) in COUNTED.items():
+        family = kind(name, sentence, labels=[label])
         for value, count in counts.others.get(name, {}).items():
             family.add_metric([value], count)
         yield family
