@@ -106,7 +106,7 @@ def test_a_wrong_or_broken_file_everywhere_leaves_nothing_behind(server, cache, 
 
 
 def test_an_answer_without_end_is_cut_off(server, cache, monkeypatch):
-    monkeypatch.setattr(source_files, "MOST_BYTES", 10**6)
+    monkeypatch.setattr(source_files, "MAX_BYTES", 10**6)
     server.files["toy.txt"] = bytes(3 * 10**6)
     with pytest.raises(UserError, match="is not the upstream file"):
         obtain(toy(server.url("toy.txt")))
