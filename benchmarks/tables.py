@@ -134,6 +134,7 @@ NO_TABLE = {
     "changes_of_order",
     "conversions",
     "many_players",
+    "network_cut",
     "players",
     "recommendation",
 }
