@@ -488,13 +488,17 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         That is so for two arms, and where probabilities never change; seasons do not fool it. Else from sums, as `Player.winner`.
         Where decisions expire, those count that were made before the first that waits. It reads the whole journal.
         """
+        from abex.players.journal_log import log_columns
         from abex.players.winning import winner_by_log
 
         found = None
         if self._settings.propensities is not False:
+            self.refresh()
+            after = self.first_kept()
+            columns = log_columns(self.events(after), self.definition, self.arms_after(after))
             with self.reading() as state:
                 labels = [state.arms.label(number) for number in state.arms.numbers.tolist()]
-            found = winner_by_log(self.log(), labels, self._settings, risk, at_least)
+            found = winner_by_log(columns, labels, self._settings, risk, at_least)
         return super().winner(risk, at_least) if found is None else found
 
     def log(self, last: int | None = None) -> Any:
