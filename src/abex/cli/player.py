@@ -13,6 +13,8 @@ import click
 from abex.cli.help import examples
 from abex.support.errors import UserError, real_number, shown, whole_number
 
+WORTH_COMPILING = 0.01  # seconds of CPU of a decision: this process makes a few and ends, and a compiler takes half a second
+
 STORE = "sqlite:///players.db"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -86,7 +88,7 @@ def create(
     name: str, url: str, policy: str, labels: tuple[str, ...], n_arms: int | None, **terms: Any
 ) -> None:
     """Make the player NAME; nothing happens if it is there and the same."""
-    from abex import Player, parse_policy
+    from abex import parse_policy
 
     chosen = parse_policy(policy)
     if not labels and n_arms is None:
@@ -95,7 +97,7 @@ def create(
         raise UserError(f"{chosen} needs to know the feedback graph, which `abex player` has none of")
     if chosen.needs_horizon and terms["horizon"] is None:
         raise UserError(f"{chosen} needs to know the horizon: pass --horizon")
-    player = Player.open(
+    player = _opened(
         url,
         name,
         policy,
@@ -255,10 +257,16 @@ def compact(name: str, url: str, keep: str | None) -> None:
         click.echo(f"deleted {count:,} events; the state is that of event {player.seq():,}")
 
 
-def _opened(url: str, name: str) -> Any:
+def _opened(url: str, name: str, *wanted: Any, **options: Any) -> Any:
     from abex import Player
+    from abex.players import policy_runner
+    from abex.players.arms import OtherArmsError
 
-    return Player.open(url, name)
+    policy_runner.WORTH_COMPILING = WORTH_COMPILING
+    try:
+        return Player.open(url, name, *wanted, **options)
+    except OtherArmsError as error:
+        raise UserError(error.in_shell) from error
 
 
 def _arm(player: Any, text: str) -> Any:
