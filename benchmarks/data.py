@@ -48,7 +48,7 @@ def main() -> None:
 
     from abex import Bernoulli, RatingTable, simulate
     from abex.lab.datasets import SocialMF, load
-    from abex.lab.datasets.completion import active, binarise
+    from abex.lab.datasets.completion import binarise, filter_active
     from abex.lab.datasets.factorisation import fit, observed_from, refit
     from abex.lab.datasets.socialmf import compiled_descent, new_descent, penalties_of
     from abex.support.errors import UserError
@@ -67,7 +67,7 @@ def main() -> None:
     stages: list[tuple[str, float]] = []
     spent, raw = cpu(lambda: load("epinions"))
     stages.append(("load (parsed above)", spent))
-    spent, kept = cpu(lambda: active(raw))
+    spent, kept = cpu(lambda: filter_active(raw))
     stages.append(("filter", spent))
     spent, fitted = cpu(lambda: fit(kept, model, 0))
     stages.append((f"fit, {fitted.checked[-1]} epochs, compilation included", spent))
@@ -130,7 +130,7 @@ def baselines(ratings: Any, train: Any) -> dict[str, Any]:
 def errors(n_seeds: int = 5) -> None:
     """Root mean squared errors on held-out ratings; every seed splits them anew, 80 : 10 : 10."""
     from abex.lab.datasets import SocialMF, load
-    from abex.lab.datasets.completion import active
+    from abex.lab.datasets.completion import filter_active
     from abex.lab.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
 
     models = {  # the first two have the weights that were best on the validation ratings, the third Jamali and Ester's
@@ -138,7 +138,7 @@ def errors(n_seeds: int = 5) -> None:
         "SocialMF": SocialMF(),
         "SocialMF, published weights": SocialMF(user_penalty=0.1, item_penalty=0.1, trust_weight=5.0),
     }
-    ratings = active(load("epinions"))
+    ratings = filter_active(load("epinions"))
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in range(n_seeds):
         fold = hold_out(ratings, seed)

@@ -33,10 +33,10 @@ from benchmarks.serve_load import cpu_seconds, family, free_port, resident, runn
 from tests import postgresql
 
 from abex.players import Player, Store
-from abex.players.definitions import Definition
-from abex.players.events import apply, decode
+from abex.players.events import decode
 from abex.players.journal import journal_at
-from abex.players.seeding import SequenceStream
+from abex.players.player_file import Definition
+from abex.players.shared_player import SequenceStream
 
 POLICIES = ("Thompson", "UCB1")
 N_ARMS = 3
@@ -184,7 +184,13 @@ def opened(options: argparse.Namespace) -> None:
         "CPU to make one",
         "to open one",
     )
-    heads += ("idle", "decide, one in ten rewarded", "decisions only", "closing")
+    heads += (
+        "idle",
+        "decide, one in ten rewarded",
+        "decisions only",
+        "what waits to be written, CPU",
+        "closing, CPU (wall)",
+    )
     print(f"| {' | '.join(heads)} |")
     for kind in options.stores:
         with address(kind) as (url, _):
@@ -193,7 +199,7 @@ def opened(options: argparse.Namespace) -> None:
             print(
                 f"| {kind} | {options.players:,} | {one['threads']} | {one['connections']} | {one['descriptors']}"
                 f" | {one['memory']:.1f} kB | {made['cpu']:.2f} ms | {one['cpu']:.2f} ms | {one['idle']:.1%} of a core"
-                f" | {one['mixed']} | {one['deciding']} | {one['closing']:.2f} s |",
+                f" | {one['mixed']} | {one['deciding']} | {one['waiting']} | {one['closing']} |",
                 flush=True,
             )
 
@@ -236,8 +242,12 @@ def study_open(url: str, players: int) -> dict[str, Any]:
                     player.update(decision, 1.0)
                     rewards.append(time.perf_counter() - at)
             found[what] = told(times) + (f", rewards {told(rewards)}" if every < RANDOM else "")
-        closing = time.perf_counter()
-    return found | {"closing": time.perf_counter() - closing}
+        began, waiting = time.process_time(), sum(len(player._follower.own) for player in crowd)
+        for player in crowd:
+            player.flush()
+        found["waiting"] = f"{waiting:,} in {time.process_time() - began:.2f} s"
+        began, closing = time.process_time(), time.perf_counter()
+    return found | {"closing": f"{time.process_time() - began:.2f} s ({time.perf_counter() - closing:.2f} s)"}
 
 
 # -- service --------------------------------------------------------------------------------------------------------
@@ -375,7 +385,7 @@ def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
     for replayed in (rows[:1_000], rows[1_000:]):
         began = time.process_time()
         for seq, body in replayed:
-            apply(state, decode(body), definition.terms, learning.at(seq))
+            state.apply(decode(body), definition.terms, learning.at(seq))
         replay = (time.process_time() - began) / len(replayed)
     return {
         "decide": 1e6 * decide / count,

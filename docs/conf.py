@@ -23,7 +23,12 @@ extensions = [
     "sphinx-mathjax-offline",  # brings MathJax along: pages show formulas without a network
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "changing_worlds_table.md", "which_policy_tables.md"]
+exclude_patterns = [
+    "_build",
+    "changing_worlds_table.md",
+    "which_policy_tables.md",
+    "why_one_may_look_tables.md",
+]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -68,6 +68,7 @@ def test_probabilities_that_change_are_bet_on_for_two_arms_and_not_for_three():
     )
     two = shown(frame, probability="p")
     assert (two.winner.winner, two.winner.method) == ("1", "bets")
+    assert two.trial.probabilities == pytest.approx(np.column_stack([p, 1 - p]))
     three = shown(frame.assign(variant=np.where(np.arange(rows) % 7 == 0, 2, arm)), probability="p")
     assert three.winner.method == "sums"
     assert "unknown" in three.notes[0]

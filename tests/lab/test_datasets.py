@@ -161,7 +161,7 @@ def test_damaged_files_and_archives_without_the_file_are_one_sentence():
 
 
 def test_nothing_unpacks_without_end(monkeypatch):
-    monkeypatch.setattr(source_files, "MOST_BYTES", 10**6)
+    monkeypatch.setattr(source_files, "MAX_BYTES", 10**6)
     content = bytes(1_200_000)
     for name, packed in (
         ("toy.txt.gz", gzip.compress(content)),

@@ -16,7 +16,7 @@ from abex.lab.datasets import (
     recommendation,
     synthetic_ratings,
 )
-from abex.lab.datasets.completion import active, binarise, completed_table, split_products
+from abex.lab.datasets.completion import binarise, completed_table, filter_active, split_products
 from abex.lab.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, observed_from, refit, rmse
 from abex.lab.datasets.socialmf import compiled_descent, descend, new_descent, penalties_of, slopes
 from abex.support.errors import UserError
@@ -49,7 +49,7 @@ def as_ratings(rows, trust, n_users, n_items):
 @pytest.fixture(scope="module")
 def small():
     """A small population that has passed the filter."""
-    return active(synthetic_ratings(80, 60, ratings_per_user=20, trust_per_user=5, seed=3), 3)
+    return filter_active(synthetic_ratings(80, 60, ratings_per_user=20, trust_per_user=5, seed=3), 3)
 
 
 # -- filter -------------------------------------------------------------------------------------------------
@@ -66,9 +66,9 @@ def test_the_filter_equals_counting_by_hand(rows, trust, more_than):
     ratings = as_ratings(rows, trust, 6, 5)
     if not users or not items:
         with pytest.raises(UserError, match="lower more_than"):
-            active(ratings, more_than)
+            filter_active(ratings, more_than)
         return
-    kept = active(ratings, more_than)
+    kept = filter_active(ratings, more_than)
     assert kept.user_labels.tolist() == [10 * u for u in users]
     assert kept.item_labels.tolist() == [100 * i for i in items]
     cells = zip(kept.users.tolist(), kept.items.tolist(), kept.ratings.tolist(), strict=True)
@@ -179,7 +179,7 @@ def test_folds_do_not_overlap_and_depend_on_the_seed(small):
 
 
 def test_trust_helps_where_friends_think_alike():
-    ratings = active(
+    ratings = filter_active(
         synthetic_ratings(400, 300, ratings_per_user=12, trust_per_user=12, homophily=8, seed=1), 2
     )
     penalties = {"user_penalty": 0.1, "item_penalty": 0.1, "learning_rate": 0.02}
@@ -392,7 +392,7 @@ def test_epinions_has_the_papers_sizes_and_is_predicted_better_than_by_the_mean(
     monkeypatch.setenv("ABEX_DATA", str(DATA))
     raw = load("epinions")
     assert (raw.ratings.size, raw.trusters.size) == (922_267, 355_754)
-    kept = active(raw)
+    kept = filter_active(raw)
     assert (kept.n_users, kept.n_items, kept.ratings.size) == (4_711, 3_530, 123_101)
     assert kept.trusters.size + kept.n_users == 48_350  # the paper counts one self-loop for each user
     problem = recommendation("epinions", seed=0)

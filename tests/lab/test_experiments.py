@@ -20,7 +20,7 @@ from abex.lab.experiments import (
     run_experiment,
 )
 from abex.lab.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
-from abex.lab.experiments.experiment import VALIDATION, Stratum, line, same_policies
+from abex.lab.experiments.experiment import VALIDATION, Stratum, equivalent_policies, line
 from abex.lab.experiments.verdicts import HOLDS, judge
 from abex.lab.results import CellResult, Store, key_of
 from abex.lab.sweeps.bandit_cells import replications_of
@@ -251,7 +251,7 @@ def test_lines_that_are_one_algorithm_share_their_cells(store):
         line("Boltzmann", "Boltzmann(eta=0.4)"),
         line("explores", "ABE(c=1.0, alpha=0.5)"),
     )
-    experiment = small(lines=lines, seeds=5, same=same_policies(lines, 2, 200))
+    experiment = small(lines=lines, seeds=5, equivalent=equivalent_policies(lines, 2, 200))
     (state,) = run_experiment(experiment, store)
     assert (state.total, state.computed) == (10, 10)
     outcome = collect(experiment, store)
@@ -350,7 +350,7 @@ def test_the_command_line_runs_lists_exports_and_prunes(file, tmp_path, capsys):
     frames = pandas.read_csv(tmp_path / "x.csv"), pandas.read_parquet(tmp_path / "x.parquet")
     assert len(frames[0]) == len(frames[1]) == 19 * 10
     np.testing.assert_allclose(frames[0]["regret"], frames[1]["regret"])
-    assert command("results", *there, "prune", "--experiment", "two-arms-v1", "--yes") == 0
+    assert command("results", *there, "prune", "two-arms-v1", "--yes") == 0
     assert "removed 19 cells, 0 are left" in capsys.readouterr().out
 
 

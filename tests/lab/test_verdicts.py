@@ -249,7 +249,7 @@ def test_strata_weigh_in_means_quantiles_locked_runs_and_verdicts():
     ones, runs = np.ones_like(loss), tuple(range(20))
     line = LineResult(Line("A", ("A",)), "A", runs, np.array([50.0, 100.0]), loss, ones, ones, strata=strata)
     assert line.mean[-1] == pytest.approx(0.95 * 100.0 + 0.05 * 1_000.0)
-    assert line.locked == pytest.approx(0.05)
+    assert line.linear_regret_share == pytest.approx(0.05)
     assert line.quantile(0.5) < 111.0
     assert line.quantile(0.96) == 1_000.0
     other = LineResult(Line("B", ("B",)), "B", runs, line.step, loss * 0.5, ones, ones, strata=strata)

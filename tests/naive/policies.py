@@ -633,7 +633,9 @@ def proof_weights(means):
             x = math.exp(log_x)
             return kl(means[lead], middle(x, k)) + x * kl(means[k], middle(x, k)) - cost
 
-        return math.exp(brentq(rate, -40.0, 25.0, xtol=1e-13))  # beyond, x times a divergence is all rounding
+        if rate(18.0) < 0:
+            return math.exp(18.0)
+        return math.exp(brentq(rate, -30.0, 18.0, xtol=1e-13))
 
     def excess(cost):
         xs = [weight(cost, k) for k in rivals]

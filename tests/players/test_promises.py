@@ -8,16 +8,18 @@ import pytest
 from abex import Evidence, Player
 from abex.graphs import erdos_renyi
 from abex.kinds import kept_with_decisions, saved, weighed_by, written
-from abex.players.definitions import (
+from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded
+from abex.players.player_file import (
     Definition,
     definition_text,
     from_snapshot,
-    replica_text,
+    player_text,
+    read_player,
     snapshot_of,
+    state_text,
+    written_state,
 )
-from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded
-from abex.players.player_file import player_text, read_player, written_replica
-from abex.players.seeding import SequenceStream
+from abex.players.shared_player import SequenceStream
 from abex.policies.discounted import Discounted
 from abex.policies.learner import Learner
 from abex.policies.restarting import Restarting
@@ -66,7 +68,7 @@ class Replay:
         return self.replica.apply(event, self.definition.terms, self.learning.at(self.seq))
 
     def text(self):
-        return replica_text(self.replica, self.seq)
+        return state_text(self.replica, self.seq)
 
 
 def history(definition):
@@ -156,7 +158,7 @@ def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
     ours, theirs = (read_player(player_text(one), "the player", False, one._clock) for one in (player, twin))
     assert ours._state.tallies.expired > 0
     assert written(saved(ours._state.state)) == written(saved(theirs._state.state))
-    assert written_replica(ours._state)["tallies"] == written_replica(theirs._state)["tallies"]
+    assert written_state(ours._state)["tallies"] == written_state(theirs._state)["tallies"]
     assert ours._steps == theirs._steps
 
 

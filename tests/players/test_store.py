@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,27 @@ def test_any_number_of_players_have_one_thread_and_one_connection(url):
         assert all(store.player(f"player {number}").update(one, 0.0) for number, one in enumerate(early))
         with pytest.raises(UserError, match="is closed"):
             players[0].decide()
+
+
+def test_names_are_routed_to_several_stores_as_the_page_of_sizes_shows(tmp_path):
+    """The same name leads to the same store, in every process, and each player lives in one."""
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    code = code.replace(
+        "postgresql://abex@db{number}/shop", f"sqlite:///{tmp_path}/{{number}}.db?synchronous=normal"
+    )
+    names, homes = [f"page {number}" for number in range(30)], []
+    for _ in range(2):
+        here = {}
+        exec(code, here)
+        for name in names:
+            player = here["player"](name, "UCB1", n_arms=2)
+            player.update(player.decide(), 1.0)
+        homes.append([store.names() for store in here["STORES"]])
+        [store.close() for store in here["STORES"]]
+    assert homes[0] == homes[1]
+    assert sorted(name for home in homes[0] for name in home) == sorted(names)
+    assert all(homes[0])
 
 
 def test_rewards_of_many_players_share_a_commit(tmp_path):

@@ -38,8 +38,8 @@ def pictures(outputs):
     ]
 
 
-def test_there_are_six_and_each_has_its_header():
-    assert len(NOTEBOOKS) == 6
+def test_there_are_seven_and_each_has_its_header():
+    assert len(NOTEBOOKS) == 7
     for page in NOTEBOOKS:
         text = page.read_text(encoding="utf-8")
         assert text.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n"), page.name

@@ -12,11 +12,11 @@ from abex.lab.datasets.registry import (
     CatalogueEntry,
     State,
     check,
+    download,
     entries,
     entry_of,
     import_from,
     look,
-    obtain,
 )
 from abex.lab.datasets.source_files import cache
 from abex.support.errors import UserError
@@ -125,7 +125,7 @@ def fetch_one(entry: CatalogueEntry, folder: Path | None) -> None:
     elif look(entry).status == "there":
         click.echo(f"{entry.name}: already in {look(entry).place}")
     else:
-        obtain(entry)
+        download(entry)
         click.echo(f"{entry.name}: fetched and checked, in {look(entry).place}")
 
 

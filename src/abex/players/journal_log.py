@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from abex.players.arms import NamedArms
-from abex.players.definitions import Definition
 from abex.players.events import (
     ArmAdded,
     ArmRemoved,
@@ -22,6 +21,7 @@ from abex.players.events import (
     decode,
 )
 from abex.players.ids import LIFE_AT
+from abex.players.player_file import Definition
 from abex.players.player_settings import PlayerSettings
 from abex.support.errors import UserError
 from abex.support.extras import needed

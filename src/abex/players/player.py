@@ -137,10 +137,10 @@ class Player:
         Number of decisions, for policies that are tuned to it.
     rewards : (float, float)
         The range of the rewards. Policies see them rescaled to [0, 1].
-    expire : timedelta, optional
-        Decisions without a reward expire after this time. Without it they wait for ever (up to ``max_pending``). It is for
-        rewards that got lost. Where silence is an answer, report it as 0 soon, not at the end of a long time: until then
-        policies have seen clicks and no zeros.
+    expire : timedelta or float, optional
+        Decisions without a reward expire after this time (a number: seconds). Without it they wait for ever (up to
+        ``max_pending``). It is for rewards that got lost. Where silence is an answer, report it as 0 soon, not at the end of a
+        long time: until then policies have seen clicks and no zeros.
     unrewarded : float or None
         The reward that an expired decision counts as; None forgets it without learning.
     seed : int, optional
@@ -192,7 +192,7 @@ class Player:
         graph: Any = None,
         horizon: int | None = None,
         rewards: tuple[float, float] = (0.0, 1.0),
-        expire: timedelta | None = None,
+        expire: timedelta | float | None = None,
         unrewarded: float | None = 0.0,
         seed: int | None = None,
         propensities: bool | None = None,
@@ -655,7 +655,7 @@ class Player:
         graph: Any = None,
         horizon: int | None = None,
         rewards: tuple[float, float] = (0.0, 1.0),
-        expire: timedelta | None = None,
+        expire: timedelta | float | None = None,
         unrewarded: float | None = 0.0,
         seed: int | None = None,
         propensities: bool | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from abex.support.errors import UserError, real_number, shown, true_or_false
 
-LONGEST = timedelta(days=36_500)
+LONGEST = 36_500 * 86_400.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class PlayerSettings:
         return self.low + value * (self.high - self.low)
 
     @property
+    def expire_seconds(self) -> float | None:
+        """After how many seconds a decision without a reward expires; None: never."""
+        return None if self.expire is None else self.expire / 1000.0
+
+    @property
     def unrewarded_scaled(self) -> float | None:
         """What an expired decision counts, in [0, 1]."""
         return None if self.unrewarded is None else self.scaled(self.unrewarded)
@@ -63,9 +68,12 @@ def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> Play
         raise UserError(f"rewards must be a range of two numbers, the lower one first, got {shown(rewards)}")
     milliseconds = None
     if expire is not None:
-        if not isinstance(expire, timedelta) or not timedelta(0) < expire <= LONGEST:
-            raise UserError(f"expire must be a positive timedelta, got {shown(expire)}")
-        milliseconds = max(1, round(expire.total_seconds() * 1000.0))
+        seconds = expire.total_seconds() if isinstance(expire, timedelta) else expire
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.0 < seconds <= LONGEST:
+            raise UserError(
+                f"expire must be a time in seconds or a timedelta, more than 0 and up to 100 years, got {shown(expire)}"
+            )
+        milliseconds = max(1, round(seconds * 1000.0))
     found = PlayerSettings(
         low,
         high,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.graphs.feedback import probability_seen, reveal
 from abex.kinds import agree, check_kept, kept_with_decisions, weighed_by
 from abex.players.arms import NamedArms
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
@@ -235,6 +236,27 @@ class PlayerState(PolicyRunner):
         """The latest decision on an arm that waits for its reward."""
         waiting = self.waiting.get(number)
         return next(reversed(waiting)) if waiting else None
+
+    def observed_with(self, decision: Decided) -> dict[int, float] | None:
+        """On a feedback graph: the arms that a decision reveals, by number, each with its probability of being observed then.
+
+        None without a graph or probabilities, and in a batch.
+        """
+        if self.setting.graph is None or decision.batch is not None or not self.arms.has(decision.arm):
+            return None
+        try:
+            chosen = self.probabilities(decision.t)
+        except UserError:
+            return None
+        graph, seen = self.feedback, np.zeros(self.n_arms, np.int64)
+        with np.errstate(over="ignore"):
+            count = reveal(graph, decision.t, self.arms.place(decision.arm), seen)
+            return {
+                self.arms.number_at(place): min(
+                    1.0, float(probability_seen(graph, decision.t, place, chosen))
+                )
+                for place in seen[:count].tolist()
+            }
 
     # -- rewards --------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ PARTS = ("tuning", "test", "all")
 TEST_SHARE = 7  # one product in so many is for the test
 
 
-def active(ratings: Ratings, more_than: int = 30) -> Ratings:
+def filter_active(ratings: Ratings, more_than: int = 30) -> Ratings:
     """Users and items with more than ``more_than`` rating rows, users only if somebody trusts them.
 
     (Where there is no trust list at all, nobody needs to be trusted.)
@@ -172,7 +172,7 @@ def recommendation(
     """
     seed = whole_number("seed", seed)
     model = SocialMF() if model is None else model
-    ratings = active(load(source) if isinstance(source, str) else source, more_than)
+    ratings = filter_active(load(source) if isinstance(source, str) else source, more_than)
     table = completed_table(ratings, model, seed)
     tuning, test = split_products(ratings.n_items, seed)
     return RecommendationData(ratings.name, table, ratings.trusters, ratings.trustees, tuning, test)

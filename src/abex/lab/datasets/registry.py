@@ -101,18 +101,18 @@ def is_path(name: str | Path) -> bool:
 
 
 def arrays_for(entry: CatalogueEntry) -> Arrays:
-    """The arrays of an entry: those kept when it was parsed before, else those of its files (`obtain`)."""
+    """The arrays of an entry: those kept when it was parsed before, else those of its files (`download`)."""
     kept = source_files.cache() / "parsed" / f"{entry.name}-{(entry.checksum or '')[:16]}-{FORMAT}.npz"
     arrays = kept_arrays(kept)
     if arrays is not None and checksum_of(arrays.values()) == entry.checksum:
         return arrays
-    arrays = obtain(entry)
+    arrays = download(entry)
     if entry.checksum is not None:
         keep_arrays(kept, arrays)
     return arrays
 
 
-def obtain(entry: CatalogueEntry) -> Arrays:
+def download(entry: CatalogueEntry) -> Arrays:
     """The arrays in the files of an entry; what is not on this machine is fetched, and kept once all is checked."""
     contents, fetched = contents_of(entry), dict[str, bytes]()
     for part in entry.parts:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from abex.lab.datasets import load
-from abex.lab.experiments.experiment import Claim, Experiment, Line, line, register, same_policies
+from abex.lab.experiments.experiment import Claim, Experiment, Line, equivalent_policies, line, register
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.problems import with_checksums
 
@@ -154,7 +154,7 @@ def _experiment(
     return Experiment(
         name=full, title=title, kind="boosting", problem=problem, validation={**problem, "part": "validation"},
         lines=lines, length=length, seeds=60 if quick else 20, validation_seeds=2 if quick else 3, version=VERSION,
-        same=same_policies(lines, arms_of(data), length), rows_at=(EARLY // 10 if quick else EARLY,),
+        equivalent=equivalent_policies(lines, arms_of(data), length), rows_at=(EARLY // 10 if quick else EARLY,),
         claims=claims, figure=figure, deviations=DEVIATIONS + MORE_DEVIATIONS.get(data, ()), command=f"abex run {full}",
     )  # fmt: skip
 

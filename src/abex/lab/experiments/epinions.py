@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from abex.lab.experiments.experiment import Claim, Experiment, Line, line, register, same_policies
+from abex.lab.experiments.experiment import Claim, Experiment, Line, equivalent_policies, line, register
 from abex.lab.experiments.facebook import (
     BLOCK,
     CHECKPOINTS,
@@ -87,7 +87,7 @@ def _experiment(
     users = cached_problem(canonical(problem))[0].n_arms
     return Experiment(
         name=full, title=f"{title} (made-up ratings)" if quick else title, problem=problem, version=VERSION,
-        validation=problem_of("tuning", quick), lines=lines, length=length, same=same_policies(lines, users, length),
+        validation=problem_of("tuning", quick), lines=lines, length=length, equivalent=equivalent_policies(lines, users, length),
         seeds=100 if quick else SEEDS, validation_seeds=10 if quick else 50, block=20 if quick else BLOCK,
         checkpoints=CHECKPOINTS, claims=claims, figure="" if quick else figure, deviations=DEVIATIONS,
         command=f"abex run {full}",

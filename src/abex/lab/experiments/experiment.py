@@ -86,8 +86,8 @@ class Experiment:
         Replications that one cell keeps.
     rows_at : tuple of int
         Boosting: iterations at which every test row's errors are kept, besides the last one.
-    same : dict
-        Policies that are another, simpler one at this length (`same_policies`): they share its cells.
+    equivalent : dict
+        Policies that are another, simpler one at this length (`equivalent_policies`): they share its cells.
     figure, deviations : str, tuple of str
         Which figure of the paper it is, and where and why we depart from it.
     code : dict
@@ -109,7 +109,7 @@ class Experiment:
     strata: tuple[Stratum, ...] = ()
     block: int = 1
     rows_at: tuple[int, ...] = ()
-    same: dict[str, str] = field(default_factory=dict)
+    equivalent: dict[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     figure: str = ""
     deviations: tuple[str, ...] = ()
@@ -183,7 +183,11 @@ class Experiment:
 
     def cells(self, line: Line, policy: str) -> list[Cell]:
         """The cells of a line drawn with ``policy``; equal algorithms have equal cells."""
-        played, length, seeds = self.same.get(policy, policy), self.length_of(line), line.seeds or self.seeds
+        played, length, seeds = (
+            self.equivalent.get(policy, policy),
+            self.length_of(line),
+            line.seeds or self.seeds,
+        )
         strata = self.strata or (Stratum("all", 1.0, 1.0, self.problem),)
         return [
             cell
@@ -216,13 +220,13 @@ class Experiment:
         )  # fmt: skip
 
 
-def same_policies(
+def equivalent_policies(
     lines: tuple[Line, ...], n_arms: int, length: int, code: dict[str, str] | None = None
 ) -> dict[str, str]:
     """Policies of lines that are a simpler one up to step ``length``, with the one they are.
 
     >>> lines = (line("a", "ABE(c=0.1, alpha=0.7)"), line("b", "ABE(c=1.0)"))
-    >>> list(same_policies(lines, 333, 50_000).values())
+    >>> list(equivalent_policies(lines, 333, 50_000).values())
     ["Boltzmann(eta=0.4, schedule='sqrt', initial=0.0)"]
     """
     load_code(code or {})

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from abex.lab.experiments.boosting import GRID
-from abex.lab.experiments.experiment import Claim, Experiment, Line, Stratum, line, register, same_policies
+from abex.lab.experiments.experiment import (
+    Claim,
+    Experiment,
+    Line,
+    Stratum,
+    equivalent_policies,
+    line,
+    register,
+)
 from abex.lab.sweeps.problems import graph_of, with_checksums
 from abex.support.extras import needed
 
@@ -132,7 +140,7 @@ def varying(quick: bool = False) -> Experiment:
     """Figure 4b."""
     lines = varying_lines((1.0,) if quick else (0.1, 0.2, 1.0, 2.0), quick)
     if not quick:
-        silent = same_policies(lines, NODES, HORIZON)
+        silent = equivalent_policies(lines, NODES, HORIZON)
         runs = {"eta 0.1": None, "eta 0.2": None, "eta 1": RISKY, "eta 2": RISKY}
         lines = tuple(
             replace(one, seeds=runs.get(one.label, HEAVY if one.candidates[0] in silent else None))
@@ -169,7 +177,7 @@ def _experiment(
     return Experiment(
         name=full, title=f"{title} (a graph like it)" if quick else title, problem=problem, lines=lines, version=VERSION,
         length=length, seeds=100 if quick else SEEDS, validation_seeds=10 if quick else 200, block=20 if quick else BLOCK,
-        checkpoints=CHECKPOINTS, strata=() if quick else strata_of(problem), same=same_policies(lines, NODES, length),
+        checkpoints=CHECKPOINTS, strata=() if quick else strata_of(problem), equivalent=equivalent_policies(lines, NODES, length),
         claims=claims, figure="" if quick else figure, deviations=DEVIATIONS, command=f"abex run {full}",
     )  # fmt: skip
 

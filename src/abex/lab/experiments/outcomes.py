@@ -72,7 +72,7 @@ class LineResult:
         return quantile_of(self.final, q, self.strata)
 
     @property
-    def locked(self) -> float:
+    def linear_regret_share(self) -> float:
         """Share of the runs whose regret grows linearly: the second half loses at least 0.9 of what the first half lost."""
         half = self.loss_at(self.step[-1] / 2.0)
         return float(mean_of(self.final - half >= LINEAR * half, self.strata).mean)
@@ -136,7 +136,7 @@ def collect(experiment: Experiment, store: Store) -> ExperimentResult:
         if text is None or (line.plateau and end is None):
             missing += len(cells)
             continue
-        name = (experiment.same.get(text, text), line.length, len(cells))
+        name = (experiment.equivalent.get(text, text), line.length, len(cells))
         if name not in read:
             found = store.read(key_of(cell) for cell in cells)
             kept = [
@@ -147,7 +147,7 @@ def collect(experiment: Experiment, store: Store) -> ExperimentResult:
         missing += len(cells) - there
         if results:
             drawn.append(
-                _up_to(LineResult(line, text, played=experiment.same.get(text, text), **results), end)
+                _up_to(LineResult(line, text, played=experiment.equivalent.get(text, text), **results), end)
             )
     return ExperimentResult(experiment, tuple(drawn), missing)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from abex.lab.experiments.experiment import STRATUM, Claim, Experiment, Line, policy_text, same_policies
+from abex.lab.experiments.experiment import STRATUM, Claim, Experiment, Line, equivalent_policies, policy_text
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import TASKS, load_code, task_of
 from abex.lab.sweeps.problems import with_checksums
@@ -104,7 +104,7 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         problem=problem,
         validation=None if validation is None else with_checksums(validation),
         lines=lines,
-        same={} if n_arms is None else same_policies(lines, n_arms, length, code),
+        equivalent={} if n_arms is None else equivalent_policies(lines, n_arms, length, code),
         length=length,
         seeds=plain.seeds,
         seed=plain.seed,
