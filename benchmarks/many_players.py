@@ -33,10 +33,10 @@ from benchmarks.serve_load import cpu_seconds, family, free_port, resident, runn
 from tests import postgresql
 
 from abex.players import Player, Store
-from abex.players.definitions import Definition
 from abex.players.events import decode
 from abex.players.journal import journal_at
-from abex.players.seeding import SequenceStream
+from abex.players.player_file import Definition
+from abex.players.shared_player import SequenceStream
 
 POLICIES = ("Thompson", "UCB1")
 N_ARMS = 3

@@ -130,8 +130,13 @@ NO_TABLE = {
     "interval_coverage",
     "bandit_logs",
     "boosting_figures",
+    "boosting_policies",
+    "changes_of_order",
+    "conversions",
     "many_players",
     "network_cut",
+    "players",
+    "recommendation",
 }
 
 

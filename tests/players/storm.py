@@ -24,11 +24,10 @@ from typing import Any
 
 from abex import Graph
 from abex.players import Store
-from abex.players.definitions import Definition, replica_text, template_of
 from abex.players.events import Decided, Rewarded, decode
 from abex.players.journal import journal_at
-from abex.players.seeding import SequenceStream
-from abex.players.shared_player import SharedPlayer
+from abex.players.player_file import Definition, state_text, template_of
+from abex.players.shared_player import SequenceStream, SharedPlayer
 from tests.waiting import PATIENCE
 
 SNAPSHOTS = 100  # events of a player from snapshot to snapshot
@@ -205,9 +204,9 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
         replica.apply(event, definition.terms, learning.at(seq))
         events.append(event)
         if seq in wanted:
-            hashes[seq] = hashlib.sha256(replica_text(replica, seq).encode()).hexdigest()
+            hashes[seq] = hashlib.sha256(state_text(replica, seq).encode()).hexdigest()
     journal.close()
-    return hashes, events, replica_text(replica, last), replica
+    return hashes, events, state_text(replica, last), replica
 
 
 def verify(url: str, names: Sequence[str], folder: Path) -> dict[str, int]:

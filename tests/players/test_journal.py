@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abex import Player
-from abex.players.definitions import replica_text, template_of
 from abex.players.events import (
     ArmAdded,
     ArmRemoved,
@@ -21,9 +20,9 @@ from abex.players.events import (
     encode,
 )
 from abex.players.ids import Life
-from abex.players.player_file import DAMAGE
+from abex.players.player_file import DAMAGE, state_text, template_of
 from abex.players.player_settings import PlayerSettings
-from abex.players.seeding import SequenceStream
+from abex.players.shared_player import SequenceStream
 
 
 def played(policy="Exp3(gamma=0.2)", **options):
@@ -58,9 +57,9 @@ def test_a_decision_that_comes_again_changes_nothing():
     replica, _ = played("UCB1")
     event = Decided(Life().next_id(), 10**12, 1, 6, (), None)
     replica.apply(event, PlayerSettings(), None)
-    text = replica_text(replica, 0)
+    text = state_text(replica, 0)
     replica.apply(event, PlayerSettings(), None)
-    assert replica_text(replica, 0) == text
+    assert state_text(replica, 0) == text
     assert replica.steps == 6
 
 
@@ -86,10 +85,10 @@ def test_an_event_that_stands_in_the_journal_twice_counts_once():
     ]
     for event in events:
         replica.apply(event, PlayerSettings(), None)
-    text = replica_text(replica, 0)
+    text = state_text(replica, 0)
     for event in events:
         replica.apply(event, PlayerSettings(), None)
-    assert replica_text(replica, 0) == text
+    assert state_text(replica, 0) == text
     assert replica.n_arms == 4
 
 
@@ -137,6 +136,6 @@ def test_forged_events_are_refused_or_harmless(policy, data):
         except DAMAGE:
             continue
         replica.apply(event, PlayerSettings(), SequenceStream(1).at(1))
-    json.loads(replica_text(replica, 0))
+    json.loads(state_text(replica, 0))
     arm, _ = replica.draw(replica.steps + 1, np.random.default_rng(1))
     assert 0 <= arm < replica.n_arms

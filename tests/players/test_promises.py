@@ -8,16 +8,19 @@ import pytest
 from abex import Evidence, Player
 from abex.graphs import erdos_renyi
 from abex.kinds import kept_with_decisions, saved, weighed_by, written
-from abex.players.definitions import (
+from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded
+from abex.players.player_file import (
     Definition,
     definition_text,
     from_snapshot,
-    replica_text,
+    player_text,
+    read_player,
     snapshot_of,
+    state_text,
+    written_state,
 )
-from abex.players.events import ArmAdded, ArmRemoved, Decided, Expired, Rewarded
-from abex.players.player_file import player_text, read_player, written_replica
-from abex.players.seeding import SequenceStream
+from abex.players.shared_player import SequenceStream
+from abex.policies.attribution import can_weigh
 from abex.policies.discounted import Discounted
 from abex.policies.learner import Learner
 from abex.policies.restarting import Restarting
@@ -44,7 +47,8 @@ MINUTE = 60_000
 def new_player(policy, **options):
     """An interpreted player whose decisions expire after two minutes."""
     graph = erdos_renyi(ARMS, 0.4, seed=1) if policy.needs_graph else None
-    options = {"horizon": 400, "expire": timedelta(minutes=2), "unrewarded": 0.0} | options
+    silence = "window" if graph is None and can_weigh(policy) else "expire"
+    options = {"horizon": 400, silence: timedelta(minutes=2), "unrewarded": 0.0} | options
     return Player(policy, ARMS, graph=graph, compiled=False, seed=3, **options)
 
 
@@ -66,7 +70,7 @@ class Replay:
         return self.replica.apply(event, self.definition.terms, self.learning.at(self.seq))
 
     def text(self):
-        return replica_text(self.replica, self.seq)
+        return state_text(self.replica, self.seq)
 
 
 def history(definition):
@@ -156,7 +160,7 @@ def test_a_loaded_player_goes_on_as_the_one_that_was_saved(policy):
     ours, theirs = (read_player(player_text(one), "the player", False, one._clock) for one in (player, twin))
     assert ours._state.tallies.expired > 0
     assert written(saved(ours._state.state)) == written(saved(theirs._state.state))
-    assert written_replica(ours._state)["tallies"] == written_replica(theirs._state)["tallies"]
+    assert written_state(ours._state)["tallies"] == written_state(theirs._state)["tallies"]
     assert ours._steps == theirs._steps
 
 
@@ -185,10 +189,10 @@ def test_who_opens_evidence_from_a_snapshot_finds_the_same_change(tmp_path):
 @each("own", [True, False])
 def test_rows_told_from_elsewhere_are_steps_of_the_policys_life(policy, own):
     """The state is that of a player that lived these steps and chose these arms."""
-    player = new_player(policy)
+    player = new_player(policy, expire=None, window=None)
     if not own and kept_with_decisions(player._state.state):  # it weighs by what it drew itself
         return
-    lived, told = player._state, new_player(policy)._state
+    lived, told = player._state, new_player(policy, expire=None, window=None)._state
     lived.draws_leave_state = told.draws_leave_state = True
     rng, terms = np.random.default_rng(7), player._settings
     for step in range(1, 121):

@@ -102,8 +102,15 @@ def test_numbered_arms_may_get_names_later():
         ({"n_arms": 2, "rewards": (1, 0)}, "rewards must be a range"),
         ({"n_arms": 2, "rewards": 5}, "rewards must be a range"),
         ({"n_arms": 2, "rewards": (0, math.inf)}, "rewards must be a finite number"),
-        ({"n_arms": 2, "expire": 5}, "expire must be a positive timedelta"),
-        ({"n_arms": 2, "expire": timedelta(0)}, "expire must be a positive timedelta"),
+        ({"n_arms": 2, "expire": "5"}, "expire must be a time in seconds or a timedelta, more than 0"),
+        (
+            {"n_arms": 2, "expire": timedelta(0)},
+            "expire must be a time in seconds or a timedelta, more than 0",
+        ),
+        (
+            {"n_arms": 2, "expire": 1e300},
+            "expire must be a time in seconds or a timedelta, more than 0 and up to 100",
+        ),
         ({"n_arms": 2, "expire": timedelta(1), "unrewarded": 2.0}, "unrewarded must be"),
         ({"n_arms": 2, "propensities": 1}, "propensities must be True or False"),
     ],
@@ -328,3 +335,11 @@ def test_abe_names_its_arms_in_reports():
     player = Player(ABE(eta=1.0, c=1.0, alpha=0.5), arms=["a", "b"], seed=1)
     player.update(player.select(), 1.0)
     assert player.report()["exploration_slots"] == 1.0
+
+
+def test_the_time_until_decisions_expire_is_a_number_of_seconds_or_a_timedelta(tmp_path):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with Player.open(url, "x", "UCB1", n_arms=2, expire=90.0) as player:
+        assert player.settings == Player("UCB1", n_arms=2, expire=timedelta(seconds=90)).settings
+    with pytest.raises(UserError, match=r"expire is 90\.0 seconds in the journal, not 60\.0 seconds"):
+        Player.open(url, "x", "UCB1", n_arms=2, expire=timedelta(minutes=1))

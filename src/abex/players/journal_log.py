@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from abex.players.arms import NamedArms
-from abex.players.definitions import Definition
 from abex.players.events import (
     ArmAdded,
     ArmRemoved,
@@ -22,6 +21,7 @@ from abex.players.events import (
     decode,
 )
 from abex.players.ids import LIFE_AT
+from abex.players.player_file import Definition
 from abex.players.player_settings import PlayerSettings
 from abex.support.errors import UserError
 from abex.support.extras import needed
@@ -42,14 +42,20 @@ def decision_log(
     with needed():
         import pandas
 
-    columns = list(zip(*LogReader(definition, arms).rows(events), strict=True)) or [()] * len(COLUMNS)
-    frame = pandas.DataFrame(
-        {name: pandas.Series(column, dtype=object) for name, column in zip(COLUMNS, columns, strict=True)}
-    )
+    columns = log_columns(events, definition, arms)
+    frame = pandas.DataFrame({name: pandas.Series(column, dtype=object) for name, column in columns.items()})
     frame["time"] = pandas.to_datetime(frame["time"].astype("int64"), unit="ms", utc=True)
     for name in ("probability", "reward"):
         frame[name] = frame[name].astype("float64")
     return frame
+
+
+def log_columns(
+    events: Iterable[tuple[int, bytes]], definition: Definition, arms: NamedArms | None = None
+) -> dict[str, tuple[Any, ...]]:
+    """The columns of `decision_log`, without pandas."""
+    columns = list(zip(*LogReader(definition, arms).rows(events), strict=True)) or [()] * len(COLUMNS)
+    return dict(zip(COLUMNS, columns, strict=True))
 
 
 class LogReader:

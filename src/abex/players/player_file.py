@@ -6,33 +6,35 @@ class (`abex.kinds`), the graph by `read_graph`, all else here. No array in memo
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import os
 from collections.abc import Callable
-from datetime import timedelta
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from abex.graphs.graph_file import read_graph, write_graph
-from abex.kinds import MOST_COUNT, agree, read, saved, written
+from abex.kinds import MOST_COUNT, agree, kept_with_decisions, read, saved, written
 from abex.players.events import MOST_MOMENT, Decided
 from abex.players.ids import LIFE_AT, is_id
+from abex.players.open_windows import open_windows
+from abex.players.player import Player, new_state
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import MANY_ARMS
 from abex.players.state import MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
-from abex.support.errors import UserError, checked_name, shown, whole_number
+from abex.support.errors import UserError, checked_name, real_number, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically
-from abex.support.reading import check_json
-
-if TYPE_CHECKING:
-    from abex.players.player import Player
+from abex.support.reading import check_json, gunzip
 
 FORMAT = "abex-player"
+DEFINITION = "abex-shared-player"
+SNAPSHOT = "abex-snapshot"
 VERSION = 1
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 BODY = ',\n"player": '  # what stands between the header and the text under its checksum
@@ -52,7 +54,7 @@ def player_text(player: Player) -> str:
         | written_terms(player._settings)
         | {"n_arms": replica.n_arms, "horizon": replica.setting.horizon, "max_pending": replica.max_pending}
         | {"graph": written_graph(replica.setting)}
-        | written_replica(replica)
+        | written_state(replica)
         | {"random": player._rng.bit_generator.state}
     )
     return with_checksum(body, FORMAT, VERSION)
@@ -69,23 +71,23 @@ def written_terms(terms: PlayerSettings) -> dict[str, Any]:
     """The agreement with the application as JSON values."""
     return {
         "rewards": [terms.low, terms.high],
-        "expire": terms.expire,
+        "expire": terms.expire_seconds,
         "unrewarded": terms.unrewarded,
         "propensities": terms.propensities,
-    }
+    } | ({"window": True} if terms.weighs else {})
 
 
 def read_terms(body: Any) -> PlayerSettings:
     """What `written_terms` wrote, checked."""
-    expire = body["expire"]
-    if expire is not None:
-        expire = timedelta(milliseconds=whole_number("expire", expire, least=1, most=2**44))
-    return terms(body["rewards"], expire, body["unrewarded"], body["propensities"])
+    agree(body.get("window", True) is True, "window must be true where it is")
+    window, expire = (body["expire"], None) if "window" in body else (None, body["expire"])
+    return terms(body["rewards"], expire, body["unrewarded"], body["propensities"], window)
 
 
-def written_replica(replica: PlayerState) -> dict[str, Any]:
+def written_state(replica: PlayerState) -> dict[str, Any]:
     """State, arms, waiting decisions and tallies as JSON values."""
     labels = replica.arms.labels
+    replica.settle()
     return {
         "state": written(saved(replica.state)),
         "steps": min(replica.steps, MOST_STEPS),
@@ -108,7 +110,11 @@ def written_replica(replica: PlayerState) -> dict[str, Any]:
         "lives": list(replica.lives.values()),
     } | {
         name: value
-        for name, value in (("elsewhere", replica.elsewhere), ("seen_keys", list(replica.seen_keys)))
+        for name, value in (
+            ("elsewhere", replica.elsewhere),
+            ("seen_keys", list(replica.seen_keys)),
+            ("windows", replica.windows and replica.windows.written()),
+        )
         if value
     }
 
@@ -171,8 +177,6 @@ def _checksum_of_body(content: bytes) -> str:
 
 
 def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], float] | None) -> Player:
-    from abex.players.player import Player
-
     policy = read_policy(body)
     n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
     check_numbers(body, n_arms)
@@ -180,7 +184,7 @@ def _player(body: dict[str, Any], compiled: bool | None, clock: Callable[[], flo
     options = {"horizon": body["horizon"], "max_pending": body["max_pending"]}
     player = Player(policy, n_arms, graph=graph, seed=0, compiled=compiled, clock=clock, **options)
     player._settings = read_terms(body)
-    read_replica(player._state, body)
+    read_state(player._state, body)
     in_order(player._state)
     _set_random(player._rng, body["random"])
     return player
@@ -203,8 +207,8 @@ def check_numbers(body: dict[str, Any], n_arms: int) -> None:
     agree(numbers[0] >= 0 and bool((numbers[1:] > numbers[:-1]).all()), "names must be increasing")
 
 
-def read_replica(replica: PlayerState, body: dict[str, Any]) -> None:
-    """Fill a fresh replica with what `written_replica` wrote; everything is checked."""
+def read_state(replica: PlayerState, body: dict[str, Any]) -> None:
+    """Fill a fresh replica with what `written_state` wrote; everything is checked."""
     numbers, policy, n_arms = decode_array(body["names"]), replica.policy, replica.n_arms
     replica.arms.numbers = numbers
     least = int(numbers[-1]) + 1
@@ -220,6 +224,11 @@ def read_replica(replica: PlayerState, body: dict[str, Any]) -> None:
     agree(all(is_id(last) for last in body["lives"]), "lives must be ids of decisions")
     replica.lives = {last[LIFE_AT:]: last for last in body["lives"]}
     _read_pending(replica, fresh, body["pending"])
+    if (windows := body.get("windows")) is not None:
+        window = whole_number("window", windows["window"], least=1, most=2**44)
+        silence = real_number("silence", windows["silence"], least=0.0, most=1.0)
+        replica.windows = open_windows(policy, replica.setting, window, silence)
+        replica.windows.read(windows, replica.arms)
     seen = body.get("seen_keys", [])
     agree(isinstance(seen, list) and len(seen) <= MOST_SEEN_KEYS, "seen_keys must be keys of observations")
     replica.seen_keys.update((str(read_word(key, "key")), None) for key in seen)
@@ -337,3 +346,102 @@ def _set_random(rng: np.random.Generator, saved: Any) -> None:
 def checksum(text: str) -> str:
     """SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# -- a shared player: its definition, written once into its journal, and snapshots of its state ------------------------
+
+
+def definition_text(replica: PlayerState, terms: PlayerSettings) -> str:
+    """The definition of a player that nothing has happened to yet."""
+    arms = replica.arms
+    saved(replica.state)  # which says why where it cannot be
+    body = {
+        "policy": repr(replica.policy),
+        "module": type(replica.policy).__module__,
+        "n_arms": replica.n_arms,
+        "labels": None if arms.labels is None else arms.all_labels(),
+        "horizon": replica.setting.horizon,
+        "graph": written_graph(replica.setting),
+        "max_pending": replica.max_pending,
+        "key": os.urandom(16).hex(),
+    }
+    return with_checksum(body | written_terms(terms), DEFINITION, VERSION)
+
+
+class Definition:
+    """What `definition_text` wrote, checked; makes fresh replicas."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.body = verified(text, where, DEFINITION, VERSION, "the definition of a player")
+        self.where = where
+        try:
+            self.terms = read_terms(self.body)
+            self.key = int(str(self.body["key"]), 16) & (2**128 - 1)
+            self.n_arms = whole_number("n_arms", self.body["n_arms"], least=1, most=MOST_ARMS)
+        except DAMAGE as error:
+            raise UserError(f"cannot open {where}: {reason_of(error)}") from error
+
+    def replica(self, compiled: bool | None, n_arms: int | None = None) -> PlayerState:
+        """A replica before the first event; with another number of arms, to be filled from a snapshot."""
+        try:
+            body = self.body
+            graph = read_feedback(body["graph"], self.n_arms)
+            policy = read_policy(body)
+            labels = body["labels"] if n_arms is None else None
+            many = None if labels is not None else self.n_arms if n_arms is None else n_arms
+            options = (
+                graph,
+                body["horizon"],
+                compiled,
+                body["max_pending"],
+                self.terms.propensities is not False,
+            )
+            replica = new_state(policy, many, labels, *options)
+            replica.draws_leave_state = True
+            return replica
+        except UserError:
+            raise
+        except DAMAGE as error:
+            raise UserError(f"cannot open {self.where}: {reason_of(error)}") from error
+
+    def first_difference(self, replica: PlayerState, terms: PlayerSettings) -> str | None:
+        """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
+        wanted = json.loads(definition_text(replica, terms))["player"]
+        names = ("policy", "horizon", "graph", "rewards", "expire", "unrewarded", "window")
+        for name in names:
+            ours, theirs = self.body.get(name), wanted.get(name)
+            if ours != theirs:
+                unit = " seconds" if name == "expire" else ""
+                return f"{name} is {shown(ours)}{unit} in the journal, not {shown(theirs)}{unit}"
+        return None
+
+
+def state_text(replica: PlayerState, seq: int) -> str:
+    """All that is a function of the first ``seq`` events, as text; equal for equal states."""
+    body = written_state(replica)
+    return with_checksum({"seq": seq, "n_arms": replica.n_arms} | body, SNAPSHOT, VERSION)
+
+
+def snapshot_of(replica: PlayerState, seq: int) -> bytes:
+    """A snapshot for the journal."""
+    return gzip.compress(state_text(replica, seq).encode(), 1, mtime=0)
+
+
+def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) -> tuple[PlayerState, int]:
+    """The replica of a snapshot, and the number of the last event in it."""
+    where = f"a snapshot of {definition.where}"
+    text = gunzip(packed, where).decode("utf-8", "replace")
+    body = verified(text, where, SNAPSHOT, VERSION, "a snapshot")
+    try:
+        n_arms = whole_number("n_arms", body["n_arms"], least=1, most=MOST_ARMS)
+        check_numbers(body, n_arms)
+        replica = definition.replica(compiled, n_arms)
+        read_state(replica, body)
+        return replica, whole_number("seq", body["seq"], least=0, most=2**62)
+    except DAMAGE as error:
+        raise UserError(f"cannot read {where}: {reason_of(error)}") from error
+
+
+def template_of(replica: PlayerState) -> Any:
+    """A state as the policy starts, by which what decisions remember is checked; None where they remember nothing."""
+    return replica.policy.start(replica.setting) if kept_with_decisions(replica.state) else None

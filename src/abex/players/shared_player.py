@@ -6,6 +6,7 @@ thread (`Store`), which takes that lock only between its statements: nobody who 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -14,25 +15,25 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from abex.inference.winner import Winner
 from abex.players.arms import Label, NamedArms
-from abex.players.definitions import (
-    Definition,
-    from_snapshot,
-    replica_text,
-    snapshot_of,
-    template_of,
-)
 from abex.players.events import Decided, Event, Expired, decode, encode
 from abex.players.follower import Follower
 from abex.players.ids import moment_of
 from abex.players.journal import PlayerRow, Row, UnavailableError
-from abex.players.observing import observed_with
 from abex.players.player import Decision, Player, UnknownDecisionError
-from abex.players.player_file import DAMAGE, reason_of
-from abex.players.seeding import SequenceStream
+from abex.players.player_file import (
+    DAMAGE,
+    Definition,
+    from_snapshot,
+    reason_of,
+    snapshot_of,
+    state_text,
+    template_of,
+)
 from abex.players.store import Store
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
@@ -46,6 +47,33 @@ PRUNED_AT_ONCE = 50_000
 READ_AT_ONCE = 2_000
 LEAST_READ = 50_000  # decisions that are looked through whatever is wanted: rewards come late
 EVENTS_EACH = 4  # that are read for each decision wanted
+
+
+class SequenceStream:
+    """A generator that `at` sets to the numbers of one event: learning from it draws the same ones in every process.
+
+    >>> one, two = SequenceStream(7), SequenceStream(7)
+    >>> one.at(3).random() == two.at(3).random(), one.at(4).random() == two.at(3).random()
+    (True, False)
+    """
+
+    def __init__(self, key: int) -> None:
+        self._key = key.to_bytes(16, "little")
+        self.resting = np.random.Generator(np.random.PCG64(0))  # for who draws nothing
+        self._generator = np.random.Generator(np.random.PCG64(0))
+
+    def at(self, seq: int) -> np.random.Generator:
+        """The generator, at the numbers of event ``seq``."""
+        digest = hashlib.blake2b(seq.to_bytes(8, "little"), key=self._key, digest_size=32).digest()
+        state = int.from_bytes(digest[:16], "little")
+        step = int.from_bytes(digest[16:], "little") | 1
+        self._generator.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": state, "inc": step},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        return self._generator
 
 
 class Ticket:
@@ -233,15 +261,16 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def expire(self) -> None:
         """RewardRequest decisions whose time is over to expire, by the clock of the store."""
+        if self._settings.expire is None or not self._state.pending:
+            return
         with self._lock:
-            if self._settings.expire is None or not self._state.pending:
+            if not self._state.pending:
                 return
-            name, moment = self._event_id()
-            cutoff = moment - self._settings.expire
+            cutoff = self._now() - self._settings.expire
             oldest = next(iter(self._state.pending.values())).moment
             if self._expiring < oldest <= cutoff or (oldest <= cutoff and not self._follower.own):
                 self._expiring = cutoff
-                self._propose([Proposal(Expired(name, moment, cutoff))])
+                self._propose([Proposal(Expired(*self._event_id(), cutoff))])
 
     # -- events ---------------------------------------------------------------------------------------
 
@@ -305,7 +334,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         for own in self._follower.own.values():
             if not own.settled:
                 own.settled = True
-                observed = observed_with(self._state, own.event)
+                observed = self._state.observed_with(own.event)
                 own.event = replace(
                     own.event, probability=own.decision.compute_probability(), observed=observed
                 )
@@ -417,7 +446,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def text(self) -> str:
         """The state as text: a function of the events up to `seq`, equal in every process."""
         with self._lock:
-            return replica_text(self._state, self._follower.seq)
+            return state_text(self._state, self._follower.seq)
 
     def snapshot(self) -> int:
         """Keep the present state in the journal, so that opening need not begin at the first event; returns its number."""
@@ -459,13 +488,17 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         That is so for two arms, and where probabilities never change; seasons do not fool it. Else from sums, as `Player.winner`.
         Where decisions expire, those count that were made before the first that waits. It reads the whole journal.
         """
+        from abex.players.journal_log import log_columns
         from abex.players.winning import winner_by_log
 
         found = None
         if self._settings.propensities is not False:
+            self.refresh()
+            after = self.first_kept()
+            columns = log_columns(self.events(after), self.definition, self.arms_after(after))
             with self.reading() as state:
                 labels = [state.arms.label(number) for number in state.arms.numbers.tolist()]
-            found = winner_by_log(self.log(), labels, self._settings, risk, at_least)
+            found = winner_by_log(columns, labels, self._settings, risk, at_least)
         return super().winner(risk, at_least) if found is None else found
 
     def log(self, last: int | None = None) -> Any:

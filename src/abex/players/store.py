@@ -22,8 +22,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from abex.players import forking
-from abex.players.declared_arms import declare
-from abex.players.definitions import Definition, definition_text
+from abex.players.arms import declare
 from abex.players.journal import (
     PATIENCE,
     ArchivedError,
@@ -34,6 +33,7 @@ from abex.players.journal import (
     journal_at,
 )
 from abex.players.player import MOST_PENDING, new_state
+from abex.players.player_file import Definition, definition_text
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
@@ -54,6 +54,7 @@ LONGEST = 2.0  # seconds between attempts to reach a store that is away
 MOMENT = 0.002  # seconds that a commit may wait for more
 PAGE = 5_000  # events that are read at once
 MOST_RESTORED = 3  # snapshots in a row that do not lead to the end of the journal
+AT_ONCE = 100  # players that are looked at before those who wait have a turn
 FAR = 20_000  # events behind, from which the latest snapshot is looked for
 
 
@@ -138,6 +139,10 @@ class Store(AbstractContextManager["Store"]):
         self._waiting, self._crowd, self._commit_time = 0, 0, 0.0
         self._ticked = self._looked = self._timed = -10.0
         self._news = True  # for players that were not asked for anything
+        self._round = deque(weakref.ref(player) for player in self._players)  # those that are open, by turns
+        self._left = 0  # how many of them are still to be looked at in this second,
+        self._alive, self._met = 0, set[int]()  # and how many have been, with their numbers
+        self._look_at_all = True  # whether the journal may have something new for them
         self._twins = False  # whether a player was opened twice: it does not see its own connection's writes
         self._stopped = False
 
@@ -354,7 +359,8 @@ class Store(AbstractContextManager["Store"]):
     def enter(self, player: SharedPlayer) -> None:
         """A player was opened."""
         self._players.add(player)
-        self._twins = True
+        self._round.append(weakref.ref(player))
+        self._twins = True  # until all have been looked at
 
     def leave(self, player: SharedPlayer) -> None:
         """A player was closed."""
@@ -462,33 +468,54 @@ class Store(AbstractContextManager["Store"]):
                 future.set_exception(error)
 
     def _look(self) -> None:
-        """Read what others wrote; once in a while, let decisions expire."""
+        """Read what others wrote: of players in use every ``freshness`` seconds, of all once a second, some at a time."""
         now = time.monotonic()
-        tick = now - self._ticked >= TICK
-        if tick:
-            self._ticked, recent = now, [self._recent.popleft() for _ in range(len(self._recent))]
-            for player in recent:
-                player.is_fresh = False
-        elif now - self._looked < self.freshness or not self._recent:
-            self._bell.soon(self.freshness if self._recent else TICK)
-            return
-        players = list(self._players) if tick else list(dict.fromkeys(self._recent))
-        if not players:
-            self._bell.soon(TICK)
-            return
-        self._looked = now
-        self._journal.connect(create=False)
-        self._news |= self._journal.has_changed() or self._twins
-        if self._news:
+        if now - self._ticked >= TICK and self._left == 0:
+            self._begin_tick(now)
+        in_use = list(dict.fromkeys(self._recent)) if now - self._looked >= self.freshness else []
+        if in_use:
+            self._journal.connect(create=False)
+            self._looked, self._news = now, self._news or self._has_news()
+            if self._news:
+                self._look_at(in_use)
+        players = self._next_players()
+        if players and self._look_at_all:
             self._look_at(players)
-            self._news = not tick
-        if tick:
-            self._twins = len({player.id for player in players}) < len(players)
+        for player in players:
+            player.expire()
+        if self._left:
+            self._bell.ring()  # who reports a reward now does not wait for all of them
+        else:
+            self._bell.soon(self.freshness if self._recent else TICK)
+
+    def _begin_tick(self, now: float) -> None:
+        """Once a second: all players are to be looked at, where there is any news, and their decisions to expire."""
+        self._ticked = now
+        for _ in range(len(self._recent)):
+            self._recent.popleft().is_fresh = False
+        self._left, self._alive, self._met = len(self._round), 0, set()
+        if self._left:
+            self._journal.connect(create=False)
+            self._look_at_all, self._news = self._news or self._has_news(), False
             self._ask_the_time()
-            for player in players:
-                player.expire()
-        if self._recent:
-            self._bell.soon(self.freshness)
+
+    def _next_players(self) -> list[SharedPlayer]:
+        """Some of those that are still to be looked at in this second."""
+        players = []
+        for _ in range(min(AT_ONCE, self._left)):
+            self._left -= 1
+            player = self._round.popleft()()
+            if player is not None and not player.is_closed:
+                players.append(player)
+                self._round.append(weakref.ref(player))
+                self._met.add(player.id)
+                self._alive += 1
+        if self._left == 0:
+            self._twins = len(self._met) < self._alive
+        return players
+
+    def _has_news(self) -> bool:
+        return self._journal.has_changed() or self._twins
 
     def _look_at(self, players: list[SharedPlayer]) -> None:
         heads = self._journal.heads(list({player.id for player in players}))
@@ -588,6 +615,7 @@ def wanted_player(
     horizon: Any = None,
     rewards: Any = (0.0, 1.0),
     expire: Any = None,
+    window: Any = None,
     unrewarded: Any = 0.0,
     propensities: Any = None,
     compiled: Any = None,
@@ -601,7 +629,9 @@ def wanted_player(
     if policy is None and n_arms is None and arms is None:
         return None
     replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
-    return Wanted(replica, terms(rewards, expire, unrewarded, propensities), on_new, on_missing)
+    agreed = terms(rewards, expire, unrewarded, propensities, window)
+    replica.begin_windows(agreed)
+    return Wanted(replica, agreed, on_new, on_missing)
 
 
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:

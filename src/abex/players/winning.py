@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,21 +32,23 @@ def winner_by_sums(
 
 
 def winner_by_log(
-    frame: Any, labels: list[Any], settings: PlayerSettings, risk: float, at_least: float | None
+    columns: Mapping[str, Sequence[Any]],
+    labels: list[Any],
+    settings: PlayerSettings,
+    risk: float,
+    at_least: float | None,
 ) -> Winner | None:
     """From the decisions of a log, in their order; where decisions expire, up to the first that waits. None: nothing can be bet.
 
     Bets need the probabilities of all arms: they follow from those of the chosen ones for two arms, and where they never change.
     Decisions that were made at once are left out.
     """
-    if settings.expire is not None:
-        waiting = np.flatnonzero((frame["status"] == "waiting").to_numpy())
-        frame = frame.iloc[: waiting[0]] if waiting.size else frame
-    reward = frame["reward"].to_numpy(np.float64)
-    chosen = frame["probability"].to_numpy(np.float64)
-    alone = frame["batch"].isna().to_numpy() | (frame["batch"] == "").to_numpy()
+    status = columns["status"]
+    end = status.index("waiting") if settings.expire is not None and "waiting" in status else len(status)
+    reward, chosen = (np.array(columns[name][:end], np.float64) for name in ("reward", "probability"))
+    alone = np.array([batch is None for batch in columns["batch"][:end]], bool)
     place = {label: k for k, label in enumerate(labels)}
-    arms = np.array([place.get(label, -1) for label in frame["arm"].tolist()], dtype=np.int64)
+    arms = np.array([place.get(label, -1) for label in columns["arm"][:end]], np.int64)
     if (arms < 0).any():
         return None  # an arm is gone: what the others had beside it is unknown
     taken = np.isfinite(reward) & np.isfinite(chosen) & alone

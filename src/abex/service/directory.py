@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from abex.players.definitions import definition_text
 from abex.players.events import Decided, Rewarded
 from abex.players.journal import ArchivedError, Journal, PlayerRow, UnavailableError
+from abex.players.player_file import definition_text
 from abex.players.requests import Request, RequestBatch
 from abex.players.shared_player import SharedPlayer
 from abex.players.store import Store, Wanted

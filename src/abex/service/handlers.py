@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.declared_arms import declare
+from abex.players.arms import declare
 from abex.players.journal import UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
@@ -117,7 +116,8 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
         graph=None if body.edges is None else Graph.from_edges([tuple(pair) for pair in body.edges], n_arms),
         horizon=body.horizon,
         rewards=body.rewards,
-        expire=None if body.expire is None else timedelta(seconds=body.expire),
+        expire=body.expire if body.window is None else None,
+        window=body.window,
         unrewarded=body.unrewarded,
         propensities=None if body.propensities else False,
         compiled=False,
@@ -306,7 +306,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
             "waiting": len(now.pending),
             "expired": now.tallies.expired,
             "rewards": [terms.low, terms.high],
-            "expire": None if terms.expire is None else terms.expire / 1000.0,
+            "expire": terms.expire_seconds,
             "n_arms": now.n_arms,
             "shown": len(arms),
             "probabilities_unknown": why,

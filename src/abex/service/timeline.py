@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from abex.evaluation.estimators import Contributions, self_normalised
 from abex.evaluation.evaluating import LEVEL, MIN_EFFECTIVE, interval_of, refusal_reason
 from abex.players.arms import NamedArms
-from abex.players.definitions import Definition
 from abex.players.events import Decided, decode
 from abex.players.journal_log import LogReader
+from abex.players.player_file import Definition
 from abex.players.player_settings import PlayerSettings
 from abex.players.shared_player import SharedPlayer
 
