@@ -30,7 +30,8 @@ from abex.client import Client
 
 PATHS = (
     "decisions", "decisions/batch", "rewards", "rewards/batch", "observations", "arms", "arms/red", "arms/1",
-    "summary", "probabilities", "evaluate", "timeline", "log", "log?format=dsjson&last=5", "summary?limit=1e9", "nothing",
+    "summary", "probabilities", "evaluate", "timeline", "log", "archive", "restore",
+    "log?format=dsjson&last=5", "summary?limit=1e9", "nothing",
     "../../etc/passwd",
 )  # fmt: skip
 METHODS = ("POST", "POST", "POST", "GET", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS")

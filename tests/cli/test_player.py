@@ -109,3 +109,11 @@ def test_a_store_that_is_not_there(tmp_path, capsys):
     assert "there is no such file" in refused(capsys, "summary", "--store", url)
     assert "there is no such file" in refused(capsys, "decide", "x", "--store", url)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_to_do_about_other_arms_is_said_in_the_words_of_the_shell(store, capsys):
+    run(capsys, "create", "banner", "--arm", "red", "--arm", "green")
+    said = refused(capsys, "create", "banner", "--arm", "red", "--arm", "green", "--arm", "blue")
+    assert said.endswith("and not 'blue': --on-new-arms add adds what is new")
+    said = refused(capsys, "create", "banner", "--arm", "red")
+    assert said.endswith("'green' is not declared: --on-missing-arms keep leaves it, retire removes it")

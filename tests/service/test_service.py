@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,10 @@ from starlette.routing import Mount
 from abex import Player, UserError
 from abex.evaluation import Log, evaluate
 from abex.players import Store
+from abex.players.events import Decided
 from abex.players.journal import journal_at
+from abex.players.player_settings import PlayerSettings
+from abex.players.shared_player import Proposal
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
 from abex.service.app import ROUTES
@@ -888,6 +892,21 @@ def test_an_event_counts_in_the_instance_that_wrote_it(store, elsewhere):
             for text in texts
         ]
         assert found == list(counts)
+
+
+def test_a_decision_that_is_void_counts_in_no_instance():
+    """Another worker decided for the same unit a moment before: its decision stands for this one."""
+    ours, theirs, alone = (Decided(name, 1, 0, 1) for name in ("ours", "theirs", "alone"))
+    entries = [Proposal(ours), Proposal(alone)]
+    entries[0].written(theirs)
+    entries[1].written(alone)
+    player, metrics = SimpleNamespace(name="x", settings=PlayerSettings()), Metrics()
+
+    async def counted():
+        Desk(player, None, metrics)._count(SimpleNamespace(entries=lambda: entries))
+
+    asyncio.run(counted())
+    assert metrics.counts.others["abex_instance_decisions"] == {"x": 1}
 
 
 def test_what_fails_is_a_line_of_json_in_the_log(shop, caplog):

@@ -13,6 +13,8 @@ import click
 from abex.cli.help import examples
 from abex.support.errors import UserError, real_number, shown, whole_number
 
+WORTH_COMPILING = 0.01  # seconds of CPU of a decision: this process makes a few and ends, and a compiler takes half a second
+
 STORE = "sqlite:///players.db"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -42,7 +44,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 @command.command(
     short_help="Make a player.",
-    epilog=examples("abex player create banner --policy Thompson --arms 12 --expire 30m --rewards 0 5"),
+    epilog=examples("abex player create banner --policy Thompson --arms 12 --window 30m --rewards 0 5"),
 )
 @click.argument("name")
 @click.option(
@@ -59,8 +61,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 )
 @click.option(
     "--expire",
-    help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d. Report a missing click as 0 before.",
+    help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d. Where silence is an answer, use --window.",
 )
+@click.option("--window", help="A conversion comes within this time, or silence counts: 30m.")
 @click.option(
     "--unrewarded", type=float, default=0.0, show_default=True, help="What an expired decision counts."
 )
@@ -86,7 +89,7 @@ def create(
     name: str, url: str, policy: str, labels: tuple[str, ...], n_arms: int | None, **terms: Any
 ) -> None:
     """Make the player NAME; nothing happens if it is there and the same."""
-    from abex import Player, parse_policy
+    from abex import parse_policy
 
     chosen = parse_policy(policy)
     if not labels and n_arms is None:
@@ -95,7 +98,7 @@ def create(
         raise UserError(f"{chosen} needs to know the feedback graph, which `abex player` has none of")
     if chosen.needs_horizon and terms["horizon"] is None:
         raise UserError(f"{chosen} needs to know the horizon: pass --horizon")
-    player = Player.open(
+    player = _opened(
         url,
         name,
         policy,
@@ -104,6 +107,7 @@ def create(
         horizon=terms["horizon"],
         rewards=terms["rewards"],
         expire=None if terms["expire"] is None else span("--expire", terms["expire"]),
+        window=None if terms["window"] is None else span("--window", terms["window"]),
         unrewarded=terms["unrewarded"],
         propensities=False if terms["no_propensities"] else None,
         on_new_arms=terms["on_new_arms"],
@@ -255,10 +259,16 @@ def compact(name: str, url: str, keep: str | None) -> None:
         click.echo(f"deleted {count:,} events; the state is that of event {player.seq():,}")
 
 
-def _opened(url: str, name: str) -> Any:
+def _opened(url: str, name: str, *wanted: Any, **options: Any) -> Any:
     from abex import Player
+    from abex.players import policy_runner
+    from abex.players.arms import OtherArmsError
 
-    return Player.open(url, name)
+    policy_runner.WORTH_COMPILING = WORTH_COMPILING
+    try:
+        return Player.open(url, name, *wanted, **options)
+    except OtherArmsError as error:
+        raise UserError(error.in_shell) from error
 
 
 def _arm(player: Any, text: str) -> Any:

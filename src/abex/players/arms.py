@@ -192,6 +192,7 @@ class OtherArmsError(UserError):
         rest = "".join(f', "{way}" {it_does}' for way, it_does in others)
         super().__init__(f'{what}: {option}="{first}" {does}{rest}')
         self.over_http = f'{what}: "{option}": "{first}" {does}{rest}'
+        self.in_shell = f"{what}: --{option.replace('_', '-')} {first} {does}{rest.replace(chr(34), '')}"
 
 
 def declare(player: Any, wanted: NamedArms, on_new: str, on_missing: str, where: str) -> None:
