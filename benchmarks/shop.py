@@ -22,13 +22,20 @@ VISITORS = 30_000  # one a second
 CLICK = 20.0  # seconds on average
 WINDOW = 1800.0  # seconds after which silence is no click
 SOON = 60.0  # seconds after which a shop may say so itself
+WAYS = {
+    "expire": "`expire` of 30 min",
+    "window": "`window` of 30 min",
+    "told": "the shop reports it after 60 s",
+}
 NEWCOMER = 0.02  # clicks a visitor of a banner that is added
 
 
-def visits(policy: Policy, told: bool, seed: int, newcomer: bool = False) -> list[tuple[str, bool]]:
-    """Banner and click of each visitor; ``told``: the shop reports a missing click after `SOON` seconds."""
-    now = 0.0
-    player = Player(policy, arms=list(RATES), expire=timedelta(seconds=WINDOW), seed=seed, clock=lambda: now)
+def visits(policy: Policy, way: str, seed: int, newcomer: bool = False) -> list[tuple[str, bool]]:
+    """Banner and click of each visitor; `WAYS` says what becomes of silence."""
+    now, told = 0.0, way == "told"
+    silence = "window" if way == "window" else "expire"
+    options = {silence: timedelta(seconds=WINDOW)}
+    player = Player(policy, arms=list(RATES), seed=seed, clock=lambda: now, **options)
     rng = random.Random(seed)
     reports: list[tuple[float, str, bool]] = []
     seen = []
@@ -50,15 +57,13 @@ def visits(policy: Policy, told: bool, seed: int, newcomer: bool = False) -> lis
     return seen
 
 
-def table(what: str, measured: Callable[[Policy, bool, int], float], runs: int) -> None:
+def table(what: str, measured: Callable[[Policy, str, int], float], runs: int) -> None:
     """Mean and standard error of what is measured, by policy and by what the shop reports."""
-    print(
-        f"{what}, {runs} runs\n| policy | silence expires after 30 min | the shop reports it after 60 s |\n|---|---|---|"
-    )
+    print(f"{what}, {runs} runs\n| policy | {' | '.join(WAYS.values())} |\n|---|---|---|---|")
     for policy in (Evidence(), Evidence(forget=False), Thompson()):
         cells = []
-        for told in (False, True):
-            values = np.array([measured(policy, told, seed) for seed in range(runs)])
+        for way in WAYS:
+            values = np.array([measured(policy, way, seed) for seed in range(runs)])
             cells.append(f"{values.mean():.4f} ± {values.std(ddof=1) / math.sqrt(runs):.4f}")
         print(f"| {policy} | {' | '.join(cells)} |", flush=True)
 
@@ -66,8 +71,8 @@ def table(what: str, measured: Callable[[Policy, bool, int], float], runs: int) 
 def silence(runs: int) -> None:
     """Clicks a visitor of each policy, by what the shop reports."""
 
-    def earned(policy: Policy, told: bool, seed: int) -> float:
-        return sum(clicked for _, clicked in visits(policy, told, seed)) / VISITORS
+    def earned(policy: Policy, way: str, seed: int) -> float:
+        return sum(clicked for _, clicked in visits(policy, way, seed)) / VISITORS
 
     best, chance = max(RATES.values()), sum(RATES.values()) / len(RATES)
     table(
@@ -79,8 +84,8 @@ def newcomer(runs: int) -> None:
     """What a bad banner gets in the first window of its own."""
     window = int(WINDOW)
 
-    def share(policy: Policy, told: bool, seed: int) -> float:
-        seen = visits(policy, told, seed, newcomer=True)[VISITORS // 2 :][:window]
+    def share(policy: Policy, way: str, seed: int) -> float:
+        seen = visits(policy, way, seed, newcomer=True)[VISITORS // 2 :][:window]
         return sum(arm == "new" for arm, _ in seen) / window
 
     table("Share of visitors of a new banner of 2 % in its first half hour", share, runs)

@@ -20,6 +20,7 @@ from abex.players.player_file import (
     written_state,
 )
 from abex.players.shared_player import SequenceStream
+from abex.policies.attribution import can_weigh
 from abex.policies.discounted import Discounted
 from abex.policies.learner import Learner
 from abex.policies.restarting import Restarting
@@ -46,7 +47,8 @@ MINUTE = 60_000
 def new_player(policy, **options):
     """An interpreted player whose decisions expire after two minutes."""
     graph = erdos_renyi(ARMS, 0.4, seed=1) if policy.needs_graph else None
-    options = {"horizon": 400, "expire": timedelta(minutes=2), "unrewarded": 0.0} | options
+    silence = "window" if graph is None and can_weigh(policy) else "expire"
+    options = {"horizon": 400, silence: timedelta(minutes=2), "unrewarded": 0.0} | options
     return Player(policy, ARMS, graph=graph, compiled=False, seed=3, **options)
 
 
@@ -187,10 +189,10 @@ def test_who_opens_evidence_from_a_snapshot_finds_the_same_change(tmp_path):
 @each("own", [True, False])
 def test_rows_told_from_elsewhere_are_steps_of_the_policys_life(policy, own):
     """The state is that of a player that lived these steps and chose these arms."""
-    player = new_player(policy)
+    player = new_player(policy, expire=None, window=None)
     if not own and kept_with_decisions(player._state.state):  # it weighs by what it drew itself
         return
-    lived, told = player._state, new_player(policy)._state
+    lived, told = player._state, new_player(policy, expire=None, window=None)._state
     lived.draws_leave_state = told.draws_leave_state = True
     rng, terms = np.random.default_rng(7), player._settings
     for step in range(1, 121):

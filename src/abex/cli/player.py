@@ -44,7 +44,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 @command.command(
     short_help="Make a player.",
-    epilog=examples("abex player create banner --policy Thompson --arms 12 --expire 30m --rewards 0 5"),
+    epilog=examples("abex player create banner --policy Thompson --arms 12 --window 30m --rewards 0 5"),
 )
 @click.argument("name")
 @click.option(
@@ -61,8 +61,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 )
 @click.option(
     "--expire",
-    help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d. Report a missing click as 0 before.",
+    help="Decisions without a reward expire after this time: 30s, 15m, 2h, 1d. Where silence is an answer, use --window.",
 )
+@click.option("--window", help="A conversion comes within this time, or silence counts: 30m.")
 @click.option(
     "--unrewarded", type=float, default=0.0, show_default=True, help="What an expired decision counts."
 )
@@ -106,6 +107,7 @@ def create(
         horizon=terms["horizon"],
         rewards=terms["rewards"],
         expire=None if terms["expire"] is None else span("--expire", terms["expire"]),
+        window=None if terms["window"] is None else span("--window", terms["window"]),
         unrewarded=terms["unrewarded"],
         propensities=False if terms["no_propensities"] else None,
         on_new_arms=terms["on_new_arms"],

@@ -139,8 +139,12 @@ class Player:
         The range of the rewards. Policies see them rescaled to [0, 1].
     expire : timedelta or float, optional
         Decisions without a reward expire after this time (a number: seconds). Without it they wait for ever (up to
-        ``max_pending``). It is for rewards that got lost. Where silence is an answer, report it as 0 soon, not at the end of a
-        long time: until then policies have seen clicks and no zeros.
+        ``max_pending``). It is for rewards that got lost. Where silence is an answer, it is ``window`` that is wanted.
+    window : timedelta or float, optional
+        The attribution window: a conversion comes within this time, or silence counts as ``unrewarded``. Until then each
+        decision counts by how much of its answer is in (`abex.policies.attribution`), so that early conversions are never
+        counted without the silence beside them. For policies that learn by weighted observations alone: `Evidence` (which
+        then does not look for changes), `Thompson`, the indices.
     unrewarded : float or None
         The reward that an expired decision counts as; None forgets it without learning.
     seed : int, optional
@@ -193,6 +197,7 @@ class Player:
         horizon: int | None = None,
         rewards: tuple[float, float] = (0.0, 1.0),
         expire: timedelta | float | None = None,
+        window: timedelta | float | None = None,
         unrewarded: float | None = 0.0,
         seed: int | None = None,
         propensities: bool | None = None,
@@ -200,8 +205,9 @@ class Player:
         max_pending: int = MOST_PENDING,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._settings = terms(rewards, expire, unrewarded, propensities)
+        self._settings = terms(rewards, expire, unrewarded, propensities, window)
         self._state = new_state(policy, n_arms, arms, graph, horizon, compiled, max_pending, propensities)
+        self._state.begin_windows(self._settings)
         self._rng = stream(
             int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0),
             "player",
@@ -293,6 +299,8 @@ class Player:
                 drawn.append(state.draw_among(rest, t, self._rng))
             batch = Batch(self._others.next_id(self._moment()), k) if k > 1 else None
             now = bool(self._settings.propensities)
+            if state.windows is not None and self._settings.propensities is None:
+                now = True  # the first of them lets others grow older: then it is too late
             made = [
                 self._chosen(place, memory, t + step, t, now, batch=batch)
                 for step, (place, memory) in enumerate(drawn)
@@ -515,7 +523,8 @@ class Player:
             return [self._state.apply(event, self._settings, self._rng) for event in events]
 
     def _catch_up(self) -> None:
-        """Before anything else: decisions whose time is over expire."""
+        """Before anything else: decisions grow older, and those whose time is over expire."""
+        self._state.settle()
         if self._settings.expire is not None and self._state.pending:
             name, moment = self._event_id()
             cutoff = moment - self._settings.expire
@@ -656,6 +665,7 @@ class Player:
         horizon: int | None = None,
         rewards: tuple[float, float] = (0.0, 1.0),
         expire: timedelta | float | None = None,
+        window: timedelta | float | None = None,
         unrewarded: float | None = 0.0,
         seed: int | None = None,
         propensities: bool | None = None,
@@ -676,7 +686,7 @@ class Player:
             ``sqlite:///shop.db`` (a file, all processes on one machine) or ``postgresql://user:password@host/database``.
         name : str
             Of the player; a store may hold many.
-        policy, n_arms, arms, graph, horizon, rewards, expire, unrewarded, max_pending
+        policy, n_arms, arms, graph, horizon, rewards, expire, window, unrewarded, max_pending
             As for `Player`. A new player needs its arms at least; for one that is there what is given must agree with it.
         seed : int, optional
             Of this process's random numbers. Unless given they are fresh ones in every process.
@@ -714,7 +724,7 @@ class Player:
 
         wanted = wanted_player(
             policy, n_arms, arms=arms, graph=graph, horizon=horizon, rewards=rewards, expire=expire,
-            unrewarded=unrewarded, propensities=propensities, compiled=compiled, max_pending=max_pending,
+            window=window, unrewarded=unrewarded, propensities=propensities, compiled=compiled, max_pending=max_pending,
             on_new_arms=on_new_arms, on_missing_arms=on_missing_arms,
         )  # fmt: skip
         store = Store.open(url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every)

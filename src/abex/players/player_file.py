@@ -21,13 +21,14 @@ from abex.graphs.graph_file import read_graph, write_graph
 from abex.kinds import MOST_COUNT, agree, kept_with_decisions, read, saved, written
 from abex.players.events import MOST_MOMENT, Decided
 from abex.players.ids import LIFE_AT, is_id
+from abex.players.open_windows import open_windows
 from abex.players.player import Player, new_state
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import MANY_ARMS
 from abex.players.state import MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
-from abex.support.errors import UserError, checked_name, shown, whole_number
+from abex.support.errors import UserError, checked_name, real_number, shown, whole_number
 from abex.support.files import decode_array, encode_array, read_text, write_atomically
 from abex.support.reading import check_json, gunzip
 
@@ -73,17 +74,20 @@ def written_terms(terms: PlayerSettings) -> dict[str, Any]:
         "expire": terms.expire_seconds,
         "unrewarded": terms.unrewarded,
         "propensities": terms.propensities,
-    }
+    } | ({"window": True} if terms.weighs else {})
 
 
 def read_terms(body: Any) -> PlayerSettings:
     """What `written_terms` wrote, checked."""
-    return terms(body["rewards"], body["expire"], body["unrewarded"], body["propensities"])
+    agree(body.get("window", True) is True, "window must be true where it is")
+    window, expire = (body["expire"], None) if "window" in body else (None, body["expire"])
+    return terms(body["rewards"], expire, body["unrewarded"], body["propensities"], window)
 
 
 def written_state(replica: PlayerState) -> dict[str, Any]:
     """State, arms, waiting decisions and tallies as JSON values."""
     labels = replica.arms.labels
+    replica.settle()
     return {
         "state": written(saved(replica.state)),
         "steps": min(replica.steps, MOST_STEPS),
@@ -106,7 +110,11 @@ def written_state(replica: PlayerState) -> dict[str, Any]:
         "lives": list(replica.lives.values()),
     } | {
         name: value
-        for name, value in (("elsewhere", replica.elsewhere), ("seen_keys", list(replica.seen_keys)))
+        for name, value in (
+            ("elsewhere", replica.elsewhere),
+            ("seen_keys", list(replica.seen_keys)),
+            ("windows", replica.windows and replica.windows.written()),
+        )
         if value
     }
 
@@ -216,6 +224,11 @@ def read_state(replica: PlayerState, body: dict[str, Any]) -> None:
     agree(all(is_id(last) for last in body["lives"]), "lives must be ids of decisions")
     replica.lives = {last[LIFE_AT:]: last for last in body["lives"]}
     _read_pending(replica, fresh, body["pending"])
+    if (windows := body.get("windows")) is not None:
+        window = whole_number("window", windows["window"], least=1, most=2**44)
+        silence = real_number("silence", windows["silence"], least=0.0, most=1.0)
+        replica.windows = open_windows(policy, replica.setting, window, silence)
+        replica.windows.read(windows, replica.arms)
     seen = body.get("seen_keys", [])
     agree(isinstance(seen, list) and len(seen) <= MOST_SEEN_KEYS, "seen_keys must be keys of observations")
     replica.seen_keys.update((str(read_word(key, "key")), None) for key in seen)
@@ -394,11 +407,12 @@ class Definition:
     def first_difference(self, replica: PlayerState, terms: PlayerSettings) -> str | None:
         """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
         wanted = json.loads(definition_text(replica, terms))["player"]
-        names = ("policy", "horizon", "graph", "rewards", "expire", "unrewarded")
+        names = ("policy", "horizon", "graph", "rewards", "expire", "unrewarded", "window")
         for name in names:
-            if wanted[name] != self.body[name]:
+            ours, theirs = self.body.get(name), wanted.get(name)
+            if ours != theirs:
                 unit = " seconds" if name == "expire" else ""
-                return f"{name} is {shown(self.body[name])}{unit} in the journal, not {shown(wanted[name])}{unit}"
+                return f"{name} is {shown(ours)}{unit} in the journal, not {shown(theirs)}{unit}"
         return None
 
 

@@ -13,13 +13,17 @@ LONGEST = 36_500 * 86_400.0  # seconds
 
 @dataclass(frozen=True)
 class PlayerSettings:
-    """Range of rewards, milliseconds until a decision expires (None: never), what it counts then, and propensities."""
+    """Range of rewards, milliseconds until a decision expires (None: never), what it counts then, and propensities.
+
+    ``weighs`` says that this time is an attribution window: silence counts by its age (`abex.players.open_windows`).
+    """
 
     low: float = 0.0
     high: float = 1.0
     expire: int | None = None
     unrewarded: float | None = 0.0
     propensities: bool | None = None
+    weighs: bool = False
 
     def scaled(self, reward: Any, name: str = "reward") -> float:
         """A reward of the application as a number in [0, 1]; clicks are True and False."""
@@ -47,12 +51,14 @@ class PlayerSettings:
         return None if self.unrewarded is None else self.scaled(self.unrewarded)
 
 
-def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> PlayerSettings:
+def terms(
+    rewards: Any, expire: Any, unrewarded: Any, propensities: Any, window: Any = None
+) -> PlayerSettings:
     """Checked terms.
 
     >>> from datetime import timedelta
     >>> terms((-1, 1), timedelta(minutes=5), 0.0, None)
-    PlayerSettings(low=-1.0, high=1.0, expire=300000, unrewarded=0.0, propensities=None)
+    PlayerSettings(low=-1.0, high=1.0, expire=300000, unrewarded=0.0, propensities=None, weighs=False)
     """
     try:
         low, high = rewards
@@ -67,11 +73,16 @@ def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> Play
     if not high > low:
         raise UserError(f"rewards must be a range of two numbers, the lower one first, got {shown(rewards)}")
     milliseconds = None
+    name = "expire"
+    if window is not None:
+        if expire is not None or unrewarded is None:
+            raise UserError("a window is when silence counts: give it without expire, and with unrewarded")
+        name, expire = "window", window
     if expire is not None:
         seconds = expire.total_seconds() if isinstance(expire, timedelta) else expire
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.0 < seconds <= LONGEST:
             raise UserError(
-                f"expire must be a time in seconds or a timedelta, more than 0 and up to 100 years, got {shown(expire)}"
+                f"{name} must be a time in seconds or a timedelta, more than 0 and up to 100 years, got {shown(expire)}"
             )
         milliseconds = max(1, round(seconds * 1000.0))
     found = PlayerSettings(
@@ -80,6 +91,7 @@ def terms(rewards: Any, expire: Any, unrewarded: Any, propensities: Any) -> Play
         milliseconds,
         None if unrewarded is None else unrewarded,
         None if propensities is None else true_or_false("propensities", propensities),
+        window is not None,
     )
     if unrewarded is not None and not (expire is None and unrewarded == 0.0):
         found.scaled(unrewarded, "unrewarded")

@@ -362,6 +362,17 @@ class PolicyRunner:
             self._explain(error, self._update)
             raise
 
+    def learn_weighted(self, arm: int, reward: float, weight: float) -> None:
+        """An arm was observed to pay this, with this weight: for policies that learn so (`abex.policies.learner`)."""
+        self.version += 1
+        with self._guard():
+            self.policy.learn(self._learned, arm, float(reward), float(weight))
+
+    def counted(self, reward: float, rng: Any) -> float:
+        """A reward as such a policy counts it."""
+        kernel = self.policy.counted
+        return reward if kernel is None else float(kernel(self._learned, reward, rng))
+
     def check_resize(self) -> None:
         """Refuse to change the arms where that cannot be done."""
         if self.setting.graph is not None:

@@ -24,6 +24,7 @@ from abex.kinds import agree, check_kept, kept_with_decisions, weighed_by
 from abex.players.arms import NamedArms
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
 from abex.players.ids import LIFE_AT, is_id
+from abex.players.open_windows import OpenWindows, open_windows
 from abex.players.player_settings import PlayerSettings
 from abex.players.policy_runner import PolicyRunner
 from abex.policies.policy import Setting
@@ -83,6 +84,7 @@ class PlayerState(PolicyRunner):
         self.units: dict[str, str] = {}  # ids in `pending` by the unit for which they were made
         self.keys: dict[str, str] = {}  # ids in `pending` by the key of their request
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
+        self.windows: OpenWindows | None = None  # where silence counts by its age
 
     def copy(self) -> PlayerState:
         """An independent state, equal to this one."""
@@ -94,12 +96,33 @@ class PlayerState(PolicyRunner):
         twin.waiting = {arm: OrderedDict(names) for arm, names in self.waiting.items()}
         twin.lives, twin.units, twin.keys = dict(self.lives), dict(self.units), dict(self.keys)
         twin.seen_keys = OrderedDict(self.seen_keys)
+        twin.windows = None if self.windows is None else self.windows.copy()
         return twin
 
     @property
     def decisions(self) -> int:
         """How many were made."""
         return self.steps - self.elsewhere
+
+    # -- silence --------------------------------------------------------------------------------------
+
+    def begin_windows(self, settings: PlayerSettings) -> None:
+        """Let decisions count by their age, where the settings say so."""
+        if settings.weighs and self.windows is None:
+            silence = settings.unrewarded_scaled
+            assert settings.expire is not None
+            assert silence is not None
+            self.windows = open_windows(self.policy, self.setting, settings.expire, silence)
+
+    def settle(self) -> None:
+        """Let decisions grow older, up to the moment of the last one: due since then, done when somebody looks."""
+        if self.windows is not None:
+            self.windows.settle(self.arms, self.learn_weighted)
+
+    def draw(self, t: int, rng: Any) -> tuple[int, Any]:
+        """The arm to pull at step t, and what the policy remembers of the choice."""
+        self.settle()
+        return super().draw(t, rng)
 
     # -- events ---------------------------------------------------------------------------------------
 
@@ -133,6 +156,9 @@ class PlayerState(PolicyRunner):
 
     def apply(self, event: Event, settings: PlayerSettings, rng: Any) -> Any:
         """Let an event happen; returns what came of it, an error as a value if it cannot happen."""
+        if settings.weighs:
+            self.begin_windows(settings)
+            self.settle()
         kind = type(event)
         if kind is Decided:
             return self._decided(event)  # type: ignore[arg-type]
@@ -182,8 +208,12 @@ class PlayerState(PolicyRunner):
             tallies.pulls[self.arms.place(number)] += 1
             tallies.recent.append(number)
             self.add_pending(event)
+            if self.windows is not None:
+                self.windows.decided(name, event.moment, number, self.arms.place(number))
             if len(self.pending) > self.max_pending:
-                self.drop_pending(next(iter(self.pending)))
+                oldest = self.drop_pending(next(iter(self.pending)))
+                if self.windows is not None:
+                    self.windows.forgotten(oldest.id, self.arms.place(oldest.arm))
         if not last and len(self.lives) > MOST_LIVES:
             self._trim_lives()
         return event
@@ -274,7 +304,37 @@ class PlayerState(PolicyRunner):
                 return False
             if name is None:
                 return self._observed_without_decision(number, event.reward, event.also, rng)
+        if self.windows is not None:
+            return self._convert(name, event, rng)
         return self._close(name, event.reward, event.also, rng)
+
+    def _convert(self, name: str, event: Rewarded, rng: Any) -> bool:
+        """A decision whose window is open had its reward; False if it does not wait for one."""
+        if name not in self.pending:
+            return False
+        assert self.windows is not None
+        pending = self.drop_pending(name)
+        place = self.arms.place(pending.arm)
+        self.tallies.rewarded += 1
+        self._count(place, event.reward)
+        delay, paid = max(event.moment - pending.moment, 0), self.counted(event.reward, rng)
+        self.windows.answered(name, delay, place, event.reward, paid, self.learn_weighted)
+        self._observed_at_once(event.also, rng)
+        return True
+
+    def _observed_at_once(self, seen: Mapping[int, float], rng: Any) -> None:
+        """Arms were seen without a decision whose window is open."""
+        assert self.windows is not None
+        for number, reward in seen.items():
+            if self.arms.has(number):
+                place = self.arms.place(number)
+                self._count(place, reward)
+                self.windows.observed(place, reward)
+                self.learn_weighted(place, self.counted(reward, rng), 1.0)
+
+    def _count(self, place: int, reward: float) -> None:
+        self.tallies.observations[place] += 1
+        self.tallies.sums[place] += reward
 
     def _close(self, name: str, reward: float, also: Mapping[int, float], rng: Any) -> bool:
         """A decision had its reward in [0, 1], and other arms were seen with it; False if it does not wait for one."""
@@ -325,6 +385,8 @@ class PlayerState(PolicyRunner):
             self.tallies.expired += 1
             if unrewarded is None:
                 self.drop_pending(name)
+            elif self.windows is not None:  # which has heard of it, or will when it is old enough
+                self._count(self.arms.place(self.drop_pending(name).arm), unrewarded)
             else:
                 self._close(name, unrewarded, {}, rng)
                 self.tallies.rewarded -= 1
@@ -332,13 +394,15 @@ class PlayerState(PolicyRunner):
 
     def _observed(self, t: int, number: int, reward: float, also: Mapping[int, float], rng: Any) -> None:
         """An arm pulled at step t paid this, and others that; the pulled arm is learned last."""
-        arms, tallies = self.arms, self.tallies
+        if self.windows is not None:
+            self._observed_at_once({**also, number: reward}, rng)
+            return
+        arms = self.arms
         place = arms.place(number)
         seen = [(arms.place(other), paid) for other, paid in also.items() if arms.has(other)] if also else []
         seen.append((place, reward))
         for other, paid in seen:
-            tallies.observations[other] += 1
-            tallies.sums[other] += paid
+            self._count(other, paid)
         self.learn(t, place, seen, rng)
 
     # -- arms -----------------------------------------------------------------------------------------
@@ -377,3 +441,5 @@ class PlayerState(PolicyRunner):
     def _keep_arms(self, places: NDArray[np.int64], n_arms: int) -> None:
         self.resize(places, n_arms)
         self.tallies.keep(places, n_arms)
+        if self.windows is not None:
+            self.windows.resize(places, n_arms)

@@ -615,6 +615,7 @@ def wanted_player(
     horizon: Any = None,
     rewards: Any = (0.0, 1.0),
     expire: Any = None,
+    window: Any = None,
     unrewarded: Any = 0.0,
     propensities: Any = None,
     compiled: Any = None,
@@ -628,7 +629,9 @@ def wanted_player(
     if policy is None and n_arms is None and arms is None:
         return None
     replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
-    return Wanted(replica, terms(rewards, expire, unrewarded, propensities), on_new, on_missing)
+    agreed = terms(rewards, expire, unrewarded, propensities, window)
+    replica.begin_windows(agreed)
+    return Wanted(replica, agreed, on_new, on_missing)
 
 
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:

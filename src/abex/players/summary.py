@@ -94,13 +94,16 @@ def summarise(
     for number in tallies.recent:
         shares[number] = shares.get(number, 0) + 1
     recent = max(1, len(tallies.recent))
-    lows, highs = intervals(tallies.observations[places], tallies.sums[places], 1.0 - LEVEL)
+    counts, sums = tallies.observations[places].astype(float), tallies.sums[places]
+    if replica.windows is not None:  # silence that is not over yet counts by its age
+        counts, sums = replica.windows.weighed(places)
+    lows, highs = intervals(counts, sums, 1.0 - LEVEL)
     rows = []
     for row, (place, number) in enumerate(
         zip(places.tolist(), replica.arms.numbers[places].tolist(), strict=True)
     ):
         count = int(tallies.observations[place])
-        mean = float(tallies.sums[place]) / count if count else math.nan
+        mean = float(sums[row] / counts[row]) if counts[row] > 0.0 else math.nan
         rows.append(
             ArmSummary(
                 replica.arms.label(number),

@@ -40,9 +40,16 @@ class NewPlayer(Body, frozen=True, kw_only=True):
     expire: Annotated[
         Annotated[float, Meta(gt=0.0, le=LONGEST)] | None,
         about(
-            "seconds after which a decision without a reward expires; null: never. Report a missing click as 0 before"
+            "seconds after which a decision without a reward expires; null: never. Where silence is an answer, name a window"
         ),
     ] = 86_400.0
+    window: Annotated[
+        Annotated[float, Meta(gt=0.0, le=LONGEST)] | None,
+        about(
+            "seconds within which a conversion comes or silence counts, in the place of expire: until then each decision "
+            "counts by how much of its answer is in"
+        ),
+    ] = None
     unrewarded: Annotated[
         float | None, about("what an expired decision counts; null: nothing is learned")
     ] = 0.0

@@ -155,6 +155,18 @@ def weighing_kernels(draw: Callable[..., Any], learn: Any, counted: Any) -> Dela
         if t % pending.batch != 0:
             return -1
         attribution = pending.attribution
+        for now in range(t + 1 - pending.batch, t + 1):
+            for j in range(pending.steps.size):
+                when = now - pending.steps[j]
+                if when >= 1:
+                    grow_older(attribution, pending.arms[when & mask], j, pending.bins[when & mask])
+        weigh(attribution)
+        for now in range(t + 1 - pending.batch, t + 1):
+            for j in range(pending.steps.size):
+                if now - pending.steps[j] >= 1:
+                    hear(attribution, state, pending.arms[(now - pending.steps[j]) & mask])
+            hear(attribution, state, attribution.turn)
+            attribution.turn = (attribution.turn + 1) % attribution.converted.size
         for step in range(t + 2 - pending.batch, t + 2):
             event = due_on(pending, step)
             while event >= 0:
@@ -165,17 +177,6 @@ def weighing_kernels(draw: Callable[..., Any], learn: Any, counted: Any) -> Dela
                 convert(state, known, pending.paid[event], rng)
                 hear(attribution, state, known)
                 event = pending.following[event]
-            for j in range(pending.steps.size):
-                when = step - pending.steps[j]
-                if when >= 1:
-                    grow_older(attribution, pending.arms[when & mask], j, pending.bins[when & mask])
-        weigh(attribution)
-        for step in range(t + 2 - pending.batch, t + 2):
-            for j in range(pending.steps.size):
-                if step - pending.steps[j] >= 1:
-                    hear(attribution, state, pending.arms[(step - pending.steps[j]) & mask])
-            hear(attribution, state, attribution.turn)
-            attribution.turn = (attribution.turn + 1) % attribution.converted.size
         return -1
 
     return DelayKernels(enqueue, dequeue_late, paid_in_window)

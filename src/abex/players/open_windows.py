@@ -1,0 +1,230 @@
+"""Decisions whose attribution window is open: what is learned of their silence, as a function of the events.
+
+A player with a ``window`` learns a reward when it comes, and every decision by how much of its answer is in
+(`abex.policies.attribution`). Each event of a decision lets all earlier ones grow older, up to its moment: so copies that have
+applied the same events know the same, and nothing here looks at a clock.
+
+Where an application reports silence itself ("no click"), that decision counts in full from then on; and since it is not
+silent, so does every decision from its reward on, whatever it was.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from abex.kinds import MOST_COUNT, agree
+from abex.players.arms import NamedArms
+from abex.policies.attribution import (
+    HALVINGS,
+    Attribution,
+    bin_of,
+    can_weigh,
+    enter,
+    grow_older,
+    new_attribution,
+    weigh,
+    weighed_decisions,
+)
+from abex.support.errors import UserError
+from abex.support.files import decode_array, encode_array
+
+GONE = -2  # in the place of a conversion's bin: the decision counts no more by its age
+Learn = Callable[[int, float, float], None]  # of an arm's place, a reward, with a weight
+
+
+class OpenWindows:
+    """The decisions of the last window, by age, and what follows from them."""
+
+    def __init__(self, n_arms: int, window: int, silence: float) -> None:
+        self.window = window  # milliseconds
+        self.attribution: Attribution = new_attribution(n_arms, float(window), silence)
+        self.excess = np.zeros(n_arms)  # sum of what conversions paid beyond silence
+        self.queues: list[deque[tuple[str, int, int]]] = [deque() for _ in range(HALVINGS)]  # id, moment, arm
+        self.standing: dict[
+            str, list[int]
+        ] = {}  # id -> its bin, that of its conversion or -1, 1 if age counts
+        self.reported = False  # whether silence ever was
+        self.due: int | None = None  # up to which moment decisions are still to grow older
+
+    def copy(self) -> OpenWindows:
+        """The same, to go on independently."""
+        twin = OpenWindows.__new__(OpenWindows)
+        twin.window, twin.attribution = self.window, copy.deepcopy(self.attribution)
+        twin.reported, twin.due = self.reported, self.due
+        twin.excess, twin.queues = self.excess.copy(), [deque(queue) for queue in self.queues]
+        twin.standing = {name: list(one) for name, one in self.standing.items()}
+        return twin
+
+    # -- what happens ---------------------------------------------------------------------------------
+
+    def decided(self, name: str, moment: int, number: int, place: int) -> None:
+        """A decision was made: up to its moment all others will have grown older."""
+        enter(self.attribution, place)
+        self.queues[0].append((name, moment, number))
+        self.standing[name] = [0, -1, 1]
+        self.due = moment
+
+    def settle(self, arms: NamedArms, learn: Learn) -> None:
+        """Let decisions grow older, and hear their silence."""
+        if self.due is None:
+            return
+        moment, self.due = self.due, None
+        touched: dict[int, None] = {}
+        for j, queue in enumerate(self.queues):
+            end = self.attribution.ages[j + 1]
+            while queue and moment - queue[0][1] >= end:
+                older = queue.popleft()
+                self._grow(older, j, arms, touched)
+        weigh(self.attribution)
+        for place in (*touched, self.attribution.turn):
+            self.hear(place, learn)
+        self.attribution.turn = (self.attribution.turn + 1) % arms.numbers.size
+
+    def _grow(self, older: tuple[str, int, int], j: int, arms: NamedArms, touched: dict[int, None]) -> None:
+        name, _, number = older
+        _, conversion, counts = self.standing[name]
+        if conversion == GONE or not arms.has(number):
+            del self.standing[name]
+            return
+        place = arms.place(number)
+        grow_older(self.attribution, place, j, conversion)
+        if counts:
+            touched[place] = None
+        else:  # in full already: only its delay is news
+            self.attribution.decisions[place, j] += 1.0
+            self.attribution.decisions[place, j + 1] -= 1.0
+        if j + 1 < HALVINGS:
+            self.queues[j + 1].append(older)
+            self.standing[name][0] = j + 1
+        else:
+            del self.standing[name]
+
+    def answered(self, name: str, delay: int, place: int, reward: float, paid: float, learn: Learn) -> None:
+        """A decision had its reward: a conversion, which the policy counts as ``paid``, or silence that was reported."""
+        known, standing = self.attribution, self.standing.get(name)
+        if reward == known.silence:
+            if standing is not None:
+                self._count_in_full(standing, place)
+                standing[1] = GONE
+            self.reported = True
+        else:
+            if standing is not None:
+                standing[1] = bin_of(known, float(delay))
+                if self.reported:
+                    self._count_in_full(standing, place)
+            known.converted[place] += 1.0
+            self.excess[place] += reward - known.silence
+            learn(place, paid, 1.0)
+        self.hear(place, learn)
+
+    def _count_in_full(self, standing: list[int], place: int) -> None:
+        self.attribution.decisions[place, standing[0]] -= 1.0
+        self.attribution.decisions[place, HALVINGS] += 1.0
+        standing[2] = 0
+
+    def observed(self, place: int, reward: float) -> None:
+        """An arm was seen without a decision that waits: an answer that is there at once."""
+        self.attribution.decisions[place, HALVINGS] += 1.0
+        self.attribution.converted[place] += 1.0
+        self.excess[place] += reward - self.attribution.silence
+
+    def forgotten(self, name: str, place: int) -> None:
+        """A decision counts no more."""
+        standing = self.standing.get(name)
+        if standing is not None:
+            self.attribution.decisions[place, standing[0]] -= 1.0
+            standing[1] = GONE
+
+    def hear(self, place: int, learn: Learn) -> None:
+        """Learn the silence of an arm."""
+        known = self.attribution
+        zeros = max(weighed_decisions(known, place) - known.converted[place], 0.0)
+        more = zeros - known.zeros[place]
+        if more != 0.0:
+            known.zeros[place] = zeros
+            learn(place, known.silence, more)
+
+    def resize(self, keep: Any, n_arms: int) -> None:
+        """Go on with the arms at these places, followed by new ones."""
+        known = self.attribution
+        for name in ("decisions", "converted", "zeros"):
+            old = getattr(known, name)
+            new = np.zeros((n_arms, *old.shape[1:]))
+            new[: keep.size] = old[keep]
+            setattr(known, name, new)
+        self.excess = np.append(self.excess[keep], np.zeros(n_arms - keep.size))
+        known.turn = 0
+
+    def weighed(self, places: Any) -> tuple[Any, Any]:
+        """How many observations the decisions of these arms are worth by now, and the sums of what they paid."""
+        worth = np.array([weighed_decisions(self.attribution, place) for place in places.tolist()])
+        sums = self.attribution.silence * worth + self.excess[places]
+        return worth, np.clip(sums, 0.0, worth)
+
+    # -- in a file ------------------------------------------------------------------------------------
+
+    def written(self) -> dict[str, Any]:
+        """A JSON value."""
+        known = self.attribution
+        return {
+            "window": self.window,
+            "silence": known.silence,
+            "reported": self.reported,
+            "open": [[*one, *self.standing[one[0]]] for queue in self.queues for one in queue],
+            "closed": encode_array(known.decisions[:, HALVINGS].copy()),
+            "turn": known.turn,
+            "excess": encode_array(self.excess),
+        } | {
+            name: encode_array(getattr(known, name))
+            for name in ("converted", "zeros", "ended", "within", "weights")
+        }
+
+    def read(self, saved: Any, arms: NamedArms) -> None:
+        """What `written` wrote, checked."""
+        known = self.attribution
+        for name in ("converted", "zeros", "ended", "within", "weights"):
+            _fill(getattr(known, name), saved[name], name)
+        agree(
+            bool((known.ended <= known.within).all() and (known.weights <= 1.0).all()),
+            "weights must be shares",
+        )
+        _fill(self.excess, saved["excess"], "excess", signed=True)
+        closed = np.zeros(self.excess.size)
+        _fill(closed, saved["closed"], "closed")
+        known.decisions[:, HALVINGS] = closed
+        agree(type(saved["turn"]) is int and 0 <= saved["turn"] < self.excess.size, "turn must be an arm")
+        known.turn = saved["turn"]
+        agree(isinstance(saved["open"], list) and type(saved["reported"]) is bool, "open must be decisions")
+        self.reported = saved["reported"]
+        for name, moment, number, j, conversion, counts in saved["open"]:
+            whole = all(type(one) is int for one in (moment, number, j, conversion)) and isinstance(name, str)
+            agree(counts in (0, 1), "open must be decisions")
+            agree(whole and 0 <= j < HALVINGS and GONE <= conversion < HALVINGS, "open must be decisions")
+            agree(name not in self.standing and 0 <= moment < 2**48 and number >= 0, "open must be decisions")
+            self.queues[j].append((name, moment, number))
+            self.standing[name] = [j, conversion, counts]
+            if conversion != GONE and counts and arms.has(number):
+                known.decisions[arms.place(number), j] += 1.0
+
+
+def _fill(target: Any, saved: Any, name: str, signed: bool = False) -> None:
+    values = decode_array(saved)
+    agree(values.shape == target.shape and values.dtype == target.dtype, f"{name} must be numbers")
+    low = -MOST_COUNT if signed else 0.0
+    agree(bool(np.all((values >= low) & (values <= MOST_COUNT))), f"{name} must be numbers")
+    target[...] = values
+
+
+def open_windows(policy: Any, setting: Any, window: int, silence: float) -> OpenWindows:
+    """No decision yet; refuses a policy that does not learn by weighted observations alone."""
+    if setting.graph is not None or not can_weigh(policy):
+        raise UserError(
+            f"{policy} cannot weigh silence by its age: leave the window out and report silence, or play Evidence or Thompson "
+            "without a graph"
+        )
+    return OpenWindows(setting.n_arms, window, silence)
