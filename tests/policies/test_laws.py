@@ -214,7 +214,6 @@ GRAPH_POLICIES = [
     abex.Evidence(),
     abex.Evidence(safety=0.5, forget=False),
     abex.TopTwo(),
-    abex.DTracking(),
     abex.KLLUCB(),
     abex.SuccessiveHalving(budget=100),
     abex.ABE(eta=1.0, c=1.0, alpha=0.5),
@@ -392,3 +391,9 @@ def test_a_reward_between_0_and_1_is_tossed_or_split_as_told(name):
     assert sums[False] == pytest.approx(60)
     assert sums[True] == round(sums[True])
     assert abs(sums[True] - 60) < 4 * math.sqrt(200 * 0.3 * 0.7)
+
+
+@pytest.mark.parametrize("shows", [None, "arrows"])
+def test_tracking_is_the_formula_applied_to_the_whole_history(shows):
+    """Its oracle looks for roots within roots: few steps will do."""
+    follows(abex.DTracking(), 45, shows and Shows(shows), n_arms=K if shows else 4, at=(1, 40))
