@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE
 resource = pytest.importorskip("resource", reason="limits on file sizes are a matter of Unix")
 FILE = """
 name = "disk"
-horizon = 200
+horizon = 30_000
 seeds = 300
 checkpoints = 60
 policies = ["Uniform"]
