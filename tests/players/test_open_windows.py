@@ -152,7 +152,7 @@ def test_where_all_is_reported_at_once_the_mean_is_the_plain_one():
     now = [0.0]
     player = Player(Thompson(), 1, window=timedelta(minutes=30), clock=lambda: now[0])
     for step in range(40):
-        now[0] = float(step)
+        now[0] = step / 1000.0  # all in the first of the ages
         player.update(player.decide(), step % 4 == 0)
     (row,) = player.summary()
     assert (row.observations, row.mean) == (40, pytest.approx(0.25, abs=0.02))
