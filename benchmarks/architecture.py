@@ -3,7 +3,7 @@
     python -m benchmarks.architecture [--ways]
 
 It writes between the marks of the page. Layers are those of `.importlinter`, what a room holds is the first sentence of its
-package, lines are counted by `benchmarks.lines`. With ``--ways`` the ways are traced anew (`benchmarks.ways`, about a minute).
+package. With ``--ways`` the ways are traced anew (`benchmarks.ways`, about a minute).
 `tests/project/test_architecture.py` holds layers, rooms and files against the page.
 """
 
@@ -15,7 +15,7 @@ import configparser
 import re
 from pathlib import Path
 
-from benchmarks.lines import BESIDE, PACKAGE, ROOT, SUMS, Counts, by_room, here, totals
+from benchmarks.lines import BESIDE, PACKAGE, ROOT, Counts, by_room, here
 
 PAGE = ROOT / "docs" / "architecture.md"
 CONTRACTS = ("importlinter:contract:layers", "importlinter:contract:laboratory")
@@ -35,14 +35,10 @@ def layers() -> str:
 
 
 def rooms() -> str:
-    """What each room holds, its lines of code and its files, in alphabetical order; then the sums."""
-    found = by_room(here())
-    lines = ["| room | holds | lines of code | files |", "|---|---|---|---|"]
-    for room in sorted(found, key=lambda name: (name == BESIDE, name)):
-        lines.append(f"| `{room}` | {holds(room)} | {sum(found[room].values()):,} | {len(found[room])} |")
-    for name in SUMS:
-        counts = totals(found)[name]
-        lines.append(f"| {name} | | {sum(counts.values()):,} | {len(counts)} |")
+    """What each room holds, in alphabetical order; `benchmarks.lines` counts their lines."""
+    lines = ["| room | holds |", "|---|---|"]
+    for room in sorted(by_room(here()), key=lambda name: (name == BESIDE, name)):
+        lines.append(f"| `{room}` | {holds(room)} |")
     return "\n".join(lines)
 
 
@@ -58,18 +54,17 @@ def holds(room: str) -> str:
 
 
 def files() -> str:
-    """The modules of each room, the largest first."""
+    """The modules of each room."""
     found = by_room(here())
     named = {room: modules(found[room], room) for room in sorted(found)}
     return "\n".join(f"- `{room}`: {', '.join(names)}" for room, names in named.items() if names)
 
 
 def modules(counts: Counts, room: str) -> list[str]:
-    """The modules of a room, the largest first; packages are told by what they hold."""
-    ordered = sorted(counts, key=lambda file: -counts[file])
+    """The modules of a room; packages are told by what they hold."""
     return [
         file.removeprefix(f"{room}/").removesuffix(".py")
-        for file in ordered
+        for file in sorted(counts)
         if not file.endswith("__init__.py")
     ]
 

@@ -397,3 +397,14 @@ def test_a_reward_between_0_and_1_is_tossed_or_split_as_told(name):
 def test_tracking_is_the_formula_applied_to_the_whole_history(shows):
     """Its oracle looks for roots within roots: few steps will do."""
     follows(abex.DTracking(), 45, shows and Shows(shows), n_arms=K if shows else 4, at=(1, 40))
+
+
+def test_tracking_is_forced_to_look_at_an_arm_that_was_neglected():
+    policy = abex.DTracking()
+    state, rng = policy.start(Setting(3)), stream(1, "policy")
+    for arm, mean, count in ((0, 0.9, 8), (1, 0.88, 6), (2, 0.1, 3)):
+        state.observations[arm], state.means[arm] = count, mean
+    assert policy.select(policy.prepare(state), 50, rng) == 2, "3 observations are not more than 7.1 - 1.5"
+    assert policy.select(policy.prepare(state), 20, rng) == 1, (
+        "they are more than 4.5 - 1.5: the plan decides"
+    )
