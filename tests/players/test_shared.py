@@ -430,7 +430,7 @@ def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
 def test_every_policy_that_is_recommended_is_under_fire():
     page = (ROOT / "docs" / "which_policy.md").read_text()
     rows = page.partition("| your problem | play |")[2].partition("\n\n")[0].splitlines()[2:]
-    named = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    named = {name for row in rows for name in re.findall(r"`([A-Z]\w+)", row)}
     assert len(rows) == 5
     assert named == {re.match(r"\w+", policy)[0] for policy in RECOMMENDED}
     graph = next(row for row in rows if "graph" in row)
