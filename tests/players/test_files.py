@@ -180,7 +180,7 @@ def test_a_number_that_does_not_belong_is_refused(policy, change, message):
             {"edges": {"dtype": "int64", "shape": [2, 2], "data": "AAAA"}},
             "does not have the size that it says",
         ),
-        ({"edges": encode_array(np.array([[0, 5]]))}, "below n_arms = 5, got arm 5"),
+        ({"edges": encode_array(np.array([[0, 5]]))}, "two of the 5 arms, which begin with 0, got arm 5"),
         ({"edges": encode_array(np.array([[0, 1], [2, -1]]))}, r"got \(2, -1\) as pair 1"),
         ({"edges": encode_array(np.array([[0, 2**63 + 1]], dtype=np.uint64))}, "must join arms >= 0"),
         ({"edges": encode_array(np.array([[0.5, 1.0]]))}, "must be whole numbers"),

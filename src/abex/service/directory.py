@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from abex.players.events import Decided, Rewarded
-from abex.players.journal import ArchivedError, Journal, PlayerRow, UnavailableError
+from abex.players.journal import Journal, PlayerRow, UnavailableError
 from abex.players.player_file import definition_text
 from abex.players.requests import Request, RequestBatch
 from abex.players.shared_player import SharedPlayer
@@ -154,16 +153,12 @@ class Desk:
             await self._working
 
 
-class UnknownPlayerError(UserError):
-    """There is no player of that name."""
+class HTTPError(UserError):
+    """A request that is answered by a status of its own."""
 
-
-class ConflictError(UserError):
-    """What is asked for contradicts what is there."""
-
-
-class FullError(UserError):
-    """A limit of the service is reached."""
+    def __init__(self, status: int, sentence: str, **headers: str) -> None:
+        super().__init__(sentence)
+        self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 class Directory:
@@ -196,7 +191,7 @@ class Directory:
         """The row of a player, be it archived or not."""
         found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
-            raise UnknownPlayerError(f"there is no player {shown(name)}")
+            raise HTTPError(404, f"there is no player {shown(name)}")
         return found
 
     def create(self, name: str, wanted: Wanted) -> bool:
@@ -212,7 +207,9 @@ class Directory:
             if journal.player(name) is not None:
                 return False
             if journal.count() >= self.settings.max_players:
-                raise FullError(f"there are {self.settings.max_players:,} players, and no more may be made")
+                raise HTTPError(
+                    429, f"there are {self.settings.max_players:,} players, and no more may be made"
+                )
             return journal.add_player(name, text)
 
         return self._do(made)
@@ -248,8 +245,7 @@ class Directory:
 
     async def _open(self, name: str) -> Desk:
         def opened() -> SharedPlayer:
-            if self.record(name).archived:
-                raise ArchivedError(name)
+            self.record(name)  # of one that is not there the store would tell its address
             return self.store.follow(name, None, None, None, None)
 
         self.desks.pop(name, None)
@@ -261,7 +257,7 @@ class Directory:
         """Write what waits and leave the store."""
         await asyncio.gather(*(desk.close() for desk in self.desks.values()))
         self.desks.clear()
-        with contextlib.suppress(UserError):  # the store is away: what was acknowledged is in it
+        with suppress(UserError):  # the store is away: what was acknowledged is in it
             await asyncio.to_thread(self.store.close)
 
 

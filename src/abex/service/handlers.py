@@ -32,8 +32,8 @@ from abex.service.bodies import (
     RewardBody,
     RewardManyBody,
 )
-from abex.service.directory import ConflictError, Desk
-from abex.service.endpoint import HTTPError, JSONAnswer, ServiceState
+from abex.service.directory import Desk, HTTPError
+from abex.service.endpoint import JSONAnswer, ServiceState
 from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
@@ -85,7 +85,7 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     if not created:
         difference = player.definition.first_difference(wanted.replica, wanted.terms)
         if difference is not None:
-            raise ConflictError(f"there is another player {shown(body.name)}: {difference}")
+            raise HTTPError(409, f"there is another player {shown(body.name)}: {difference}")
         await asyncio.to_thread(_declare, player, wanted)
     found = await asyncio.to_thread(summary_of, player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
@@ -98,7 +98,7 @@ def _declare(player: SharedPlayer, wanted: Wanted) -> None:
     except UnavailableError:
         raise
     except UserError as error:
-        raise ConflictError(getattr(error, "over_http", str(error))) from error
+        raise HTTPError(409, getattr(error, "over_http", str(error))) from error
 
 
 def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
@@ -108,7 +108,7 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
     policy = as_policy(body.policy)
     for word, is_needed in (("horizon", policy.needs_horizon), ("edges", policy.needs_graph)):
         if is_needed and getattr(body, word) is None:
-            raise UserError(f"{policy} plays only where it knows {word}: send them with the others")
+            raise UserError(f'{policy} plays only where it knows the {word}: send "{word}", too')
     wanted = wanted_player(
         policy,
         n_arms,
@@ -242,11 +242,6 @@ async def add_arm(state: ServiceState, request: Request, body: ArmBody) -> JSON:
     """An arm never seen."""
     player = (await desk_of(state, request)).player
     whole_number("the number of arms", player.n_arms + 1, most=state.settings.max_arms)
-    following = player.next_arm
-    if following is None and body.name is None:
-        raise UserError("the arms of this player have names: send one for the new arm")
-    if following is not None and body.name not in (None, *range(following + 1)):
-        raise UserError(f"the arms of this player are numbered: without a name the next one is {following}")
     return {"arm": await asyncio.to_thread(player.add_arm, body.name)}
 
 

@@ -8,9 +8,7 @@ have earned :math:`n\sum wr/\sum w`.
 from __future__ import annotations
 
 import math
-import time
 from array import array
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,6 @@ MOST_BUCKETS = 100
 FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
 MOST_ARMS = 12  # with a share of their own; the others are one
 MOST_EVENTS = 500_000  # that are read when somebody looks for the first time
-SPEED_SECONDS = 10  # over which events per second are counted
 MAX_BLOCKS = 2_000  # of consecutive decisions, for the interval: a long journal takes no longer than that
 
 Value = tuple[float, float, float]
@@ -123,15 +120,12 @@ class Timeline(LogReader):
         self.uniform = UniformChoice(definition.terms)
         self.offered: dict[str, int] = {}  # how many arms there were, for waiting decisions
         self.expired = 0
-        self._seconds: deque[list[int]] = deque(maxlen=120)  # second, events in it
 
     def read_on(self, player: SharedPlayer) -> None:
         """Take notice of what is new."""
         for seq, body in player.events(self.seq):
             self.seq = seq
-            event = decode(body)
-            self._tick(event.moment)
-            self.follow(event)
+            self.follow(decode(body))
 
     def _decided(self, event: Decided) -> list[Any]:
         self.offered[event.id] = self.arms.numbers.size
@@ -152,13 +146,6 @@ class Timeline(LogReader):
             bucket.rewards += 1
             bucket.paid += reward
 
-    def _tick(self, moment: int) -> None:
-        second = moment // 1000
-        if self._seconds and self._seconds[-1][0] >= second:
-            self._seconds[-1][1] += 1
-        else:
-            self._seconds.append([second, 1])
-
     def _bucket(self, moment: int) -> Bucket:
         """The bucket of a moment; there are never more than `MOST_BUCKETS`, two become one where there would be."""
         if not self.buckets:
@@ -172,11 +159,6 @@ class Timeline(LogReader):
         while place >= len(self.buckets):
             self.buckets.append(Bucket())
         return self.buckets[place]
-
-    def events_per_second(self, now: float | None = None) -> float:
-        """Over the last seconds."""
-        since = int(time.time() if now is None else now) - SPEED_SECONDS
-        return sum(count for second, count in self._seconds if second >= since) / SPEED_SECONDS
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -217,5 +199,4 @@ class Timeline(LogReader):
             "effective": self.uniform.effective(),
             "waiting": len(self.waiting),
             "expired": self.expired,
-            "events_per_second": self.events_per_second(),
         }

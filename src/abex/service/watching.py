@@ -13,7 +13,7 @@ from abex.evaluation import Log
 from abex.evaluation import evaluate as evaluated
 from abex.evaluation.log_files import log_bytes
 from abex.service.bodies import EvaluateBody
-from abex.service.endpoint import ServiceState
+from abex.service.endpoint import ServiceState, sentence
 from abex.service.handlers import JSON, limit_of, refreshed
 from abex.service.timeline import MOST_EVENTS, Timeline
 from abex.support.errors import UserError, one_of, shown
@@ -108,7 +108,6 @@ async def metrics(state: ServiceState, request: Request, body: None) -> Response
 
 def log_file(frame: Any, kind: str, arms: list[Any]) -> bytes:
     """A data frame of decisions as a file; dsjson has those alone that had their reward."""
-    one_of("format", kind, FORMATS)
     if kind == "dsjson":
         return log_bytes(_log(frame, arms), ".dsjson")
     if kind == "parquet":
@@ -138,7 +137,7 @@ def _evaluated(log: Log, policy: str, learn: float, rewards: tuple[float, float]
     try:
         found = evaluated(log, policy, learn=learn, rewards=rewards)
     except UserError as error:
-        return {"policy": policy, "error": str(error)}
+        return {"policy": policy, "error": sentence(str(error))}
     return {
         "policy": found.policy,
         "rows": found.rows,
