@@ -120,6 +120,14 @@ class SavedState(msgspec.Struct, kw_only=True):
     seen_keys: Annotated[list[Word], msgspec.Meta(max_length=MOST_SEEN_KEYS)] = []
     windows: SavedWindows | None = None
 
+    def __post_init__(self) -> None:
+        """See what holds between the fields: a name for each arm, before room is made for them."""
+        agree(self.names.shape == (self.n_arms,), "names must be one for each arm")
+        _check_ascending("names", self.names, self.next_name)
+        agree(self.labels is None or len(self.labels) == self.n_arms, "labels must be one an arm")
+        agree(self.elsewhere <= self.steps, "elsewhere must be at most steps")
+        agree(all(is_id(last) for last in self.lives), "lives must be ids of decisions")
+
 
 class Snapshot(SavedState, kw_only=True):
     """The state of a shared player after the first ``seq`` events."""
@@ -214,7 +222,6 @@ def read_player(
     body = verified(text, where, FORMAT, VERSION, "a saved player")
     with _damage_told(f"cannot load {where}"):
         said, saved = decode(body, Declared), decode(body, SavedPlayer)
-        check_numbers(saved)
         options: dict[str, Any] = {"horizon": said.horizon, "max_pending": said.max_pending, "clock": clock}
         policy, graph = read_policy(said), said.feedback()
         player = Player(policy, said.n_arms, graph=graph, seed=0, compiled=compiled, **options)
@@ -277,12 +284,6 @@ def _array(declared: Any, value: Any) -> NDArray[Any]:
     return array
 
 
-def check_numbers(saved: SavedState) -> None:
-    """See that there is a name for each arm, before room is made for them."""
-    agree(saved.names.shape == (saved.n_arms,), "names must be one for each arm")
-    _check_ascending("names", saved.names, saved.next_name)
-
-
 def _check_ascending(name: str, numbers: Whole, below: int) -> None:
     agree(numbers.ndim == 1 and bool((numbers[1:] > numbers[:-1]).all()), f"{name} must be increasing")
     agree(bool(((numbers >= 0) & (numbers < below)).all()), f"{name} must be from 0 to {below - 1}")
@@ -293,14 +294,11 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
     numbers, policy, n_arms = saved.names, replica.policy, replica.n_arms
     replica.arms.numbers, replica.arms.next_number = numbers, saved.next_name
     if saved.labels is not None:
-        agree(len(saved.labels) == n_arms, "labels must be one an arm")
         replica.arms.set_labels(dict(zip(numbers.tolist(), saved.labels, strict=True)))
-    agree(saved.elsewhere <= saved.steps, "elsewhere must be at most steps")
     replica.steps, replica.elsewhere = saved.steps, saved.elsewhere
     fresh = replica.state
     replica.state = policy.resume(replica.setting, read(saved.state, fresh))
     replica.tallies = _read_tallies(saved.tallies, n_arms)
-    agree(all(is_id(last) for last in saved.lives), "lives must be ids of decisions")
     replica.lives = {last[LIFE_AT:]: last for last in saved.lives}
     _read_pending(replica, fresh, saved.pending)
     if saved.windows is not None:
@@ -367,10 +365,8 @@ def _read_tallies(saved: SavedTallies, n_arms: int) -> Tallies:
         getattr(tallies, name)[places] = values
     within = tallies.sums <= tallies.observations * (1.0 + 1e-9)
     agree(bool(within.all()), "sums must be of rewards up to 1")
-    agree(
-        recent.ndim == 1 and recent.size <= RECENT and bool((recent >= 0).all()),
-        "recent must be numbers of arms",
-    )
+    fine = recent.ndim == 1 and recent.size <= RECENT and bool((recent >= 0).all())
+    agree(fine, "recent must be numbers of arms")
     tallies.recent.extend(recent.tolist())
     tallies.rewarded, tallies.expired = saved.rewarded, saved.expired
     return tallies
@@ -448,7 +444,6 @@ def from_snapshot(definition: Definition, packed: bytes, compiled: bool | None) 
     body = verified(text, where, SNAPSHOT, VERSION, "a snapshot")
     with _damage_told(f"cannot read {where}"):
         found = decode(body, Snapshot)
-        check_numbers(found)
         replica = definition.replica(compiled, found.n_arms)
         read_state(replica, found)
         return replica, found.seq
