@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from itertools import pairwise
 from os import PathLike
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -372,7 +373,8 @@ class Definition:
     """What `definition_text` wrote, checked; makes fresh replicas."""
 
     def __init__(self, text: str, where: str) -> None:
-        self.body = verified(text, where, DEFINITION, VERSION, "the definition of a player")
+        body = verified(text, where, DEFINITION, VERSION, "the definition of a player")
+        self.body = {intern(name): value for name, value in body.items()}  # one copy for all open players
         self.where = where
         try:
             self.terms = read_terms(self.body)
