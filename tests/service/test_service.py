@@ -30,7 +30,7 @@ from abex.players.shared_player import Proposal
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
 from abex.service.app import ROUTES
-from abex.service.directory import Desk
+from abex.service.desks import Desk
 from abex.service.handlers import summary_of
 from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
 from abex.service.metrics import Metrics
@@ -305,7 +305,7 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
 
 
 def test_a_batch_waits_a_moment_for_as_many_as_shared_the_last_commit(monkeypatch):
-    monkeypatch.setattr("abex.service.directory.RequestBatch", lambda player, requests, most_open: requests)
+    monkeypatch.setattr("abex.service.desks.RequestBatch", lambda player, requests, most_open: requests)
     batches = []
 
     async def many():
@@ -475,7 +475,7 @@ def test_many_players_need_no_thread_each(store):
 
 
 def test_a_player_that_takes_long_works_beside_the_event_loop(shop, monkeypatch):
-    monkeypatch.setattr("abex.service.directory.SLOW", 0.0)
+    monkeypatch.setattr("abex.service.desks.SLOW", 0.0)
     first = ask(shop, unit="ann")
     assert ask(shop, unit="ann") == first
     assert tell(shop, first["id"]).json() == {"learned": True}
