@@ -258,7 +258,7 @@ def test_abe_finds_its_exploration_sequence_without_the_graph():
         ("ABE(eta=-1)", "eta must be > 0"),
         ("ABE(rounding='flor')", "did you mean 'floor'"),
         ("Exp3(gamma=2)", "gamma must be"),
-        ("", "unknown policy"),
+        ("", "cannot read the policy"),
     ],
 )
 def test_a_wrong_policy_text_gets_one_sentence_that_names_the_mistake(text, message):

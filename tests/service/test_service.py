@@ -30,7 +30,7 @@ from abex.players.shared_player import Proposal
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
 from abex.service.app import ROUTES
-from abex.service.directory import Desk
+from abex.service.desks import Desk
 from abex.service.handlers import summary_of
 from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
 from abex.service.metrics import Metrics
@@ -305,7 +305,7 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
 
 
 def test_a_batch_waits_a_moment_for_as_many_as_shared_the_last_commit(monkeypatch):
-    monkeypatch.setattr("abex.service.directory.RequestBatch", lambda player, requests, most_open: requests)
+    monkeypatch.setattr("abex.service.desks.RequestBatch", lambda player, requests, most_open: requests)
     batches = []
 
     async def many():
@@ -462,6 +462,7 @@ def test_a_deleted_player_whose_name_comes_again_is_the_new_one_elsewhere(store,
 
 
 def test_many_players_need_no_thread_each(store):
+    others = threading.active_count()
     with service(store) as client:
         for number in range(60):
             banner(client, f"p{number}", arms=2)
@@ -471,11 +472,11 @@ def test_many_players_need_no_thread_each(store):
             told = {"decision": found["id"], "reward": 1}
             assert client.post(f"/v1/players/p{number}/rewards", json=told).json()["learned"]
         assert threading.active_count() <= before + 2
-        assert before < 20
+        assert before < others + 20
 
 
 def test_a_player_that_takes_long_works_beside_the_event_loop(shop, monkeypatch):
-    monkeypatch.setattr("abex.service.directory.SLOW", 0.0)
+    monkeypatch.setattr("abex.service.desks.SLOW", 0.0)
     first = ask(shop, unit="ann")
     assert ask(shop, unit="ann") == first
     assert tell(shop, first["id"]).json() == {"learned": True}
@@ -793,7 +794,6 @@ def compare_timeline(shop):
     assert timeline["buckets"][-1]["reward"] == pytest.approx(timeline["reward"])
     found = evaluate(Log.from_columns(dict(frame.items())), "Uniform")["SNIPS"]
     assert timeline["uniform"] == pytest.approx([300 * end for end in (found.value, *found.interval)])
-    assert timeline["waiting"] == 1
     played(shop, 50, seed=2)  # the next look reads on
     assert shop.get("/v1/players/banner/timeline").json()["buckets"][-1]["rewards"] == 350
 

@@ -13,8 +13,6 @@ import click
 from abex.cli.help import examples
 from abex.support.errors import UserError, real_number, shown, whole_number
 
-WORTH_COMPILING = 0.01  # seconds of CPU of a decision: this process makes a few and ends, and a compiler takes half a second
-
 STORE = "sqlite:///players.db"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -261,12 +259,10 @@ def compact(name: str, url: str, keep: str | None) -> None:
 
 def _opened(url: str, name: str, *wanted: Any, **options: Any) -> Any:
     from abex import Player
-    from abex.players import policy_runner
     from abex.players.arms import OtherArmsError
 
-    policy_runner.WORTH_COMPILING = WORTH_COMPILING
-    try:
-        return Player.open(url, name, *wanted, **options)
+    try:  # this process makes a few decisions and ends, and a compiler takes half a second
+        return Player.open(url, name, *wanted, compiled=False, **options)
     except OtherArmsError as error:
         raise UserError(error.in_shell) from error
 

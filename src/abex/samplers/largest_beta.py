@@ -242,6 +242,8 @@ def mass_by_panels(shapes: Any, arm: int, y: float, side: float) -> float:
             at = y + side * half * (1.0 + NODES[i])
             mass += half * WEIGHTS[i] * shapes[HEIGHT, arm] * math.exp(log_shape(shapes, arm, at))
         y += side * 2.0 * half
+    if side * (end - y) <= 0.0:
+        mass += math.exp(log_tail(shapes, arm, end, side))  # there the density is its tangent
     return mass
 
 

@@ -77,10 +77,6 @@ class UniformChoice:
             self.known[count] = count * given.value(), count * low, count * high
         return self.known[count]
 
-    def effective(self) -> float:
-        """How many decisions of uniform choice all of these are worth."""
-        return self.contributions(len(self.weights)).effective if self.weights else 0.0
-
     def refusal_reason(self) -> str | None:
         """Why uniform choice cannot be valued; None if it can."""
         n = len(self.weights)
@@ -119,7 +115,6 @@ class Timeline(LogReader):
         self.names: dict[int, Any] = {}
         self.uniform = UniformChoice(definition.terms)
         self.offered: dict[str, int] = {}  # how many arms there were, for waiting decisions
-        self.expired = 0
 
     def read_on(self, player: SharedPlayer) -> None:
         """Take notice of what is new."""
@@ -137,7 +132,6 @@ class Timeline(LogReader):
 
     def closed(self, entry: list[Any], moment: int) -> None:
         """A reward came, or none in time."""
-        self.expired += entry[6] == "expired"
         name, probability, reward, (batch, size) = entry[0], entry[2], entry[3], entry[9:11]
         offered = self.offered.pop(name)
         if not math.isnan(reward):
@@ -196,7 +190,4 @@ class Timeline(LogReader):
             "reward": paid,
             "uniform": uniform,
             "uniform_unknown": why,
-            "effective": self.uniform.effective(),
-            "waiting": len(self.waiting),
-            "expired": self.expired,
         }

@@ -15,8 +15,7 @@ from starlette.requests import Request
 from abex.players.requests import ObserveRequest
 from abex.players.state import MOST_SEEN_KEYS
 from abex.service.bodies import LearnBody
-from abex.service.directory import HTTPError
-from abex.service.endpoint import ServiceState
+from abex.service.desks import HTTPError, ServiceState
 from abex.service.handlers import JSON, desk_of
 from abex.support.errors import UserError, shown
 
@@ -26,7 +25,7 @@ MOST_LEARNED = MOST_SEEN_KEYS // 2
 
 async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     """Learn from the latest decisions of another player; each counts once, however often this is asked."""
-    heir, former = await desk_of(state, request), await state.directory.desk(body.player)
+    heir, former = await desk_of(state, request), await state.desk(body.player)
     if heir is former:
         raise UserError(f"the player {shown(body.player)} has learned from its own decisions already")
     ours, theirs = heir.player.settings, former.player.settings

@@ -13,7 +13,8 @@ from abex.evaluation import Log
 from abex.evaluation import evaluate as evaluated
 from abex.evaluation.log_files import log_bytes
 from abex.service.bodies import EvaluateBody
-from abex.service.endpoint import ServiceState, sentence
+from abex.service.desks import ServiceState
+from abex.service.endpoint import sentence
 from abex.service.handlers import JSON, limit_of, refreshed
 from abex.service.timeline import MOST_EVENTS, Timeline
 from abex.support.errors import UserError, one_of, shown
@@ -95,13 +96,13 @@ async def health(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def ready(state: ServiceState, request: Request, body: None) -> JSON:
     """Whether the store can be reached."""
-    await asyncio.to_thread(state.directory.count)
+    await asyncio.to_thread(state.count)
     return {"status": "ready"}
 
 
 async def metrics(state: ServiceState, request: Request, body: None) -> Response:
     """Prometheus' text format; the players that somebody has asked this worker for."""
-    players = [desk.player for desk in state.directory.desks.values()]
+    players = [desk.player for desk in state.desks.values()]
     text = await asyncio.to_thread(state.metrics.text, players)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -38,6 +38,7 @@ class Progress:
 
     def __init__(self, what: str, total: float, show: bool | None = None, *, unit: str | None = None) -> None:
         self.what, self.total, self.done = what, float(total), 0.0
+        self._file = sys.stdout if in_notebook() else sys.stderr  # which a notebook would paint red
         wanted = sys.stderr.isatty() or in_notebook() if show is None else show
         self._wanted = wanted and installed("tqdm")
         self._unit = unit
@@ -77,7 +78,7 @@ class Progress:
     def _say_compiling(self, what: str, kept: bool) -> None:
         from tqdm import tqdm
 
-        tqdm.write(f"compiling {what} ...{' kept for the next time' if kept else ''}", file=sys.stderr)
+        tqdm.write(f"compiling {what} ...{' kept for the next time' if kept else ''}", file=self._file)
 
     def __enter__(self) -> Progress:
         if self._wanted:
@@ -88,7 +89,7 @@ class Progress:
                 endless = self.total == math.inf
                 self._bar = tqdm(
                     desc=self.what, total=None if endless else self.total, bar_format=ENDLESS if endless else BAR,
-                    delay=PATIENCE, leave=False, smoothing=0.0, file=sys.stderr, dynamic_ncols=True,
+                    delay=PATIENCE, leave=False, smoothing=0.0, file=self._file, dynamic_ncols=True,
                 )  # fmt: skip
             self._listening.enter_context(on_compiling(self._say_compiling))
         return self

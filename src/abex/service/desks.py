@@ -1,4 +1,4 @@
-"""The players of the store as the event loop has them: opened when they are asked for, each with a desk for its requests."""
+"""What the handlers of a process share: the players of the store, each with a desk for its requests once it is asked for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from abex.players.shared_player import SharedPlayer
 from abex.players.store import Store, Wanted
 from abex.service.metrics import Metrics
 from abex.service.settings import Settings
+from abex.service.timeline import Timeline
 from abex.support.errors import LONGEST_NAME, UserError, shown
 
 T = TypeVar("T")
@@ -161,14 +162,18 @@ class HTTPError(UserError):
         self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class Directory:
-    """Desks by the names of their players. All methods but `desk` and `close` may wait for the store."""
+class ServiceState:
+    """The store and the desks of its players, by name. All methods but `desk` and `close` may wait for the store."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self.settings, self._metrics = settings, metrics
+        self.settings, self.metrics = settings, metrics
+        self.asks_for_keys = bool(settings.keys)
         self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
+        self.timelines: dict[str, Timeline] = {}  # by player: how far the journals were read
+        self.reading_on = asyncio.Lock()  # one timeline at a time
+        self.heavy = asyncio.Lock()  # logs and evaluations take much memory and time: one at a time
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
@@ -250,7 +255,7 @@ class Directory:
 
         self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._metrics)
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self.metrics)
         return desk
 
     async def close(self) -> None:
