@@ -26,7 +26,7 @@ from abex import Player, UserError
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, cliques, erdos_renyi, star
 from abex.kernels import Record
 from abex.kinds import Arms, Score, Series
-from abex.players.player_file import BODY, checksum, player_text, read_player
+from abex.players.player_file import player_text, read_player, with_checksum
 from abex.policies import known_policies, parse_policy
 from abex.policies.policy import Policy, Setting, plays_on
 from tests.examples import examples
@@ -252,9 +252,7 @@ def forged(case: Case) -> str:
 
 def sealed(body: Any) -> str:
     """A file with this body and a right checksum."""
-    text = json.dumps(body)
-    header = json.dumps({"format": "abex-player", "version": 1, "sha256": checksum(text)})
-    return f'{{"header": {header}{BODY}{text}}}\n'
+    return with_checksum(body, "abex-player", 1)
 
 
 def _changed_array(value: dict[str, Any], case: Case, rng: np.random.Generator) -> Any:

@@ -236,7 +236,7 @@ def test_a_missing_or_cut_file_is_one_sentence(tmp_path):
 @each(
     ("edges", "n", "message"),
     [
-        ([(0, 3)], 3, "below n_arms = 3, got arm 3"),
+        ([(0, 3)], 3, "two of the 3 arms, which begin with 0, got arm 3"),
         ([(0, 1), (-1, 0)], 3, r"got \(-1, 0\) as pair 1"),
         ([(0.5, 1.0)], 3, "whole numbers"),
         ([(0, 1, 2)], 3, "shape"),

@@ -196,7 +196,7 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
     replica = definition.replica(None)
     template, learning = template_of(replica), SequenceStream(definition.key)
     hashes, events, last = {}, [], 0
-    for seq, body in journal.events(record.id):
+    for seq, body in journal.read(record.id, 0, record.head):
         assert seq == last + 1, "sequence numbers have no gaps"
         last = seq
         event = decode(body)

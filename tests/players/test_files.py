@@ -181,7 +181,7 @@ def test_a_number_that_does_not_belong_is_refused(policy, change, message):
             {"edges": {"dtype": "int64", "shape": [2, 2], "data": "AAAA"}},
             "does not have the size that it says",
         ),
-        ({"edges": encode_array(np.array([[0, 5]]))}, "below n_arms = 5, got arm 5"),
+        ({"edges": encode_array(np.array([[0, 5]]))}, "two of the 5 arms, which begin with 0, got arm 5"),
         ({"edges": encode_array(np.array([[0, 1], [2, -1]]))}, r"got \(2, -1\) as pair 1"),
         ({"edges": encode_array(np.array([[0, 2**63 + 1]], dtype=np.uint64))}, "must join arms >= 0"),
         ({"edges": encode_array(np.array([[0.5, 1.0]]))}, "must be whole numbers"),
@@ -385,3 +385,45 @@ def test_the_largest_numbers_of_a_file_are_refused_or_played_and_saved_again(cha
     else:
         with pytest.raises(UserError, match=message):
             lived()
+
+
+@each(
+    ("change", "message"),
+    [
+        (lambda body: body.pop("steps"), "missing required field `steps`"),
+        (lambda body: body["tallies"].pop("expired"), r"missing required field `expired` - at `\$\.tallies`"),
+        (lambda body: body.pop("max_pending"), "missing required field `max_pending`"),
+        (lambda body: body.update(steps=-1), r"at `\$\.steps`"),
+        (lambda body: body.update(steps=1.5), r"at `\$\.steps`"),
+        (lambda body: body.update(steps=float("nan")), "damaged or not a saved player"),
+        (lambda body: body.update(steps=10**4000), r"at `\$\.steps`"),
+        (lambda body: body.update(next_name=True), r"at `\$\.next_name`"),
+        (lambda body: body.update(n_arms=2**70), r"at `\$\.n_arms`"),
+        (lambda body: body.update(rewards=[0.0, "1"]), r"at `\$\.rewards"),
+        (lambda body: body.update(window=1), r"at `\$\.window`"),
+        (lambda body: body.update(lives=[7]), r"at `\$\.lives"),
+        (lambda body: body.update(labels="abc"), r"at `\$\.labels`"),
+        (lambda body: body.update(names=encode_array(np.arange(3.0))), r"at `\$\.names`"),
+        (lambda body: body.update(names=encode_array(np.arange(3)[None])), "names must be one for each arm"),
+        (lambda body: body["tallies"].update(rewarded=2**53 + 1), r"at `\$\.tallies\.rewarded`"),
+        (lambda body: body["tallies"].update(recent=encode_array(np.zeros((2, 2), np.int64))), "recent must"),
+        (lambda body: body["tallies"].update(recent=encode_array(np.zeros(1001, np.int64))), "recent must"),
+        (lambda body: body["pending"].append(["x", 1]), r"at `\$\.pending\["),
+        (lambda body: body["pending"][0].append("unit"), None),
+        (lambda body: body["pending"][0].extend(["unit", "key", "more"]), "at most length 8"),
+        (lambda body: body["pending"][0].extend([" ", None]), "unit must be"),
+        (lambda body: body.update(seen_keys=["key"] * 10_001), r"at `\$\.seen_keys`"),
+        (lambda body: body["random"].update(has_uint32=2), "random must be"),
+        (lambda body: body["random"]["state"].update(state=2**128), "random must be"),
+    ],
+)
+def test_what_a_field_cannot_hold_is_refused_in_a_sentence_that_names_it(change, message):
+    player = Player(UCB1(), 3, seed=1)
+    player.decide()
+    body = json.loads(player_text(player))["player"]
+    change(body)
+    if message is None:
+        assert read_player(sealed(body), "the player", False).pending()
+    else:
+        with pytest.raises(UserError, match=f"cannot load the player: .*{message}"):
+            read_player(sealed(body), "the player", False)

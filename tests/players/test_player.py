@@ -384,12 +384,9 @@ def test_a_missing_file_and_a_missing_folder_are_named(tmp_path):
 
 def forge(path, change):
     """Change the body and give it a right checksum, as somebody who means harm would."""
-    from abex.players.player_file import checksum
-
-    file = json.loads(path.read_text())
-    change(file["player"])
-    file["header"]["sha256"] = checksum(json.dumps(file["player"]))
-    path.write_text(json.dumps(file))
+    body = json.loads(path.read_text())["player"]
+    change(body)
+    path.write_text(player_file.with_checksum(body, "abex-player", 1))
 
 
 @each(
@@ -572,10 +569,7 @@ def test_a_file_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, cha
     player = Player(UCB1(), n_arms=3, seed=0)
     player.select()
     player.save(path)
-    file = json.loads(path.read_text())
-    text = json.dumps({**file["player"], **change})
-    file["header"]["sha256"] = player_file.checksum(text)
-    path.write_text(f'{{"header": {json.dumps(file["header"])}{player_file.BODY}{text}}}\n')
+    forge(path, lambda body: body.update(change))
     with pytest.raises(UserError, match=r"cannot load|unknown policy"):
         Player.load(path)
 

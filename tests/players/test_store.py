@@ -1,5 +1,6 @@
 """Many light players of one store, deadlines, deploys: what `Store` promises."""
 
+import gc
 import json
 import os
 import resource
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -43,6 +45,36 @@ def test_any_number_of_players_have_one_thread_and_one_connection(url):
         assert all(store.player(f"player {number}").update(one, 0.0) for number, one in enumerate(early))
         with pytest.raises(UserError, match="is closed"):
             players[0].decide()
+
+
+def test_opening_a_player_asks_the_journal_once(url, monkeypatch):
+    with Store.open(url) as store:
+        store.player("banner", "UCB1", n_arms=3)
+    with Store.open(url) as store:
+        store.names()
+        submit, run, journal = store.submit, store._journal._run, store._journal
+        errands, statements = [], []
+        monkeypatch.setattr(store, "submit", lambda work: errands.append(work) or submit(work))
+        monkeypatch.setattr(journal, "_run", lambda sql, *values: statements.append(sql) or run(sql, *values))
+        assert store.player("banner").update(store.player("banner").select(), 1.0)
+        assert len(errands) == 1
+        assert sum("abex_players WHERE name" in sql for sql in statements) == 1
+
+
+def test_an_open_player_takes_20_kilobytes_at_most(tmp_path):
+    """Memory that Python counts; that of the allocator is measured by `benchmarks.many_players`."""
+    count = 100
+    with Store.open(f"sqlite:///{tmp_path}/shop.db") as store:
+        for number in range(count + 1):
+            store.player(f"player {number}", "Thompson", n_arms=3).close()
+        store.player(f"player {count}").decide()
+        gc.collect()
+        tracemalloc.start(1)
+        players = [store.player(f"player {number}") for number in range(count)]
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert taken / len(players) < 20_000
 
 
 def test_names_are_routed_to_several_stores_as_the_page_of_sizes_shows(tmp_path):

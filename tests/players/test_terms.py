@@ -121,7 +121,7 @@ def test_terms_that_cannot_be_met_are_refused(options, message):
 
 
 def test_numbered_players_do_not_take_names():
-    with pytest.raises(UserError, match=r"add_arm\(\) names the next one 2"):
+    with pytest.raises(UserError, match=r"without a name the next one is 2"):
         Player(UCB1(), 2).add_arm("blue")
     with pytest.raises(UserError, match="give the new one a name"):
         Player(UCB1(), arms=["a"]).add_arm()

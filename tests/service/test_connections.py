@@ -18,7 +18,7 @@ from abex.players.player import UnknownDecisionError
 from abex.players.requests import RequestBatch
 from abex.service import Settings, connections
 from abex.service.connections import Guard
-from abex.service.directory import Desk
+from abex.service.desks import Desk
 from abex.service.run import configuration, listening_socket
 from tests.service.serving import command
 from tests.waiting import PATIENCE, wait_until

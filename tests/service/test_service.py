@@ -30,7 +30,7 @@ from abex.players.shared_player import Proposal
 from abex.players.sqlite_journal import SqliteJournal
 from abex.service import Settings, create_app
 from abex.service.app import ROUTES
-from abex.service.directory import Desk
+from abex.service.desks import Desk
 from abex.service.handlers import summary_of
 from abex.service.keys import ROLES, KeyFile, new_key, parse_keys
 from abex.service.metrics import Metrics
@@ -305,7 +305,7 @@ def test_requests_that_wait_share_a_commit(store, monkeypatch):
 
 
 def test_a_batch_waits_a_moment_for_as_many_as_shared_the_last_commit(monkeypatch):
-    monkeypatch.setattr("abex.service.directory.RequestBatch", lambda player, requests, most_open: requests)
+    monkeypatch.setattr("abex.service.desks.RequestBatch", lambda player, requests, most_open: requests)
     batches = []
 
     async def many():
@@ -476,7 +476,7 @@ def test_many_players_need_no_thread_each(store):
 
 
 def test_a_player_that_takes_long_works_beside_the_event_loop(shop, monkeypatch):
-    monkeypatch.setattr("abex.service.directory.SLOW", 0.0)
+    monkeypatch.setattr("abex.service.desks.SLOW", 0.0)
     first = ask(shop, unit="ann")
     assert ask(shop, unit="ann") == first
     assert tell(shop, first["id"]).json() == {"learned": True}
@@ -541,6 +541,11 @@ WRONG = [
         409,
     ),
     ("POST", "/v1/players/banner/arms", b"{}", 400),
+    ("POST", "/v1/players/banner/learn", b'{"player": "banner"}', 400),
+    ("POST", "/v1/players/banner/learn", b'{"player": "nobody"}', 404),
+    ("GET", "/page/nothing", b"", 404),
+    ("DELETE", "/v1/players/banner", b"", 428),
+    ("GET", "/v1/players/banner/winner?risk=x", b"", 400),
     ("POST", "/v1/players/nobody/archive", b"", 428),
     ("POST", "/v1/players/nobody/restore", b"", 404),
     ("POST", "/v1/players/banner/evaluate", b'{"policies": []}', 400),
@@ -554,7 +559,7 @@ WRONG = [
 
 
 #: words of Python, which nobody knows who asks over HTTP
-PYTHON = re.compile(r"\w=[^=]|\w\(\)|timedelta|None|True|False")
+PYTHON = re.compile(r"\w=[^=]|\w\(\)|timedelta|None|True|False|n_arms")
 
 
 @each(("method", "path", "content", "status"), WRONG)
@@ -568,7 +573,7 @@ def test_a_wrong_request_gets_one_sentence_and_changes_nothing(shop, store, meth
     assert 0 < len(sentence) < 400
     assert "\n" not in sentence
     assert "Traceback" not in sentence
-    assert not sentence[0].islower()
+    assert sentence[0].isupper()
     assert not PYTHON.search(sentence)
     assert (head(store), shop.get("/v1/players").json()) == before
 
@@ -588,7 +593,7 @@ def test_what_is_too_much_is_refused(store):
         last = ask(client, unit="u3")
         refused = client.post(DECIDE)
         assert refused.status_code == 429
-        assert "4 decisions of 'banner' wait" in refused.json()["error"]
+        assert "'banner' has 4 decisions that wait" in refused.json()["error"]
         assert ask(client, unit="u3") == last  # it has one already
         assert tell(client, last["id"]).status_code == 200
         assert client.post(DECIDE).status_code == 200
@@ -764,7 +769,7 @@ def test_other_policies_are_valued_on_the_log(store):
         0.3 < value["low"] < value["value"] < value["high"] < 0.7
     )  # half of it is 0.06: four errors and more
     assert greedy["learned"] == 120
-    assert "unknown policy" in nonsense["error"]
+    assert nonsense["error"].startswith("Unknown policy")
 
 
 def test_the_timeline_agrees_with_the_log(store):
@@ -789,8 +794,6 @@ def compare_timeline(shop):
     assert timeline["buckets"][-1]["reward"] == pytest.approx(timeline["reward"])
     found = evaluate(Log.from_columns(dict(frame.items())), "Uniform")["SNIPS"]
     assert timeline["uniform"] == pytest.approx([300 * end for end in (found.value, *found.interval)])
-    assert timeline["waiting"] == 1
-    assert timeline["events_per_second"] > 0.0
     played(shop, 50, seed=2)  # the next look reads on
     assert shop.get("/v1/players/banner/timeline").json()["buckets"][-1]["rewards"] == 350
 

@@ -119,7 +119,9 @@ class Graph(FeedbackGraph):
                 f"edges must join arms >= 0, got ({sources[wrong]}, {targets[wrong]}) as pair {wrong}"
             )
         if largest >= n_arms:
-            raise UserError(f"edges must join arms below n_arms = {n_arms}, got arm {largest}")
+            raise UserError(
+                f"edges must join two of the {n_arms} arms, which begin with 0, got arm {largest}"
+            )
         if not directed:
             sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
         out = compress(sources, targets, n_arms)

@@ -133,12 +133,12 @@ class NamedArms:
                 raise UserError(f"there is an arm {shown(label)} already, or there was one")
             if label is not None and label != self.next_number:
                 raise UserError(
-                    f"the arms of this player are numbered: add_arm() names the next one {self.next_number}, "
-                    f"and Player(arms=[...]) would have taken names such as {shown(label)}"
+                    f"the arms of this player are numbered: without a name the next one is {self.next_number}, "
+                    f"got {shown(label)}"
                 )
             return None if label is None else self.next_number
         if label is None:
-            raise UserError('the arms of this player have names: give the new one a name, add_arm("...")')
+            raise UserError("the arms of this player have names: give the new one a name")
         new = label_of(label)
         if new in self._numbers_of:
             raise UserError(f"there is an arm {shown(new)} already")

@@ -13,6 +13,7 @@ the events under them. Whoever appends next waits for the row until that transac
 from __future__ import annotations
 
 import errno
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,13 +94,14 @@ class Journal(ABC):
     display_url: str  # the address without its password
     words: ClassVar[Mapping[str, str]]  # in which the SQL of this database differs
     connections = 0  # made so far
+    _connection: Any = None  # to the database
 
     # -- the connection -------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def is_open(self) -> bool:
         """Whether there is a connection."""
+        return self._connection is not None
 
     def connect(self, create: bool) -> None:
         """Open the store, and check or make (if ``create``) its tables; nothing if it is open."""
@@ -116,9 +118,10 @@ class Journal(ABC):
     def close(self) -> None:
         """Leave the store; `connect` opens it again."""
 
-    @abstractmethod
     def forget_after_fork(self) -> None:
-        """In a forked process: forget a connection that belongs to the parent."""
+        """In a forked process: leave the connection to the parent; closing it here would end the parent's locks and session."""
+        _left_to_parents.append(self._connection)
+        self._connection = None
 
     @abstractmethod
     def interrupt(self) -> None:
@@ -132,9 +135,15 @@ class Journal(ABC):
     def now(self) -> int:
         """Milliseconds since 1970 by the clock of the store."""
 
-    @abstractmethod
+    @property
+    def _opened(self) -> Any:
+        if self._connection is None:
+            raise UnavailableError(f"the journal {self.display_url} is not open")
+        return self._connection
+
     def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """A cursor after a statement, in which ? stands for a value."""
+        return self._opened.execute(sql.replace("?", self.words["value"]), values)
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[Any]:
@@ -156,9 +165,8 @@ class Journal(ABC):
         for look in LOOKS:
             self._run(look)
 
-    @abstractmethod
     def _has_tables(self) -> bool:
-        """Whether tables of ours are there."""
+        return bool(self._run(self.words["tables"]).fetchone()[0])
 
     def _alone_for_tables(self) -> None:
         """Within the transaction that makes the tables: nobody else makes them."""
@@ -213,12 +221,8 @@ class Journal(ABC):
         """Of players that are there: the number of the last event, and up to where events are no longer kept."""
         with self._translated_errors("read"):
             sql = f"SELECT id, head, pruned FROM abex_players WHERE id {self.words['among']}"
-            found = self._run(sql, (self._listed(players),)).fetchall()
+            found = self._run(sql, (json.dumps(list(players)),)).fetchall()
             return {player: (head, pruned) for player, head, pruned in found}
-
-    @abstractmethod
-    def _listed(self, numbers: Sequence[int]) -> Any:
-        """Numbers as one value of a statement."""
 
     # -- events ---------------------------------------------------------------------------------------
 
@@ -227,7 +231,7 @@ class Journal(ABC):
 
         One transaction. A player that is gone from the journal is missing from the answer.
         """
-        with self._writing():
+        with self._translated_errors("write to"):
             return self._append(batch)
 
     @abstractmethod
@@ -239,12 +243,6 @@ class Journal(ABC):
             sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
             return [(seq, bytes(body)) for seq, body in self._run(sql, (player, after, limit)).fetchall()]
 
-    def events(self, player: int, after: int = 0, page: int = 5_000) -> Iterator[tuple[int, bytes]]:
-        """All events after a number, page by page."""
-        while found := self.read(player, after, page):
-            yield from found
-            after = found[-1][0]
-
     def first_since(self, player: int, moment: int) -> int | None:
         """The number of the first event at or after a moment."""
         with self._translated_errors("read"):
@@ -252,13 +250,11 @@ class Journal(ABC):
             (found,) = self._run(sql, (player, moment)).fetchone()
             return None if found is None else int(found)
 
-    def snapshot(self, player: int, most: int | None = None) -> tuple[int, bytes] | None:
-        """The latest snapshot (up to a number), and the number of the event after which it was taken."""
+    def snapshot(self, player: int) -> tuple[int, bytes] | None:
+        """The latest snapshot, after the number of the event after which it was taken."""
         with self._translated_errors("read"):
-            sql = (
-                "SELECT seq, body FROM abex_snapshots WHERE player = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
-            )
-            found = self._run(sql, (player, 2**62 if most is None else most)).fetchone()
+            sql = "SELECT seq, body FROM abex_snapshots WHERE player = ? ORDER BY seq DESC LIMIT 1"
+            found = self._run(sql, (player,)).fetchone()
             return None if found is None else (int(found[0]), bytes(found[1]))
 
     def latest_snapshot(self, player: int) -> int:
@@ -346,7 +342,7 @@ def no_descriptors() -> bool:
 def journal_at(url: str) -> Journal:
     """The journal at an address, not yet opened.
 
-    >>> journal_at("sqlite:///shop.db").shown
+    >>> journal_at("sqlite:///shop.db").display_url
     "'sqlite:///shop.db'"
     """
     scheme = url.partition(":")[0].partition("+")[0] if isinstance(url, str) else ""
@@ -362,3 +358,6 @@ def journal_at(url: str) -> Journal:
         "a store must be an address such as sqlite:///shop.db or postgresql://user@host/database"
         + (f", and {scheme[:20]!r} is neither" if scheme else "")
     )
+
+
+_left_to_parents: list[Any] = []  # connections that must not be closed in this process

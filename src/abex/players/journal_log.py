@@ -63,8 +63,9 @@ class LogReader:
 
     def __init__(self, definition: Definition, arms: NamedArms | None = None) -> None:
         self.terms: PlayerSettings = definition.terms
-        self.most = int(definition.body["max_pending"])
-        self.arms = NamedArms(definition.n_arms, definition.body["labels"]) if arms is None else arms.copy()
+        said = definition.declared
+        self.most = said.max_pending
+        self.arms = NamedArms(said.n_arms, said.labels) if arms is None else arms.copy()
         self.waiting: OrderedDict[str, list[Any]] = OrderedDict()
         self.numbers: dict[str, int] = {}  # of the arms of waiting decisions
         self.asked: dict[tuple[str, str], str] = {}  # waiting decisions by their unit and key

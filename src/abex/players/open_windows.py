@@ -13,12 +13,15 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from abex.kinds import MOST_COUNT, agree
 from abex.players.arms import NamedArms
+from abex.players.events import Count, Id, Moment, Share
 from abex.policies.attribution import (
     HALVINGS,
     Attribution,
@@ -31,10 +34,39 @@ from abex.policies.attribution import (
     weighed_decisions,
 )
 from abex.support.errors import UserError
-from abex.support.files import decode_array, encode_array
+from abex.support.files import encode_array
 
 GONE = -2  # in the place of a conversion's bin: the decision counts no more by its age
+Numbers = NDArray[np.float64]
 Learn = Callable[[int, float, float], None]  # of an arm's place, a reward, with a weight
+
+
+class OpenDecision(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A decision in a file: its bin, that of its conversion or -1, 1 if age counts."""
+
+    id: Id
+    moment: Moment
+    arm: Count
+    bin: Annotated[int, msgspec.Meta(ge=0, lt=HALVINGS)]
+    conversion: Annotated[int, msgspec.Meta(ge=GONE, lt=HALVINGS)]
+    counts: Literal[0, 1]
+
+
+class SavedWindows(msgspec.Struct):
+    """The decisions of the last window in a file."""
+
+    window: Annotated[int, msgspec.Meta(ge=1, le=2**44)]
+    silence: Share
+    reported: bool
+    open: list[OpenDecision]
+    closed: Numbers
+    turn: Count
+    excess: Numbers
+    converted: Numbers
+    zeros: Numbers
+    ended: Numbers
+    within: Numbers
+    weights: Numbers
 
 
 class OpenWindows:
@@ -184,39 +216,33 @@ class OpenWindows:
             for name in ("converted", "zeros", "ended", "within", "weights")
         }
 
-    def read(self, saved: Any, arms: NamedArms) -> None:
-        """What `written` wrote, checked."""
+    def read(self, saved: SavedWindows, arms: NamedArms) -> None:
+        """What `written` wrote; what its fields do not say is checked here."""
         known = self.attribution
         for name in ("converted", "zeros", "ended", "within", "weights"):
-            _fill(getattr(known, name), saved[name], name)
+            _fill(getattr(known, name), getattr(saved, name), name)
         agree(
             bool((known.ended <= known.within).all() and (known.weights <= 1.0).all()),
             "weights must be shares",
         )
-        _fill(self.excess, saved["excess"], "excess", signed=True)
+        _fill(self.excess, saved.excess, "excess", signed=True)
         closed = np.zeros(self.excess.size)
-        _fill(closed, saved["closed"], "closed")
+        _fill(closed, saved.closed, "closed")
         known.decisions[:, HALVINGS] = closed
-        agree(type(saved["turn"]) is int and 0 <= saved["turn"] < self.excess.size, "turn must be an arm")
-        known.turn = saved["turn"]
-        agree(isinstance(saved["open"], list) and type(saved["reported"]) is bool, "open must be decisions")
-        self.reported = saved["reported"]
-        for name, moment, number, j, conversion, counts in saved["open"]:
-            whole = all(type(one) is int for one in (moment, number, j, conversion)) and isinstance(name, str)
-            agree(counts in (0, 1), "open must be decisions")
-            agree(whole and 0 <= j < HALVINGS and GONE <= conversion < HALVINGS, "open must be decisions")
-            agree(name not in self.standing and 0 <= moment < 2**48 and number >= 0, "open must be decisions")
-            self.queues[j].append((name, moment, number))
-            self.standing[name] = [j, conversion, counts]
-            if conversion != GONE and counts and arms.has(number):
-                known.decisions[arms.place(number), j] += 1.0
+        agree(saved.turn < self.excess.size, "turn must be an arm")
+        known.turn, self.reported = saved.turn, saved.reported
+        for one in saved.open:
+            agree(one.id not in self.standing, "a decision is open twice")
+            self.queues[one.bin].append((one.id, one.moment, one.arm))
+            self.standing[one.id] = [one.bin, one.conversion, one.counts]
+            if one.conversion != GONE and one.counts and arms.has(one.arm):
+                known.decisions[arms.place(one.arm), one.bin] += 1.0
 
 
-def _fill(target: Any, saved: Any, name: str, signed: bool = False) -> None:
-    values = decode_array(saved)
-    agree(values.shape == target.shape and values.dtype == target.dtype, f"{name} must be numbers")
+def _fill(target: Numbers, values: Numbers, name: str, signed: bool = False) -> None:
     low = -MOST_COUNT if signed else 0.0
-    agree(bool(np.all((values >= low) & (values <= MOST_COUNT))), f"{name} must be numbers")
+    fine = values.shape == target.shape and bool(np.all((values >= low) & (values <= MOST_COUNT)))
+    agree(fine, f"{name} must be numbers")
     target[...] = values
 
 

@@ -32,6 +32,7 @@ from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
 from abex.support.errors import UserError, checked_name, shown, true_or_false, whole_number
+from abex.support.files import read_text, write_atomically
 from abex.support.randomness import stream
 
 if TYPE_CHECKING:
@@ -630,10 +631,10 @@ class Player:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything, random state and waiting decisions included, to a JSON file; atomic."""
-        from abex.players.player_file import save_player
+        from abex.players.player_file import player_text
 
         with self._lock:
-            save_player(self, path)
+            write_atomically(path, player_text(self).encode())
 
     @classmethod
     def load(
@@ -648,9 +649,9 @@ class Player:
         Everything in the file is checked before it is played, and nothing in it is executed: the module that defines a policy of
         yours must be imported before. The first steps of such a policy after loading run with bounds checks.
         """
-        from abex.players.player_file import load_player
+        from abex.players.player_file import read_player
 
-        return load_player(path, compiled, clock)
+        return read_player(read_text(path, "player"), f"the player {str(path)!r}", compiled, clock)
 
     @classmethod
     def open(

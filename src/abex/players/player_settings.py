@@ -85,14 +85,10 @@ def terms(
                 f"{name} must be a time in seconds or a timedelta, more than 0 and up to 100 years, got {shown(expire)}"
             )
         milliseconds = max(1, round(seconds * 1000.0))
-    found = PlayerSettings(
-        low,
-        high,
-        milliseconds,
-        None if unrewarded is None else unrewarded,
-        None if propensities is None else true_or_false("propensities", propensities),
-        window is not None,
-    )
-    if unrewarded is not None and not (expire is None and unrewarded == 0.0):
-        found.scaled(unrewarded, "unrewarded")
-    return found
+    if unrewarded is not None:
+        if expire is not None or unrewarded != 0.0:
+            PlayerSettings(low, high).scaled(unrewarded, "unrewarded")
+        unrewarded = float(unrewarded)
+    if propensities is not None:
+        propensities = true_or_false("propensities", propensities)
+    return PlayerSettings(low, high, milliseconds, unrewarded, propensities, window is not None)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError, no_descriptors
+from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, no_descriptors
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 
@@ -76,7 +76,10 @@ class PostgresqlJournal(Journal):
         "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "clustered": "",
         "bytes": "BYTEA",
-        "among": "= ANY(?)",
+        "value": "%s",
+        "among": "IN (SELECT json_array_elements_text(?::json)::bigint)",
+        # by the catalogue: `to_regclass` does not see what was committed while this transaction waited for the lock
+        "tables": "SELECT count(*) FROM pg_class WHERE relname = 'abex_format' AND pg_table_is_visible(oid)",
     }
 
     def __init__(self, url: str) -> None:
@@ -95,14 +98,8 @@ class PostgresqlJournal(Journal):
         who, at, host = place.netloc.rpartition("@")
         name, colon, _ = who.partition(":")
         self.display_url = repr(f"postgresql://{name}{':***' if colon else ''}{at}{host}{place.path}")
-        self._connection: Any = None
 
     # -- the connection -------------------------------------------------------------------------------
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a connection."""
-        return self._connection is not None
 
     def _connect(self, create: bool) -> None:
         """Open a connection, make the tables."""
@@ -116,11 +113,6 @@ class PostgresqlJournal(Journal):
                 self._run("SELECT set_config(?, ?, false)", (name, value))
         self._prepare(create)
 
-    def _has_tables(self) -> bool:
-        """By the catalogue: `to_regclass` does not see what was committed while this transaction waited for the lock."""
-        sql = "SELECT count(*) FROM pg_class WHERE relname = 'abex_format' AND pg_table_is_visible(oid)"
-        return bool(self._run(sql).fetchone()[0])
-
     def _alone_for_tables(self) -> None:
         self._run("SELECT pg_advisory_xact_lock(hashtext('abex_format'))")
 
@@ -129,11 +121,6 @@ class PostgresqlJournal(Journal):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def forget_after_fork(self) -> None:
-        """Leave the connection to the parent: closing it here would say goodbye in the parent's name."""
-        _left_to_parents.append(self._connection)
-        self._connection = None
 
     def interrupt(self) -> None:
         """Break the connection."""
@@ -153,31 +140,13 @@ class PostgresqlJournal(Journal):
             sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
             return int(self._run(sql).fetchone()[0])
 
-    def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        if self._connection is None:
-            raise UnavailableError(f"the journal {self.display_url} is not open")
-        return self._connection.execute(sql.replace("?", "%s"), values or None)
-
-    def _listed(self, numbers: Sequence[int]) -> list[int]:
-        return list(numbers)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        if self._connection is None:
-            raise UnavailableError(f"the journal {self.display_url} is not open")
-        with self._connection.transaction():
-            yield
+    def _transaction(self) -> AbstractContextManager[Any]:
+        return self._opened.transaction()  # type: ignore[no-any-return]
 
     # -- events ---------------------------------------------------------------------------------------
 
-    def append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
-        """One statement, which is a transaction of its own."""
-        with self._translated_errors("write to"):
-            return self._append(batch)
-
     def _append(self, batch: Mapping[int, Sequence[Row]]) -> dict[int, int]:
-        if self._connection is None:
-            raise UnavailableError(f"the journal {self.display_url} is not open")
+        """One statement, which is a transaction of its own."""
         placed = [(player, place, row) for player, rows in batch.items() for place, row in enumerate(rows, 1)]
         values = {
             "players": list(batch),
@@ -188,7 +157,7 @@ class PostgresqlJournal(Journal):
             "moment": [row.moment for _, _, row in placed],
             "body": [row.body for _, _, row in placed],
         }
-        return dict(self._connection.execute(APPEND, values, binary=True).fetchall())
+        return dict(self._opened.execute(APPEND, values, binary=True).fetchall())
 
     # -- errors ---------------------------------------------------------------------------------------
 
@@ -218,6 +187,3 @@ class PostgresqlJournal(Journal):
                 return NO_DESCRIPTORS
             return f"the server cannot be reached ({text[:100]})"
         return text[:160]
-
-
-_left_to_parents: list[Any] = []  # connections that must not be closed in this process

@@ -218,7 +218,7 @@ def _ask(
             if ahead >= room:
                 open_now = len(replica.pending) + player._deciding + ahead
                 raise TooManyPendingError(
-                    f"{open_now:,} decisions of {player.name!r} wait for their rewards and no more may: "
+                    f"the player {player.name!r} has {open_now:,} decisions that wait for their rewards, and no more may: "
                     "report rewards, or give the player a shorter time until decisions expire"
                 )
             place, memory = _draw(player, t, taken if request.distinct else [])

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from abex.players.player_file import (
     state_text,
     template_of,
 )
-from abex.players.store import Store
+from abex.players.store import Found, Store
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
 
@@ -57,13 +57,16 @@ class SequenceStream:
     (True, False)
     """
 
+    resting: ClassVar = np.random.Generator(np.random.PCG64(0))  # for who draws nothing
+
     def __init__(self, key: int) -> None:
         self._key = key.to_bytes(16, "little")
-        self.resting = np.random.Generator(np.random.PCG64(0))  # for who draws nothing
-        self._generator = np.random.Generator(np.random.PCG64(0))
+        self._generator: np.random.Generator | None = None  # made at the first draw
 
     def at(self, seq: int) -> np.random.Generator:
         """The generator, at the numbers of event ``seq``."""
+        if self._generator is None:
+            self._generator = np.random.Generator(np.random.PCG64(0))
         digest = hashlib.blake2b(seq.to_bytes(8, "little"), key=self._key, digest_size=32).digest()
         state = int.from_bytes(digest[:16], "little")
         step = int.from_bytes(digest[16:], "little") | 1
@@ -127,6 +130,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self,
         store: Store,
         name: str,
+        found: Found,
         *,
         compiled: bool | None = None,
         seed: int | None = None,
@@ -140,16 +144,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self.ends_store = False  # whether the store is left with the player
         self._last = ""  # id of the last event
         self._deciding = 0  # decisions among the own events on their way
-        self.connection = 0  # by which the journal was last seen to be the one that is followed
+        self.connection = found.connection  # by which the journal was last seen to be this one
         self.is_closed = self.is_listed = self.is_fresh = self.is_gone = False
         self._begin(clock)
-        first = store.do(
-            lambda journal: (record := journal.player(name)) and (record, journal.snapshot(record.id))
-        )
-        if first is None:
-            raise UnavailableError(f"there is no player {name!r} in the journal {store.display_url}")
-        self.restore(*first)
-        store.refresh(self)
+        self.restore(found.record, found.snapshot)
+        if self.looked(found.record.head, found.record.pruned) != "there":
+            store.refresh(self)
         store.enter(self)
 
     @property

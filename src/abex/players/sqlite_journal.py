@@ -12,7 +12,6 @@ but the last moments before a loss of power may be missing.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sqlite3
 import time
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote
 
-from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, UnavailableError, no_descriptors
+from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, no_descriptors
 from abex.support.errors import UserError, one_of, shown
 
 try:
@@ -42,7 +41,9 @@ class SqliteJournal(Journal):
         "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "clustered": " WITHOUT ROWID",
         "bytes": "BLOB",
+        "value": "?",
         "among": "IN (SELECT value FROM json_each(?))",
+        "tables": "SELECT count(*) FROM sqlite_master WHERE name LIKE 'abex!_%' ESCAPE '!'",
     }
 
     def __init__(self, url: str) -> None:
@@ -58,29 +59,23 @@ class SqliteJournal(Journal):
         if given:
             raise UserError(f"an SQLite store has the option synchronous, not {shown(next(iter(given)))}")
         self.display_url = repr(place)
-        self._base: sqlite3.Connection | None = None
         self._lock_file = -1
         self._which: tuple[int, int] | None = None  # device and inode of the open file
         self._version = -1
 
     # -- the file -------------------------------------------------------------------------------------
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the file is open."""
-        return self._base is not None
-
     def _connect(self, create: bool) -> None:
         """Open the file; a new one is made only if ``create``."""
         if not create and not self.path.is_file():
             raise FileNotFoundError(errno.ENOENT, "there is no such file", str(self.path))
         self._lock_file = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        self._base = sqlite3.connect(
+        self._connection = sqlite3.connect(
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
         )
         with self._alone():
-            self._base.execute("PRAGMA journal_mode=WAL").fetchone()
-            self._base.execute(f"PRAGMA synchronous={self.synchronous}")
+            self._connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            self._connection.execute(f"PRAGMA synchronous={self.synchronous}")
         self._which = self._there()
         self._prepare(create)
 
@@ -88,27 +83,22 @@ class SqliteJournal(Journal):
         about = os.stat(self.path)
         return about.st_dev, about.st_ino
 
-    def _has_tables(self) -> bool:
-        sql = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'abex!_%' ESCAPE '!'"
-        return bool(self._run(sql).fetchone()[0])
-
     def close(self) -> None:
         """Close the file, under the lock: the last one to close it writes the log back."""
-        base, self._base = self._base, None
-        if base is not None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
             try:
                 with self._alone():
-                    base.close()
+                    connection.close()
             except (sqlite3.Error, OSError, UserError):
-                base.close()
+                connection.close()
         if self._lock_file >= 0:
             os.close(self._lock_file)
             self._lock_file = -1
 
     def forget_after_fork(self) -> None:
-        """Leave the connection to the parent: closing it here would drop the parent's locks."""
-        _left_to_parents.append(self._base)
-        self._base = None
+        """Leave the lock file to the parent, too."""
+        super().forget_after_fork()
         if self._lock_file >= 0:
             os.close(self._lock_file)  # shared with the parent: it must not stay locked when the parent dies
             self._lock_file = -1
@@ -126,14 +116,6 @@ class SqliteJournal(Journal):
     def now(self) -> int:
         """All processes of a file are on one machine, and have one clock."""
         return time.time_ns() // 1_000_000
-
-    def _run(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        if self._base is None:
-            raise UnavailableError(f"the journal {self.display_url} is not open")
-        return self._base.execute(sql, values)
-
-    def _listed(self, numbers: Sequence[int]) -> str:
-        return json.dumps(list(numbers))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -159,7 +141,8 @@ class SqliteJournal(Journal):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """On the file that is still there: a deleted one would take the events along."""
-        if self._base is not None and self._there() != self._which:
+        connection = self._opened
+        if self._there() != self._which:
             raise FileNotFoundError(errno.ENOENT, "the file was replaced while it was in use", str(self.path))
         with self._alone():
             self._run("BEGIN IMMEDIATE")
@@ -167,9 +150,7 @@ class SqliteJournal(Journal):
                 yield
                 self._run("COMMIT")
             except BaseException:
-                if (
-                    self._base is not None and self._base.in_transaction
-                ):  # a full disk has rolled back already
+                if connection.in_transaction:  # a full disk has rolled back already
                     self._run("ROLLBACK")
                 raise
 
@@ -179,17 +160,18 @@ class SqliteJournal(Journal):
         """Count up in the players' rows, write under the numbers taken."""
         heads: dict[int, int] = {}
         values: list[Any] = []
-        for player, rows in batch.items():
-            sql = "UPDATE abex_players SET head = head + ? WHERE id = ? AND archived = 0 RETURNING head"
-            found = self._run(sql, (len(rows), player)).fetchall()
-            if not found:
-                continue
-            heads[player] = last = int(found[0][0])
-            for seq, row in enumerate(rows, last - len(rows) + 1):
-                values += (player, seq, *row)
-        for start in range(0, len(values), 5 * MOST_AT_ONCE):
-            part = values[start : start + 5 * MOST_AT_ONCE]
-            self._run(_append(len(part) // 5), part)
+        with self._transaction():
+            for player, rows in batch.items():
+                sql = "UPDATE abex_players SET head = head + ? WHERE id = ? AND archived = 0 RETURNING head"
+                found = self._run(sql, (len(rows), player)).fetchall()
+                if not found:
+                    continue
+                heads[player] = last = int(found[0][0])
+                for seq, row in enumerate(rows, last - len(rows) + 1):
+                    values += (player, seq, *row)
+            for start in range(0, len(values), 5 * MOST_AT_ONCE):
+                part = values[start : start + 5 * MOST_AT_ONCE]
+                self._run(_append(len(part) // 5), part)
         return heads
 
     # -- errors ---------------------------------------------------------------------------------------
@@ -233,6 +215,3 @@ def _append(count: int) -> str:
     """
     places = ", ".join(["(?, ?, ?, ?, ?)"] * count)
     return f"INSERT INTO abex_events (player, seq, kind, moment, body) VALUES {places}"
-
-
-_left_to_parents: list[Any] = []  # connections that must not be closed in this process

@@ -219,13 +219,15 @@ class Store(AbstractContextManager["Store"]):
         name = checked_name("the name of a player", name)
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
-        record = self.do(lambda journal: self._find(journal, name, wanted))
+        found = self.do(lambda journal: self._find(journal, name, wanted))
         where = f"the player {name!r} in {self.display_url}"
         if wanted is not None:
-            difference = Definition(record.definition, where).first_difference(wanted.replica, wanted.terms)
+            difference = Definition(found.record.definition, where).first_difference(
+                wanted.replica, wanted.terms
+            )
             if difference is not None:
                 raise UserError(f"{where} is another one: {difference}")
-        player = SharedPlayer(self, name, compiled=compiled, seed=seed, clock=clock)
+        player = SharedPlayer(self, name, found, compiled=compiled, seed=seed, clock=clock)
         if wanted is not None:
             try:
                 declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
@@ -234,8 +236,8 @@ class Store(AbstractContextManager["Store"]):
                 raise
         return player
 
-    def _find(self, journal: Journal, name: str, wanted: Wanted | None) -> PlayerRow:
-        """The row of a player, made now if it is not there and ``wanted`` says what it is to be."""
+    def _find(self, journal: Journal, name: str, wanted: Wanted | None) -> Found:
+        """What the journal has of a player, which is made now if it is not there and ``wanted`` says what it is to be."""
         journal.connect(create=wanted is not None)
         self._ask_the_time()
         record = journal.player(name)
@@ -252,7 +254,8 @@ class Store(AbstractContextManager["Store"]):
         assert record is not None
         if record.archived:
             raise ArchivedError(name)
-        return record
+        snapshot = journal.snapshot(record.id) if record.head else None
+        return Found(record, snapshot, journal.connections)
 
     def _ask_the_time(self) -> None:
         """Once a second, and at the beginning."""
@@ -595,6 +598,14 @@ class Store(AbstractContextManager["Store"]):
 
     def __repr__(self) -> str:
         return f"<Store {self.display_url} with {len(self._players)} players open>"
+
+
+class Found(NamedTuple):
+    """What the journal has of a player that is opened."""
+
+    record: PlayerRow
+    snapshot: tuple[int, bytes] | None  # the latest one
+    connection: int  # by which it was found
 
 
 class Wanted(NamedTuple):

@@ -45,11 +45,12 @@ class Summary(tuple[ArmSummary, ...]):
     """
 
     caption: str
+    unknown: str | None
 
-    def __new__(cls, rows: Any, caption: str) -> Summary:
-        """Rows and what stands above them."""
+    def __new__(cls, rows: Any, caption: str, unknown: str | None = None) -> Summary:
+        """Rows, what stands above them, and why the probabilities are not known."""
         self = super().__new__(cls, rows)
-        self.caption = caption
+        self.caption, self.unknown = caption, unknown
         return self
 
     def frame(self) -> pd.DataFrame:
@@ -83,11 +84,12 @@ def summarise(
     replica: PlayerState, terms: PlayerSettings, caption: str, limit: int | None = None, chances: Any = None
 ) -> Summary:
     """The table of a player, or of the ``limit`` arms chosen most; ``chances`` are their probabilities, where they are known."""
-    tallies = replica.tallies
+    tallies, unknown = replica.tallies, None
     if chances is None:
         try:
             chances = replica.probabilities(replica.steps + 1)
-        except UserError:
+        except UserError as error:
+            unknown = str(error)
             chances = np.full(replica.n_arms, math.nan)
     places = np.sort(np.argsort(-tallies.pulls, kind="stable")[:limit])
     shares: dict[int, int] = {}
@@ -116,7 +118,7 @@ def summarise(
                 shares.get(number, 0) / recent if tallies.recent else math.nan,
             )
         )
-    return Summary(rows, caption)
+    return Summary(rows, caption, unknown)
 
 
 def _number(value: float) -> str:

@@ -12,7 +12,8 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from abex.service import bodies, handlers, transfer, watching
-from abex.service.endpoint import Endpoint, Handler, HTTPError, Route, ServiceState
+from abex.service.desks import HTTPError, ServiceState
+from abex.service.endpoint import Endpoint, Handler, Route
 from abex.service.metrics import Metrics
 from abex.service.openapi import description
 from abex.service.page import page, page_file
@@ -104,7 +105,7 @@ class Service:
 
     async def close(self) -> None:
         """Write what waits and leave the store: for who mounts the application, whose server does not tell it of the end."""
-        await self.state.directory.close()
+        await self.state.close()
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncIterator[None]:
@@ -139,7 +140,7 @@ def others_than(methods: Iterable[str]) -> Handler:
 
     async def wrong_method(state: ServiceState, request: Request, body: None) -> None:
         path, method = shown(request.url.path), shown(request.method)
-        raise HTTPError(405, f"{path} has no method {method}", allow=", ".join(methods))
+        raise HTTPError(405, f"the address {path} has no method {method}", allow=", ".join(methods))
 
     return wrong_method
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,49 +17,22 @@ from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import UnknownDecisionError
 from abex.players.requests import TooManyPendingError
 from abex.service.bodies import Body
-from abex.service.directory import ConflictError, Directory, FullError, UnknownPlayerError
-from abex.service.metrics import Metrics
-from abex.service.settings import Settings
-from abex.service.timeline import Timeline
+from abex.service.desks import HTTPError, ServiceState
 from abex.support.errors import UserError, brief, shown
 
 logger = logging.getLogger("abex.serve")
-#: what a mistake is called in HTTP; the first that fits
+#: what a mistake of the library is called in HTTP; any other one 400
 STATUS: tuple[tuple[type[UserError], int], ...] = (
     (UnavailableError, 503),
     (UnknownDecisionError, 404),
-    (UnknownPlayerError, 404),
-    (ConflictError, 409),
     (ArchivedError, 409),
     (TooManyPendingError, 429),
-    (FullError, 429),
 )
 #: what is told of a store that is away; the log says why, with its address
 AWAY = "the store cannot be reached just now: send the request again, nothing counts twice"
-MOST_NAMES = 100
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 RETRY_AFTER = {429: "1", 503: "1"}
 IS_JSON = b"content-type", b"application/json"
-
-
-class HTTPError(UserError):
-    """A request that is answered by a status of its own."""
-
-    def __init__(self, status: int, sentence: str, **headers: str) -> None:
-        super().__init__(sentence)
-        self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
-
-
-class ServiceState:
-    """What all handlers of a process share."""
-
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self.settings, self.metrics = settings, metrics
-        self.asks_for_keys = bool(settings.keys)
-        self.directory = Directory(settings, metrics)
-        self.own_names: set[bytes] = set()  # Host headers that were found to name this service
-        self.timelines: dict[str, Timeline] = {}  # by player: how far the journals were read
-        self.reading_on = asyncio.Lock()  # one timeline at a time
-        self.heavy = asyncio.Lock()  # logs and evaluations take much memory and time: one at a time
 
 
 Handler = Callable[[ServiceState, Request, Any], Awaitable[Any]]
@@ -109,7 +81,12 @@ def error_response(error: UserError) -> JSONAnswer:
     if status in RETRY_AFTER:
         headers = {"retry-after": RETRY_AFTER[status]} | headers
     said = AWAY if isinstance(error, UnavailableError) else str(error)
-    return JSONAnswer({"error": said[:1].upper() + said[1:]}, status, headers)
+    return JSONAnswer({"error": sentence(said)}, status, headers)
+
+
+def sentence(said: str) -> str:
+    """What an error says, with a capital letter."""
+    return said[:1].upper() + said[1:]
 
 
 class Endpoint:
@@ -146,19 +123,19 @@ class Endpoint:
 
     def _authorize(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse who may not ask."""
-        state = self._state
-        host = headers.get(b"host", b"")
-        if host not in state.own_names:
-            name = host.decode("latin-1")
-            if not state.settings.is_own_name(name):
-                raise HTTPError(421, f"this service does not answer for the host {shown(name)}")
-            if len(state.own_names) < MOST_NAMES:
-                state.own_names.add(host)
-        from_page = b"origin" in headers or b"sec-fetch-site" in headers
-        if from_page and self._changes and state.settings.is_foreign(headers):
-            raise HTTPError(403, "a web page of another site may change nothing here")
-        if state.asks_for_keys and self._route.role is not None:
+        if not self._state.asks_for_keys:
+            self._check_page(headers)
+        elif self._route.role is not None:
             self._check_key(headers.get(b"authorization", b"").decode("latin-1"), self._route.role)
+
+    def _check_page(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse what a web page elsewhere can have a browser send; a key no browser sends by itself."""
+        settings = self._state.settings
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not settings.behind_proxy and not is_own_name(host, settings.host):
+            raise HTTPError(421, f"this service does not answer for the host {shown(host)}")
+        if self._changes and is_foreign(headers, settings.behind_proxy):
+            raise HTTPError(403, "a web page of another site may change nothing here")
 
     def _check_key(self, header: str, role: str) -> None:
         scheme, _, key = header.partition(" ")
@@ -213,6 +190,26 @@ class Endpoint:
         if error is not None:
             fields["error"] = str(error) if isinstance(error, UserError) else repr(error)
         logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+def is_own_name(host: str, ours: str) -> bool:
+    """Whether the Host header of a request names this service: a web page elsewhere must not stand in for it.
+
+    >>> is_own_name("[::1]:8080", "127.0.0.1"), is_own_name("shop.example", "127.0.0.1")
+    (True, False)
+    """
+    name, _, port = host.rpartition(":")
+    return (name if port.isdigit() else host).strip("[]").lower() in (*LOOPBACK_NAMES, ours.lower())
+
+
+def is_foreign(headers: Mapping[bytes, bytes], behind_proxy: bool) -> bool:
+    """Whether a web page of another site sent a request."""
+    site = headers.get(b"sec-fetch-site", b"none")
+    if behind_proxy:
+        return site == b"cross-site"
+    here = headers.get(b"host", b"").lower()
+    is_from_here = b"origin" not in headers or headers[b"origin"].partition(b"://")[2].lower() == here
+    return site not in (b"none", b"same-origin") or not is_from_here
 
 
 def decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:

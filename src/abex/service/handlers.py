@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,7 +17,6 @@ from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
 from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer
-from abex.players.state import PlayerState
 from abex.players.store import Wanted, wanted_player
 from abex.players.summary import summarise
 from abex.policies.naming import as_policy
@@ -32,8 +30,8 @@ from abex.service.bodies import (
     RewardBody,
     RewardManyBody,
 )
-from abex.service.directory import ConflictError, Desk
-from abex.service.endpoint import HTTPError, JSONAnswer, ServiceState
+from abex.service.desks import Desk, HTTPError, ServiceState
+from abex.service.endpoint import JSONAnswer
 from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
@@ -44,7 +42,7 @@ JSON = dict[str, Any]
 
 def desk_of(state: ServiceState, request: Request) -> Awaitable[Desk]:
     """The desk of the player in the path."""
-    return state.directory.desk(request.path_params["name"])
+    return state.desk(request.path_params["name"])
 
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
@@ -70,22 +68,22 @@ def limit_of(
 
 async def list_players(state: ServiceState, request: Request, body: None) -> JSON:
     """The players of the store by name, and apart those that are archived."""
-    limit, directory = limit_of(request, default=MOST_LISTED), state.directory
-    found = await asyncio.to_thread(directory.listed, limit)
-    many = len(found) if len(found) < limit else await asyncio.to_thread(directory.count)
-    archived = await asyncio.to_thread(directory.listed, limit, archived=True)
+    limit = limit_of(request, default=MOST_LISTED)
+    found = await asyncio.to_thread(state.listed, limit)
+    many = len(found) if len(found) < limit else await asyncio.to_thread(state.count)
+    archived = await asyncio.to_thread(state.listed, limit, archived=True)
     return {"n_players": many, "shown": len(found), "players": found, "archived": archived}
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:
     """Make a player; one that is there must be the same, and gets the arms that are declared (`on_new_arms`)."""
     wanted = await asyncio.to_thread(_wanted, state, body)
-    created = await asyncio.to_thread(state.directory.create, body.name, wanted)
-    player = (await state.directory.desk(body.name)).player
+    created = await asyncio.to_thread(state.create, body.name, wanted)
+    player = (await state.desk(body.name)).player
     if not created:
         difference = player.definition.first_difference(wanted.replica, wanted.terms)
         if difference is not None:
-            raise ConflictError(f"there is another player {shown(body.name)}: {difference}")
+            raise HTTPError(409, f"there is another player {shown(body.name)}: {difference}")
         await asyncio.to_thread(_declare, player, wanted)
     found = await asyncio.to_thread(summary_of, player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
@@ -98,7 +96,7 @@ def _declare(player: SharedPlayer, wanted: Wanted) -> None:
     except UnavailableError:
         raise
     except UserError as error:
-        raise ConflictError(getattr(error, "over_http", str(error))) from error
+        raise HTTPError(409, getattr(error, "over_http", str(error))) from error
 
 
 def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
@@ -108,7 +106,7 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
     policy = as_policy(body.policy)
     for word, is_needed in (("horizon", policy.needs_horizon), ("edges", policy.needs_graph)):
         if is_needed and getattr(body, word) is None:
-            raise UserError(f"{policy} plays only where it knows {word}: send them with the others")
+            raise UserError(f'{policy} plays only where it knows the {word}: send "{word}", too')
     wanted = wanted_player(
         policy,
         n_arms,
@@ -144,19 +142,19 @@ async def export_player(state: ServiceState, request: Request, body: None) -> Re
 
 async def archive_player(state: ServiceState, request: Request, body: None) -> JSON:
     """Let a player rest, where If-Match says that its last state has been exported: it can be brought back."""
-    return {"archived": await _ended(state, request, state.directory.archive)}
+    return {"archived": await _ended(state, request, state.archive)}
 
 
 async def restore_player(state: ServiceState, request: Request, body: None) -> JSON:
     """Bring back a player that was archived; nothing where it was not."""
     name = request.path_params["name"]
-    await asyncio.to_thread(state.directory.restore, name)
+    await asyncio.to_thread(state.restore, name)
     return {"restored": name}
 
 
 async def delete_player(state: ServiceState, request: Request, body: None) -> JSON:
     """Delete a player and its journal for ever, where If-Match says that its last state has been exported."""
-    return {"deleted": await _ended(state, request, state.directory.delete)}
+    return {"deleted": await _ended(state, request, state.delete)}
 
 
 async def _ended(state: ServiceState, request: Request, end: Callable[[str, int], bool]) -> str:
@@ -166,7 +164,7 @@ async def _ended(state: ServiceState, request: Request, end: Callable[[str, int]
         raise HTTPError(428, "export the player first, and send the ETag of the export in If-Match")
     if not await asyncio.to_thread(end, name, int(tag)):
         raise HTTPError(412, f"the player {shown(name)} has had events since that export: export it again")
-    state.directory.desks.pop(name, None)
+    state.desks.pop(name, None)
     state.timelines.pop(name, None)
     return str(name)
 
@@ -242,11 +240,6 @@ async def add_arm(state: ServiceState, request: Request, body: ArmBody) -> JSON:
     """An arm never seen."""
     player = (await desk_of(state, request)).player
     whole_number("the number of arms", player.n_arms + 1, most=state.settings.max_arms)
-    following = player.next_arm
-    if following is None and body.name is None:
-        raise UserError("the arms of this player have names: send one for the new arm")
-    if following is not None and body.name not in (None, *range(following + 1)):
-        raise UserError(f"the arms of this player are numbered: without a name the next one is {following}")
     return {"arm": await asyncio.to_thread(player.add_arm, body.name)}
 
 
@@ -295,8 +288,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
         terms = player.settings
-        chances, why = _chances(now)
-        arms = summarise(now, terms, "", limit, chances)
+        arms = summarise(now, terms, "", limit)
         return {
             "name": player.name,
             "policy": str(player.policy),
@@ -309,7 +301,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
             "expire": terms.expire_seconds,
             "n_arms": now.n_arms,
             "shown": len(arms),
-            "probabilities_unknown": why,
+            "probabilities_unknown": arms.unknown,
             "arms": [one._asdict() for one in arms],  # what is not a number is null in JSON
         }
 
@@ -317,19 +309,10 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
 def probabilities_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """The probability of each arm at the next decision; the ``limit`` largest, in the order of the arms."""
     with player.reading() as now:
-        chances, why = _chances(now)
-        if why is not None:
-            raise UserError(why)
+        chances = now.probabilities(now.steps + 1)
         places = np.sort(np.argsort(-chances, kind="stable")[:limit])
         listed = [
             {"arm": now.arms.label(int(now.arms.numbers[place])), "probability": float(chances[place])}
             for place in places
         ]
         return {"seq": player.seq(), "n_arms": player.n_arms, "shown": len(listed), "probabilities": listed}
-
-
-def _chances(now: PlayerState) -> tuple[Any, str | None]:
-    try:
-        return now.probabilities(now.steps + 1), None
-    except UserError as error:
-        return np.full(now.n_arms, math.nan), str(error)

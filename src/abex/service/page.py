@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from abex.evaluation.estimators import ESTIMATORS
 from abex.policies.naming import known_policies
-from abex.service.endpoint import HTTPError, ServiceState
+from abex.service.desks import HTTPError, ServiceState
 from abex.support.errors import shown
 from abex.support.figures import COLOURS
 from abex.web import drawing_script, resource

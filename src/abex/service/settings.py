@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from abex.service.keys import KeyFile, Keyring
 from abex.support.errors import UserError, real_number, whole_number
 
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 NOBODY = Keyring()
 
 
@@ -91,21 +89,3 @@ class Settings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
-
-    def is_own_name(self, host: str) -> bool:
-        """Whether the Host header of a request names this service; without keys a web page elsewhere must not stand in for it."""
-        if self.keys or self.behind_proxy:
-            return True
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        return name.strip("[]").lower() in (*LOOPBACK_NAMES, self.host.lower())
-
-    def is_foreign(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether a web page of another site sent a request; with keys it may, since no browser sends a key by itself."""
-        if self.keys:
-            return False
-        site = headers.get(b"sec-fetch-site", b"none")
-        if self.behind_proxy:
-            return site == b"cross-site"
-        here = headers.get(b"host", b"").lower()
-        is_from_here = b"origin" not in headers or headers[b"origin"].partition(b"://")[2].lower() == here
-        return site not in (b"none", b"same-origin") or not is_from_here

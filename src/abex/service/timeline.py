@@ -8,9 +8,7 @@ have earned :math:`n\sum wr/\sum w`.
 from __future__ import annotations
 
 import math
-import time
 from array import array
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,6 @@ MOST_BUCKETS = 100
 FIRST_WIDTH = 1_000  # milliseconds of a bucket at first
 MOST_ARMS = 12  # with a share of their own; the others are one
 MOST_EVENTS = 500_000  # that are read when somebody looks for the first time
-SPEED_SECONDS = 10  # over which events per second are counted
 MAX_BLOCKS = 2_000  # of consecutive decisions, for the interval: a long journal takes no longer than that
 
 Value = tuple[float, float, float]
@@ -80,10 +77,6 @@ class UniformChoice:
             self.known[count] = count * given.value(), count * low, count * high
         return self.known[count]
 
-    def effective(self) -> float:
-        """How many decisions of uniform choice all of these are worth."""
-        return self.contributions(len(self.weights)).effective if self.weights else 0.0
-
     def refusal_reason(self) -> str | None:
         """Why uniform choice cannot be valued; None if it can."""
         n = len(self.weights)
@@ -122,16 +115,12 @@ class Timeline(LogReader):
         self.names: dict[int, Any] = {}
         self.uniform = UniformChoice(definition.terms)
         self.offered: dict[str, int] = {}  # how many arms there were, for waiting decisions
-        self.expired = 0
-        self._seconds: deque[list[int]] = deque(maxlen=120)  # second, events in it
 
     def read_on(self, player: SharedPlayer) -> None:
         """Take notice of what is new."""
         for seq, body in player.events(self.seq):
             self.seq = seq
-            event = decode(body)
-            self._tick(event.moment)
-            self.follow(event)
+            self.follow(decode(body))
 
     def _decided(self, event: Decided) -> list[Any]:
         self.offered[event.id] = self.arms.numbers.size
@@ -143,7 +132,6 @@ class Timeline(LogReader):
 
     def closed(self, entry: list[Any], moment: int) -> None:
         """A reward came, or none in time."""
-        self.expired += entry[6] == "expired"
         name, probability, reward, (batch, size) = entry[0], entry[2], entry[3], entry[9:11]
         offered = self.offered.pop(name)
         if not math.isnan(reward):
@@ -151,13 +139,6 @@ class Timeline(LogReader):
             bucket = self._bucket(moment)
             bucket.rewards += 1
             bucket.paid += reward
-
-    def _tick(self, moment: int) -> None:
-        second = moment // 1000
-        if self._seconds and self._seconds[-1][0] >= second:
-            self._seconds[-1][1] += 1
-        else:
-            self._seconds.append([second, 1])
 
     def _bucket(self, moment: int) -> Bucket:
         """The bucket of a moment; there are never more than `MOST_BUCKETS`, two become one where there would be."""
@@ -172,11 +153,6 @@ class Timeline(LogReader):
         while place >= len(self.buckets):
             self.buckets.append(Bucket())
         return self.buckets[place]
-
-    def events_per_second(self, now: float | None = None) -> float:
-        """Over the last seconds."""
-        since = int(time.time() if now is None else now) - SPEED_SECONDS
-        return sum(count for second, count in self._seconds if second >= since) / SPEED_SECONDS
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -214,8 +190,4 @@ class Timeline(LogReader):
             "reward": paid,
             "uniform": uniform,
             "uniform_unknown": why,
-            "effective": self.uniform.effective(),
-            "waiting": len(self.waiting),
-            "expired": self.expired,
-            "events_per_second": self.events_per_second(),
         }

@@ -15,8 +15,7 @@ from starlette.requests import Request
 from abex.players.requests import ObserveRequest
 from abex.players.state import MOST_SEEN_KEYS
 from abex.service.bodies import LearnBody
-from abex.service.directory import ConflictError
-from abex.service.endpoint import ServiceState
+from abex.service.desks import HTTPError, ServiceState
 from abex.service.handlers import JSON, desk_of
 from abex.support.errors import UserError, shown
 
@@ -26,14 +25,15 @@ MOST_LEARNED = MOST_SEEN_KEYS // 2
 
 async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     """Learn from the latest decisions of another player; each counts once, however often this is asked."""
-    heir, former = await desk_of(state, request), await state.directory.desk(body.player)
+    heir, former = await desk_of(state, request), await state.desk(body.player)
     if heir is former:
-        raise UserError(f"{shown(body.player)} has learned from its own decisions already")
+        raise UserError(f"the player {shown(body.player)} has learned from its own decisions already")
     ours, theirs = heir.player.settings, former.player.settings
     if theirs.low < ours.low or theirs.high > ours.high:
-        raise ConflictError(
+        raise HTTPError(
+            409,
             f"rewards of {shown(body.player)} are from {theirs.low:g} to {theirs.high:g}, "
-            f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}"
+            f"those of {shown(heir.player.name)} from {ours.low:g} to {ours.high:g}",
         )
     most = min(body.last or MOST_LEARNED, MOST_LEARNED)
     await former.refresh()

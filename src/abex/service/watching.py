@@ -13,7 +13,8 @@ from abex.evaluation import Log
 from abex.evaluation import evaluate as evaluated
 from abex.evaluation.log_files import log_bytes
 from abex.service.bodies import EvaluateBody
-from abex.service.endpoint import ServiceState
+from abex.service.desks import ServiceState
+from abex.service.endpoint import sentence
 from abex.service.handlers import JSON, limit_of, refreshed
 from abex.service.timeline import MOST_EVENTS, Timeline
 from abex.support.errors import UserError, one_of, shown
@@ -95,20 +96,19 @@ async def health(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def ready(state: ServiceState, request: Request, body: None) -> JSON:
     """Whether the store can be reached."""
-    await asyncio.to_thread(state.directory.count)
+    await asyncio.to_thread(state.count)
     return {"status": "ready"}
 
 
 async def metrics(state: ServiceState, request: Request, body: None) -> Response:
     """Prometheus' text format; the players that somebody has asked this worker for."""
-    players = [desk.player for desk in state.directory.desks.values()]
+    players = [desk.player for desk in state.desks.values()]
     text = await asyncio.to_thread(state.metrics.text, players)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def log_file(frame: Any, kind: str, arms: list[Any]) -> bytes:
     """A data frame of decisions as a file; dsjson has those alone that had their reward."""
-    one_of("format", kind, FORMATS)
     if kind == "dsjson":
         return log_bytes(_log(frame, arms), ".dsjson")
     if kind == "parquet":
@@ -138,7 +138,7 @@ def _evaluated(log: Log, policy: str, learn: float, rewards: tuple[float, float]
     try:
         found = evaluated(log, policy, learn=learn, rewards=rewards)
     except UserError as error:
-        return {"policy": policy, "error": str(error)}
+        return {"policy": policy, "error": sentence(str(error))}
     return {
         "policy": found.policy,
         "rows": found.rows,

@@ -1,9 +1,8 @@
-"""The players of the store as the event loop has them: opened when they are asked for, each with a desk for its requests."""
+"""What the handlers of a process share: the players of the store, each with a desk for its requests once it is asked for."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -11,13 +10,14 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from abex.players.events import Decided, Rewarded
-from abex.players.journal import ArchivedError, Journal, PlayerRow, UnavailableError
+from abex.players.journal import Journal, PlayerRow, UnavailableError
 from abex.players.player_file import definition_text
 from abex.players.requests import Request, RequestBatch
 from abex.players.shared_player import SharedPlayer
 from abex.players.store import Store, Wanted
 from abex.service.metrics import Metrics
 from abex.service.settings import Settings
+from abex.service.timeline import Timeline
 from abex.support.errors import LONGEST_NAME, UserError, shown
 
 T = TypeVar("T")
@@ -154,26 +154,26 @@ class Desk:
             await self._working
 
 
-class UnknownPlayerError(UserError):
-    """There is no player of that name."""
+class HTTPError(UserError):
+    """A request that is answered by a status of its own."""
+
+    def __init__(self, status: int, sentence: str, **headers: str) -> None:
+        super().__init__(sentence)
+        self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class ConflictError(UserError):
-    """What is asked for contradicts what is there."""
-
-
-class FullError(UserError):
-    """A limit of the service is reached."""
-
-
-class Directory:
-    """Desks by the names of their players. All methods but `desk` and `close` may wait for the store."""
+class ServiceState:
+    """The store and the desks of its players, by name. All methods but `desk` and `close` may wait for the store."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self.settings, self._metrics = settings, metrics
+        self.settings, self.metrics = settings, metrics
+        self.asks_for_keys = bool(settings.keys)
         self.store = Store.open(settings.store)
         self.desks: dict[str, Desk] = {}
         self._opening: dict[str, asyncio.Task[Desk]] = {}
+        self.timelines: dict[str, Timeline] = {}  # by player: how far the journals were read
+        self.reading_on = asyncio.Lock()  # one timeline at a time
+        self.heavy = asyncio.Lock()  # logs and evaluations take much memory and time: one at a time
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
@@ -196,7 +196,7 @@ class Directory:
         """The row of a player, be it archived or not."""
         found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
-            raise UnknownPlayerError(f"there is no player {shown(name)}")
+            raise HTTPError(404, f"there is no player {shown(name)}")
         return found
 
     def create(self, name: str, wanted: Wanted) -> bool:
@@ -212,7 +212,9 @@ class Directory:
             if journal.player(name) is not None:
                 return False
             if journal.count() >= self.settings.max_players:
-                raise FullError(f"there are {self.settings.max_players:,} players, and no more may be made")
+                raise HTTPError(
+                    429, f"there are {self.settings.max_players:,} players, and no more may be made"
+                )
             return journal.add_player(name, text)
 
         return self._do(made)
@@ -248,20 +250,19 @@ class Directory:
 
     async def _open(self, name: str) -> Desk:
         def opened() -> SharedPlayer:
-            if self.record(name).archived:
-                raise ArchivedError(name)
+            self.record(name)  # of one that is not there the store would tell its address
             return self.store.follow(name, None, None, None, None)
 
         self.desks.pop(name, None)
         player = await asyncio.to_thread(opened)
-        desk = self.desks[name] = Desk(player, self.settings.max_open, self._metrics)
+        desk = self.desks[name] = Desk(player, self.settings.max_open, self.metrics)
         return desk
 
     async def close(self) -> None:
         """Write what waits and leave the store."""
         await asyncio.gather(*(desk.close() for desk in self.desks.values()))
         self.desks.clear()
-        with contextlib.suppress(UserError):  # the store is away: what was acknowledged is in it
+        with suppress(UserError):  # the store is away: what was acknowledged is in it
             await asyncio.to_thread(self.store.close)
 
 
