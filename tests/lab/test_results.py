@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import abex.lab.results.claims
 from abex.lab.results import CellResult, Claims, Store, key_of
+from abex.lab.results.database import FORMAT, connect, format_of, prepare
 from abex.support.errors import UserError
 from tests.waiting import PATIENCE, wait_until
 
@@ -319,6 +321,26 @@ def test_a_file_of_claims_that_is_damaged_or_gone_stops_nobody(tmp_path):
         assert theirs.take(["b"]) == {"b"}
     with Claims(tmp_path / "no folder" / "cells.sqlite") as alone:
         assert alone.take(["a"]) == {"a"}
+
+
+def test_a_store_that_another_process_is_making_is_not_damaged(tmp_path):
+    path = tmp_path / "cells.sqlite"
+    ours, theirs = connect(path), connect(path, patience=0.0)
+
+    class Slow:
+        """A connection before whose look at the tables the other process makes them, where it can."""
+
+        def __getattr__(self, name):
+            return getattr(ours, name)
+
+        def execute(self, statement):
+            if "sqlite_master" in statement:
+                with suppress(sqlite3.OperationalError):
+                    prepare(theirs, path)
+            return ours.execute(statement)
+
+    prepare(Slow(), path)
+    assert format_of(ours, path) == FORMAT
 
 
 def test_two_processes_write_to_one_store_without_loss(tmp_path):

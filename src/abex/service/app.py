@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.routing import Router
@@ -63,8 +64,8 @@ def create_app(settings: Settings) -> Service:
     """The service as an ASGI application, for uvicorn or another server, or to be mounted in an application of your own.
 
     >>> app = create_app(Settings(store="sqlite:///shop.db"))
-    >>> app.find("POST", "/v1/players/shop%20front/decisions")[1]
-    {'name': 'shop%20front'}
+    >>> app.find("POST", "/v1/players/home%2Fbanner/decisions")[1]
+    {'name': 'home/banner'}
     """
     return Service(settings)
 
@@ -89,14 +90,16 @@ class Service:
         if scope["type"] == "lifespan":
             await self._router.lifespan(scope, receive, send)
         elif scope["type"] == "http":
-            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            # as it was sent: a name may have a slash in it
+            path = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else quote(scope["path"])
+            path = path.removeprefix(quote(scope.get("root_path", "")))
             endpoint, scope["path_params"] = self.find(scope["method"], path)
             await endpoint(scope, receive, send)
         else:
             await send({"type": "websocket.close"})
 
     def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
-        """The endpoint of an address, and the names in it."""
+        """The endpoint of an address as it is sent, and the names in it."""
         pattern, names = pattern_of(path)
         methods = self._endpoints.get(pattern)
         if methods is None:
@@ -115,16 +118,16 @@ class Service:
 
 @lru_cache(maxsize=4096)
 def pattern_of(path: str) -> tuple[str, dict[str, str]]:
-    """An address as the table of routes has it, and the names in it; an arm may have slashes in its name.
+    """An address as the table of routes has it, and the names in it, in which slashes are sent as %2F.
 
-    >>> pattern_of("/v1/players/banner/arms/a/b")
+    >>> pattern_of("/v1/players/banner/arms/a%2Fb")
     ('/v1/players/{name}/arms/{arm}', {'name': 'banner', 'arm': 'a/b'})
     """
     if path.startswith(PLAYERS):
         name, slash, rest = path[len(PLAYERS) :].partition("/")
         if rest.startswith("arms/"):
-            return f"{PLAYER}/arms/{{arm}}", {"name": name, "arm": rest[5:]}
-        return PLAYER + slash + rest, {"name": name}
+            return f"{PLAYER}/arms/{{arm}}", {"name": unquote(name), "arm": unquote(rest[5:])}
+        return PLAYER + slash + rest, {"name": unquote(name)}
     if path.startswith("/page/"):
         return "/page/{file}", {"file": path[6:]}
     return path, {}

@@ -29,7 +29,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class NewPlayer(Body, frozen=True, kw_only=True):
     """A player to be made."""
 
-    name: Annotated[Word, about("1 to 200 printable characters, no slash")]
+    name: Annotated[Word, about("1 to 200 printable characters; in addresses a slash is %2F")]
     policy: Annotated[PolicyText, about('such as "Thompson" or "UCB1(alpha=2.0)"')] = "Evidence"
     arms: Annotated[
         Annotated[list[ArmName], Meta(min_length=1)] | Count,

@@ -203,7 +203,7 @@ class ServiceState:
         """Make a player; False if there is one of that name."""
         if not is_name(name):
             raise UserError(
-                f"the name of a player must be 1 to {LONGEST_NAME} printable characters without a slash, not dots alone, "
+                f"the name of a player must be 1 to {LONGEST_NAME} printable characters, not dots alone, "
                 f"got {shown(name)}"
             )
         text = definition_text(wanted.replica, wanted.terms)
@@ -267,8 +267,8 @@ class ServiceState:
 
 
 def is_name(name: str) -> bool:
-    """Whether a player may have this name; a slash, or a dot or two alone, would not fit into an address."""
-    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and "/" not in name and name.strip(" .") != ""
+    """Whether a player may have this name; a dot or two alone would not fit into an address."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip(" .") != ""
 
 
 def described(name: str, record: PlayerRow) -> dict[str, Any]:

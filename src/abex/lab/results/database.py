@@ -48,9 +48,9 @@ def _text(content: bytes) -> str:
 
 
 @contextmanager
-def transaction(base: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
-    base.execute("BEGIN IMMEDIATE")
+def transaction(base: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """All of it or nothing; of the kind DEFERRED, what is read is of one moment."""
+    base.execute(f"BEGIN {kind}")
     try:
         yield
         base.execute("COMMIT")
@@ -62,8 +62,9 @@ def transaction(base: sqlite3.Connection) -> Iterator[None]:
 
 def prepare(base: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new file; one of another format is refused."""
-    if format_of(base, path) == FORMAT:
-        return
+    with transaction(base, "DEFERRED"):
+        if format_of(base, path) == FORMAT:
+            return
     with transaction(base):
         if format_of(base, path) != FORMAT:  # else another process has been quicker
             for statement in SCHEMA.split(";"):
