@@ -148,6 +148,21 @@ def after_an_alarm():
     return player
 
 
+def test_compiled_and_interpreted_replicas_agree_on_the_order_to_the_last_bit():
+    orders = []
+    for compiled in (True, False):
+        player, chance = Player(Evidence(), n_arms=4, seed=4, compiled=compiled), stream(3, "rewards")
+        for t in range(1500):
+            decision = player.decide()
+            mean = (0.2, 0.8, 0.5, 0.7)[decision.arm] * (1.0 if t % 1000 < 500 else 0.5)
+            player.update(decision, float(chance.random() < mean))
+        orders.append(player._state.state.order)
+    one, other = orders
+    assert one.unit >= 0
+    assert one.newness == other.newness
+    assert one.odds.tolist() == other.odds.tolist()
+
+
 def test_what_is_kept_goes_along_with_the_arms_that_stay():
     player = after_an_alarm()
     before = player.probabilities()

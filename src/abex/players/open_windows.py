@@ -29,6 +29,7 @@ from abex.policies.attribution import (
     can_weigh,
     enter,
     grow_older,
+    hear_silence,
     new_attribution,
     weigh,
     weighed_decisions,
@@ -174,12 +175,9 @@ class OpenWindows:
 
     def hear(self, place: int, learn: Learn) -> None:
         """Learn the silence of an arm."""
-        known = self.attribution
-        zeros = max(weighed_decisions(known, place) - known.converted[place], 0.0)
-        more = zeros - known.zeros[place]
+        more = hear_silence(self.attribution, place)
         if more != 0.0:
-            known.zeros[place] = zeros
-            learn(place, known.silence, more)
+            learn(place, self.attribution.silence, more)
 
     def resize(self, keep: Any, n_arms: int) -> None:
         """Go on with the arms at these places, followed by new ones."""

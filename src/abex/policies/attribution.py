@@ -127,16 +127,23 @@ def weighed_decisions(attribution: Attribution, arm: int) -> float:
     return total
 
 
+@kernel
+def hear_silence(attribution: Attribution, arm: int) -> float:
+    """How many observations of silence more there are of an arm than were learned; now they were."""
+    zeros = max(weighed_decisions(attribution, arm) - attribution.converted[arm], 0.0)
+    more = zeros - attribution.zeros[arm]
+    attribution.zeros[arm] = zeros
+    return float(more)
+
+
 @cache
 def silences(learn: Callable[..., Any]) -> Any:
     """The kernel by which a policy that learns by ``learn`` hears of the silence of an arm."""
 
     @kernel
     def hear(attribution: Attribution, state: Any, arm: int) -> None:
-        zeros = max(weighed_decisions(attribution, arm) - attribution.converted[arm], 0.0)
-        more = zeros - attribution.zeros[arm]
+        more = hear_silence(attribution, arm)
         if more != 0.0:
-            attribution.zeros[arm] = zeros
             learn(state, arm, attribution.silence, more)
 
     return hear

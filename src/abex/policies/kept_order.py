@@ -34,6 +34,7 @@ from abex.kinds import Arm, Count, Number, Score, agree
 from abex.policies.change_test import COUNT, SQUARES, SUM, ChangeTest, drop_older
 from abex.samplers import changed
 from abex.samplers.evidence import moments_of, play_all
+from abex.samplers.exceedance import log_norm
 
 PER_ARM, MAX_ODDS = (
     0.3,
@@ -171,10 +172,7 @@ def weigh_order(order: KeptOrder, arm: int) -> None:
 def log_beta_binomial(paid: float, n: float, mean: float, strength: float) -> float:
     """Logarithm of the beta-binomial probability, but for the binomial coefficient."""
     a, b = strength * mean, strength * (1.0 - mean)
-    return (
-        math.lgamma(paid + a) - math.lgamma(a) + math.lgamma(n - paid + b) - math.lgamma(b)
-        + math.lgamma(strength) - math.lgamma(n + strength)
-    )  # fmt: skip
+    return log_norm(a, b) - log_norm(paid + a, n - paid + b)
 
 
 @kernel
