@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.inference.sums import HALVINGS
+from abex.inference.sums import HALVINGS, with_exponential
 from abex.kernels import compile_alone, kernel
 
 RATES = np.geomspace(2e-4, 0.9, 24)  # the lambda_j
@@ -38,11 +38,7 @@ def log_growth_of_moments(count: float, total: float, squares: float, mean: floa
     mass = 0.0
     for j in range(RATES.size):
         value = RATES[j] * shift - PSI[j] * spread
-        if value > top:
-            mass = mass * math.exp(top - value) + 1.0
-            top = value
-        else:
-            mass += math.exp(value - top)
+        top, mass = with_exponential(top, mass, value)
     return top + math.log(mass / RATES.size)
 
 

@@ -29,6 +29,14 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 @kernel
+def with_exponential(top: float, mass: float, value: float) -> tuple[float, float]:
+    """A sum of exponentials, ``mass`` times that of the largest exponent, and that of one more ``value``."""
+    if value > top:
+        return value, mass * math.exp(top - value) + 1.0
+    return top, mass + math.exp(value - top)
+
+
+@kernel
 def log_growth(count: float, total: float, mean: float, sign: float) -> float:
     """Logarithm of the evidence that the mean is above (sign 1) or below (sign -1) ``mean``."""
     top = -math.inf
@@ -36,11 +44,7 @@ def log_growth(count: float, total: float, mean: float, sign: float) -> float:
     for j in range(RATES.size):
         factor = RISE[j] if sign > 0.0 else FALL[j]
         value = sign * RATES[j] * total - count * math.log1p(mean * factor)
-        if value > top:
-            mass = mass * math.exp(top - value) + 1.0
-            top = value
-        else:
-            mass += math.exp(value - top)
+        top, mass = with_exponential(top, mass, value)
     return top + math.log(mass / RATES.size)
 
 
