@@ -31,9 +31,8 @@ COMMANDS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     (("list",), {"": "UCB1"}),
     (("data", "show"), {"": "digits"}),
     (("boost", "train"), {"": "no.csv", "--policy": "ABE", "--iterations": "5",
-                          "--seed": "0", "--base": "tree",
-                          "--target": "y", "--test": "no2.csv"}),
-    (("boost", "predict"), {"": "no.abex", "--target": "y"}),
+                          "--target": "y"}),
+    (("boost", "predict"), {"": "no.abex", "--out": "answers.csv"}),
 )  # fmt: skip
 POLICIES = (
     "ABE(eta=1)",
@@ -95,7 +94,7 @@ def quietly() -> None:
         "abex.simulation.running.play_replication",
         "abex.lab.datasets.source_files.fetch",
         "abex.lab.experiments.run_experiment",
-        "abex.cli.boost.fit",
+        "abex.boosting.AdaBoostMHClassifier.fit",
     ):
         mock.patch(name, refuse).start()
 
