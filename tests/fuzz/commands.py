@@ -19,9 +19,9 @@ Case = tuple[str, ...]
 
 #: command -> its options and what they are given when they are right
 COMMANDS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
-    (("theory",), {"--c": "0.1", "--alpha": "0.7", "--eta": "0.4", "--rounding": "carry",
+    (("theory",), {"--c": "0.1", "--alpha": "0.7", "--eta": "0.4",
                  "--arms": "10", "--gap": "0.2", "--horizon": "1e4"}),
-    (("theory", "recommend"), {"--arms": "10", "--horizon": "1e4", "--gap": "0.2", "--sweep": "5", "--sigma": "0.5"}),
+    (("theory", "recommend"), {"--arms": "10", "--horizon": "1e4", "--gap": "0.2"}),
     (("simulate",), {"--policy": "UCB1", "--arms": "0.7,0.5x3", "--graph": "no.edges",
                                "--horizon": "100",
                                "--replications": "2", "--seed": "1", "--workers": "1"}),
