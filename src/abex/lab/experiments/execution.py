@@ -123,9 +123,9 @@ def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int]
         if has_choice(line):
             for text in line.candidates:
                 rows.append((f"{line.label} (tuning)", text, experiment.tuning_cells(line, text)))
-        text = chosen(experiment, line, store)
-        name = f"the best of {len(line.candidates)}" if text is None else text
-        rows.append((line.label, name, experiment.cells(line, text or line.candidates[0])))
+        picked = chosen(experiment, line, store)
+        name = picked or f"the best of {len(line.candidates)}"
+        rows.append((line.label, name, experiment.cells(line, picked or line.candidates[0])))
     return [
         (label, text, len(cells), len(cells) - len(store.read(map(key_of, cells))))
         for label, text, cells in rows
