@@ -65,11 +65,11 @@ def command(keys_file: str | None, role: str | None, limits: tuple[str, ...], **
         click.echo(f"the key, shown once: {key}", err=True)
         click.echo(line)
         return
-    from abex.service.keys import KeyFile, Keyring
+    from abex.service.keys import KeyFile
     from abex.service.run import listening_socket, serve
     from abex.service.settings import Settings
 
-    keys = KeyFile(keys_file) if keys_file else Keyring()
+    keys = KeyFile(keys_file) if keys_file else None
     settings = Settings(keys=keys, **limits_of(limits), **given)
     listening = listening_socket(settings)
     host, port = listening.getsockname()[:2]
