@@ -31,6 +31,9 @@ DISTRIBUTION = {
     "sklearn": "scikit-learn",
     "dask": "distributed",
     "prometheus_client": "prometheus-client",
+    "opentelemetry.distro": "opentelemetry-distro",
+    "opentelemetry.instrumentation.asgi": "opentelemetry-instrumentation-asgi",
+    "opentelemetry.sdk": "opentelemetry-sdk",
 }  # where it is not called as it is imported
 
 
