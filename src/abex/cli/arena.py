@@ -30,7 +30,7 @@ from abex.support.extras import demand
 @click.option(
     "--group",
     default=None,
-    help="Only one group of instances: stochastic, graphs, late, changing, adversarial, boosting.",
+    help="Only one group of instances: stochastic, graphs, late, changing, adversarial, shop, boosting.",
 )
 @click.option(
     "--policy", "own", multiple=True, help="A policy of yours, module:Policy or file.py:Policy; repeatable."
