@@ -98,7 +98,7 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
     [
         ("horizon", "horison", r"mine\.toml: unknown key 'horison'.*did you mean 'horizon'"),
         ('policy = "Uniform"', 'polici = "Uniform"', r"unknown key 'polici' in policies\[1\].*'policy'"),
-        ("seeds = 5", 'seeds = "4"', r"mine\.toml: seeds: expected `int`, got `str`"),
+        ("seeds = 5", 'seeds = "four"', r"mine\.toml: seeds: expected `int`, got `str`"),
         ("seeds = 5", "seeds = 0", r"seeds: expected `int` >= 1"),
         ('"UCB1",', '"UBC1",', r"mine\.toml: unknown policy 'UBC1'.*did you mean 'UCB1'"),
         ("eta=2.0", "etta=2.0", r"Boltzmann has no parameter 'etta'.*'eta'"),
