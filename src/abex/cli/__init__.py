@@ -102,27 +102,22 @@ def sentence(error: click.ClickException) -> str:
     return f"{said[:1].lower()}{said[1:]}{where}"
 
 
-def _extra_of(arguments: list[str]) -> str | None:
-    """The extra of the command that these arguments begin with."""
-    return COMMANDS[arguments[0]][2] if arguments and arguments[0] in COMMANDS else None
-
-
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
-    from abex.cli.signals import WORDS, Terminated, exit_with_code, terminable
+    from abex.cli.signals import Terminated, end_after, terminable
 
     warnings.showwarning = show_warning
+    asked = (sys.argv[1:] if arguments is None else arguments)[:1]
+    extra = COMMANDS[asked[0]][2] if asked and asked[0] in COMMANDS else None
     try:
-        with terminable(), needed(_extra_of(sys.argv[1:] if arguments is None else arguments)):
+        with terminable(), needed(extra):
             return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo(WORDS[signal.SIGINT], err=True)
-        exit_with_code(signal.SIGINT)
+        end_after(signal.SIGINT)
     except Terminated:
-        click.echo(WORDS[signal.SIGTERM], err=True)
-        exit_with_code(signal.SIGTERM)
+        end_after(signal.SIGTERM)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:

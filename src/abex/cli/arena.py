@@ -115,7 +115,7 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
 
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.cli.output import print_table
+    from abex.cli.help import print_table
     from abex.lab.arena.score_tables import score_table
 
     frame = score_table(scores)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from abex.cli.help import examples
-from abex.cli.output import print_table
+from abex.cli.help import examples, print_table
 from abex.lab.datasets.registry import (
     CatalogueEntry,
     check,

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples
-from abex.cli.output import print_table
+from abex.cli.help import examples, print_table
 from abex.environments import known_environments
 from abex.policies.naming import installed_policies
 from abex.support.errors import UserError, nearest
