@@ -13,8 +13,8 @@ import click
 from abex.support.errors import UserError, nearest
 from abex.support.extras import needed
 
-#: command, and module of abex.cli -> (one line for the overview, the extra that is enough for all of it if it has one).
-#: Each module defines a click command `command`.
+#: command -> (one line for the overview, the extra that is enough for all of it if it has one). Each is a module that defines a
+#: click command `command`, of the same name but for ``list``: in `listing`, lest it hide the type.
 COMMANDS: dict[str, tuple[str, str | None]] = {
     "reproduce": ("every experiment of the paper, then the report; resumes where it stopped", "report"),
     "run": ("one experiment: a built-in one or your own TOML file", "report"),
@@ -45,7 +45,7 @@ class Commands(click.Group):
         """The command, imported now; an unknown name is answered with the nearest one."""
         if cmd_name not in COMMANDS:
             raise UserError(f"unknown command {cmd_name!r}{nearest(cmd_name, COMMANDS)}; see `abex --help`")
-        module = importlib.import_module(f"abex.cli.{cmd_name}")
+        module = importlib.import_module(f"abex.cli.{'listing' if cmd_name == 'list' else cmd_name}")
         command: click.Command = module.command
         return command
 
