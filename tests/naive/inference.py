@@ -18,8 +18,13 @@ def log_growth_of_moments(rewards, m, sign):
     """From the rewards themselves."""
     bound = m if sign > 0 else 1.0 - m
     d, v = sign * (rewards - m).sum() / bound, ((rewards - m) ** 2).sum() / bound**2
-    psi = -np.log(1.0 - MOMENT_RATES) - MOMENT_RATES
-    return logsumexp(MOMENT_RATES * d - psi * v) - np.log(MOMENT_RATES.size)
+    return mixed(d, v)
+
+
+def mixed(d, v):
+    """The mixture over rates of moments, the larger ones with larger shares."""
+    psi, shares = -np.log(1.0 - MOMENT_RATES) - MOMENT_RATES, MOMENT_RATES**0.25
+    return logsumexp(MOMENT_RATES * d - psi * v, b=shares / shares.sum())
 
 
 def least_sum(first, second, grid):
