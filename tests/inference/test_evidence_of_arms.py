@@ -102,7 +102,9 @@ def test_a_difference_by_moments_is_refuted_for_every_mean_of_the_second_arm():
     low, high = moments.difference_by_moments(one, other)
     assert low < x.mean() - y.mean() < high
     level = math.log(2.0 / (0.9 * 0.05))
-    (lowest, highest), (least, most) = (moments.interval_by_moments(*arm, 0.1 * 0.05 / 2.0) for arm in (one, other))
+    (lowest, highest), (least, most) = (
+        moments.interval_by_moments(*arm, 0.1 * 0.05 / 2.0) for arm in (one, other)
+    )
     for d, sign in ((low, 1.0), (high, -1.0)):
         first, last = max(least, lowest - d), min(most, highest - d)
         grid = np.linspace(first, last, 2001)

@@ -21,7 +21,9 @@ from abex.kernels import kernel
 
 RATES = np.geomspace(2e-4, 0.9, 24)  # the lambda_j
 PSI = -np.log1p(-RATES) - RATES
-LOG_SHARES = 0.25 * np.log(RATES) - math.log(float((RATES**0.25).sum()))  # ln g_j, more for those that few rewards need
+LOG_SHARES = 0.25 * np.log(RATES) - math.log(
+    float((RATES**0.25).sum())
+)  # ln g_j, more for those that few rewards need
 GRID = 32  # means of the second arm that are tried for a difference
 SHARE = 0.1  # of the risk of a difference, for the intervals in which both means lie
 

@@ -175,8 +175,13 @@ def ratio(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tuple[f
     end, level = end_finder(growth_of_ratio), math.log(2.0 / risk)
     numbers = float(n), float(s), float(m), float(t)
     middle = math.log((s + 0.5) * (m + 1.0) / ((t + 0.5) * (n + 1.0)))
-    low, high = end(numbers, middle, middle - WIDEST, level, 1.0), end(numbers, middle, middle + WIDEST, level, -1.0)
-    return math.exp(low) if low > middle - WIDEST else 0.0, math.exp(high) if high < middle + WIDEST else math.inf
+    low, high = (
+        end(numbers, middle, middle - WIDEST, level, 1.0),
+        end(numbers, middle, middle + WIDEST, level, -1.0),
+    )
+    return math.exp(low) if low > middle - WIDEST else 0.0, math.exp(
+        high
+    ) if high < middle + WIDEST else math.inf
 
 
 def sample_ratio(counts: Any, shares: Any) -> float:
