@@ -103,7 +103,12 @@ def garivier_kaufmann(means: Iterable[float], risk: float) -> float:
     893
     """
     mu = np.asarray(list(means), dtype=np.float64)
-    if mu.ndim != 1 or mu.size < 2 or not bool(np.all((mu >= 0.0) & (mu <= 1.0))) or (mu == mu.max()).sum() > 1:
+    if (
+        mu.ndim != 1
+        or mu.size < 2
+        or not bool(np.all((mu >= 0.0) & (mu <= 1.0)))
+        or (mu == mu.max()).sum() > 1
+    ):
         raise UserError("means must be at least two numbers in [0, 1], of which one is the largest")
     risk = real_number("risk", risk, above=0.0, most=0.5)
     state = DTracking().start(Setting(mu.size))
@@ -116,7 +121,7 @@ def garivier_kaufmann(means: Iterable[float], risk: float) -> float:
         for m in [(w[lead] * mu[lead] + w[k] * mu[k]) / (w[lead] + w[k])]
         if k != lead
     ]
-    return bernoulli_kl(risk, 1.0 - risk) / min(rates)
+    return float(bernoulli_kl(risk, 1.0 - risk) / min(rates))
 
 
 def lai_robbins(means: Iterable[float]) -> float:
