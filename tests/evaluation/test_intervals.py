@@ -168,7 +168,7 @@ def test_a_steady_log_has_intervals_for_one_look_and_one_at_every_moment():
     for one in (found["IPS"].interval, found.always.interval):
         assert one[0] < 0.0 < one[1]
     assert 1.0 < np.diff(found.always.interval) / np.diff(found["IPS"].interval) < 2.0
-    assert "one look" in found.note
+    assert "for one look" in found.note
 
 
 def test_decisions_at_which_the_log_could_not_choose_count_nothing():

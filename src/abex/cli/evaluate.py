@@ -108,7 +108,7 @@ def command(
             remark = lived.reason or f"while it learns, over its first {lived.steps:,} steps"
             value = [lived.value, *lived.interval, float(lived.steps), 1.0, remark]
             rows.append([shown, "replay, learning", *value])
-    title = f"{len(read):,} decisions on {read.n_arms} arms, 95 %: {found.note}"
+    title = f"{len(read):,} decisions on {read.n_arms} arms, 95 % intervals; {found.note}"
     print_table(title, ("policy", *HEADINGS), [_cells(row) for row in rows], (2, 3, 4, 5))
     if out is not None:
         _write(rows, read, out)

@@ -23,8 +23,8 @@ MIN_INFORMATIVE = 5.0
 MAX_WEIGHT_BIAS = 0.02  # of the mean weight, which is 1
 LEVEL = 0.95
 HEADINGS = ("estimator", "value", "interval", "effective size", "largest weight", "remark")
-FOR_ONE_LOOK = "intervals of the estimators are for one look; the last one holds at every moment"
-AT_EVERY_MOMENT = "the probabilities of this log change: the interval holds at every moment"
+FOR_ONE_LOOK = "those of the estimators are for one look, the last one holds at every moment"
+AT_EVERY_MOMENT = "the probabilities of this log change, and the interval holds at every moment"
 
 
 class EstimateResult(NamedTuple):
