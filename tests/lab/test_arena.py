@@ -28,10 +28,10 @@ from abex.lab.arena.study import (
     collect,
     finders,
     library,
+    method_of,
     own_entry,
     replications_for,
     run,
-    test_of,
 )
 from abex.lab.results import Store, key_of
 from abex.lab.sweeps.identification import play_until_winner
@@ -384,7 +384,7 @@ def test_a_run_by_sums_stops_at_the_first_look_that_names_a_winner_and_a_run_wit
 
 
 def test_who_identifies_is_tested_by_bets_where_every_arm_keeps_a_probability():
-    tests = {entry.label: test_of(entry.policy) for entry in finders()}
+    tests = {entry.label: method_of(entry.policy) for entry in finders()}
     assert {name for name, test in tests.items() if test == BETS} == {
         "Uniform", "EpsilonGreedy", "Evidence", "TopTwo", "Certify"
     }  # fmt: skip

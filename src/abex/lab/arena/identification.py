@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from abex.lab.arena.instances import Instance
 from abex.lab.arena.scores import BOOTSTRAPS, UNIFORM
-from abex.lab.arena.study import RISK, Entry, test_of
+from abex.lab.arena.study import RISK, Entry, method_of
 from abex.lab.sweeps.problems import bandit_problem
 from abex.support.errors import UserError
 from abex.support.extras import needed
@@ -74,7 +74,7 @@ def stop_table(results: Results, entries: Sequence[Entry], instances: Sequence[I
         worst = int(medians.argmax())
         row = {
             "policy": entry.label,
-            "test": test_of(entry.policy),
+            "test": method_of(entry.policy),
             "median stop over the least (95 % interval)": f"{_geometric(medians):.2f} ({low:.2f} to {high:.2f})",
             "worst": f"{medians[worst]:.1f} ({names[worst]})",
             "runs without a winner": f"{undecided:.1%}",

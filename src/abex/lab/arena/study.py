@@ -111,7 +111,7 @@ def finders() -> list[Entry]:
     return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, USUAL), *policies])]
 
 
-def test_of(policy: Policy[Any]) -> str:
+def method_of(policy: Policy[Any]) -> str:
     """What names the winner of a policy: bets where it knows the probabilities of all arms in closed form, else sums."""
     return SUMS if policy.probabilities is None or str(policy) in BY_SUMS else BETS
 
@@ -211,7 +211,7 @@ def cells_of(entry: Entry, instance: Instance, grid: str, most: int = REPLICATIO
         return [
             new_cell(
                 "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
-                replication=first, replications=min(BLOCK, count - first), risk=RISK, test=test_of(entry.policy),
+                replication=first, replications=min(BLOCK, count - first), risk=RISK, test=method_of(entry.policy),
                 code=dict(entry.code),
             )
             for first in range(0, count, BLOCK)
