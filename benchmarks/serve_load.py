@@ -112,7 +112,7 @@ def service(store: str, port: int, workers: int) -> Any:
         "--workers",
         str(workers),
     ]
-    return running(*words, "--max-open", "1000000", port=port)
+    return running(*words, "--limit", "max-open=1e6", port=port)
 
 
 def bare(port: int, workers: int, which: str = "starlette") -> Any:
