@@ -88,7 +88,7 @@ def command(
         raise_on_failure(status)
         if group == IDENTIFICATION:
             stops = study.collect(entries, instances, grid, store, most, stops_of)
-            show_stops(stop_table(stops, entries, instances), Path(folder), f"{name}-{group}", quiet, as_json)
+            show_stops(stop_table(stops, entries, instances), Path(folder), f"{name}-{group}", as_json)
             return
         results = study.collect(entries, instances, grid, store, most)
     scores = score_all(results, instances)
@@ -125,7 +125,7 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
     )
 
 
-def show_stops(frame: Any, folder: Path, name: str, quiet: bool, as_json: bool) -> None:
+def show_stops(frame: Any, folder: Path, name: str, as_json: bool) -> None:
     """The table of identification, on the screen and as a file."""
     from abex.cli.output import print_table
     from abex.lab.arena.page import markdown_table, write
@@ -133,7 +133,7 @@ def show_stops(frame: Any, folder: Path, name: str, quiet: bool, as_json: bool) 
     write(folder / f"{name}.md", markdown_table(frame))
     if as_json:
         click.echo(frame.to_json(orient="records", lines=True).rstrip())
-    elif not quiet:
+    else:
         print_table(name, frame.columns, frame.itertuples(index=False), (2, 4, 5, 6))
         click.echo(f"table: {folder / name}.md")
 
