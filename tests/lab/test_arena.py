@@ -34,8 +34,8 @@ from abex.lab.arena.study import (
     run,
 )
 from abex.lab.results import Store, key_of
-from abex.lab.sweeps.identification import play_until_winner
 from abex.lab.sweeps.problems import BOOSTING, bandit_problem, check_problem, data_of, late_rewards
+from abex.lab.sweeps.until_winner import play_until_winner
 from abex.samplers.scan import pick
 from abex.support.randomness import counter_key, stream
 from abex.theory import garivier_kaufmann

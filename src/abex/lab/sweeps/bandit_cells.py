@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from abex.lab.results import Cell, CellResult, canonical
-from abex.lab.sweeps.identification import Identified, play_until_winner
 from abex.lab.sweeps.problems import BANDIT, bandit_problem, late_rewards
 from abex.lab.sweeps.task import Interrupted, Stopped, Task
+from abex.lab.sweeps.until_winner import Identified, play_until_winner
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
 
