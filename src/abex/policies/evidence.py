@@ -86,9 +86,9 @@ class Evidence(Learner[EvidenceState]):
     :math:`w_k=\mathrm{erfc}\sqrt{x_k}\approx e^{-x_k}/\sqrt{\pi x_k}`, the leader with what is left; an arm never
     observed has weight 1.
 
-    Arms that come to a player that has learned something are *newcomers*: every second time an arm is taken among them alone. So of
-    n newcomers one is drawn with probability :math:`(\frac1{2n}+\frac1{2K})w_k`, any other arm that does not lead with
-    :math:`\frac{w_k}{2K}`. They cease to be when others come after as long a time.
+    Arms that come to a player that has learned something are *newcomers*: every second time an arm is taken among them
+    alone. So of n newcomers one is drawn with probability :math:`(\frac1{2n}+\frac1{2K})w_k`, any other arm that does not
+    lead with :math:`\frac{w_k}{2K}`. They cease to be when others come after as long a time.
 
     With probability :math:`\min\{1,c/\sqrt t\}` the step is cautious: b is the upper end of rewards, 1, so that a
     rare large reward not yet seen cannot fool it. (Where a reward of 1 has been seen, as with coins, it is no other step.)

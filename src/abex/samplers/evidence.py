@@ -9,9 +9,9 @@ Up to rounding: a number between 0 and 1 is a multiple of :math:`2^{-53}`, so a 
 :math:`2^{-53}`, and a weight of more than 700 nats is 0.
 
 **Newcomers.** The last n arms may have come later than the others. Every second time the arm is taken among them alone, so
-that arm k is taken with probability :math:`q_k=\frac1{2K}+\frac1{2n}` if it is one of them, else :math:`\frac1{2K}`, and drawn with
-:math:`q_kw_k`. While it was never observed it is drawn with 1/K all the same, by the weight :math:`\frac1{Kq_k}`: where rewards
-come late it may not have more than its share before anything is known of it.
+that arm k is taken with probability :math:`q_k=\frac1{2K}+\frac1{2n}` if it is one of them, else :math:`\frac1{2K}`, and
+drawn with :math:`q_kw_k`. While it was never observed it is drawn with 1/K all the same, by the weight
+:math:`\frac1{Kq_k}`: where rewards come late it may not have more than its share before anything is known of it.
 
 **Cost.** One weight for each draw. An observation replays the matches of its arm in a tournament of means, which knows who
 leads: :math:`O(\log K)`. Most draws of an arm with much evidence against it need no logarithm: with
