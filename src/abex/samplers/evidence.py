@@ -132,7 +132,7 @@ def rarity_of(sampler: MeanTournament, arm: int, n_arms: int) -> float:
 def unseen_weight(state: Any, arm: int) -> float:
     """The weight of an arm that was never observed."""
     n_arms = state.observations.size
-    return min(rarity_of(state.sampler, arm, n_arms) / n_arms, 1.0)
+    return float(min(rarity_of(state.sampler, arm, n_arms) / n_arms, 1.0))
 
 
 @kernel
