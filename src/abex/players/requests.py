@@ -40,9 +40,9 @@ class DecideRequest(NamedTuple):
 
 
 class RewardRequest(NamedTuple):
-    """Rewards of decisions, ``(id, reward, also)``: all are learned, or none if one of them is wrong."""
+    """Rewards of decisions, ``(id, reward, also, key, corrects)``: all are learned, or none if one of them is wrong."""
 
-    rewards: Sequence[tuple[str, Any, Mapping[Any, Any] | None]]
+    rewards: Sequence[tuple[Any, ...]]
 
 
 class ObserveRequest(NamedTuple):
@@ -269,17 +269,18 @@ def _side(player: SharedPlayer, also: Mapping[Any, Any] | None) -> dict[Any, Any
     return None if also is None else {arm_named(arms, arm): paid for arm, paid in also.items()}
 
 
-def _reward(player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any] | None) -> Rewarded:
+def _reward(
+    player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any] | None = None, *more: Any
+) -> Rewarded:
     if not (isinstance(name, str) and is_id(name)):
         raise UserError(f"decision must be the id of a decision, got {shown(name)}")
-    return player._checked(name, reward, _side(player, also))
+    return player._checked(name, reward, _side(player, also), *more)
 
 
 def _observation(player: SharedPlayer, request: ObserveRequest) -> Rewarded:
     arms = player._state.arms
     label = arms.label(arms.number(arm_named(arms, request.arm)))
-    event = player._checked(label, request.reward, _side(player, request.also))
-    return replace(event, key=checked_name("a key", request.key))
+    return player._checked(label, request.reward, _side(player, request.also), request.key)
 
 
 def _answer(player: SharedPlayer, one: _Work) -> Any:
