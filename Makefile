@@ -10,7 +10,7 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 
-.PHONY: run test oldest prerelease fuzz mutants lint docs benchmarks-docs clean
+.PHONY: run test oldest prerelease fuzz mutants lint docs dist audit benchmarks-docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/abex reproduce --quick
@@ -55,6 +55,15 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -D nb_execution_mode=$(NOTEBOOKS) -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 
+# wheel and source as they would be published, each installed with nothing else in an environment of its own and tried
+dist: $(VENV)/.installed-dev
+	.ci/dist $(BIN)/python $(VENV)-dist
+
+# known weaknesses in what is installed; it asks a service on the network
+audit: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --local --skip-editable
+
 # measures again what the pages show: everything, or ONLY="steps graphs"; `python -m benchmarks.tables --list` names all
 benchmarks-docs: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.tables $(ONLY)
@@ -70,4 +79,4 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-dist dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache docs/_build

@@ -41,3 +41,26 @@ def test_what_runs_on_other_versions_is_there():
     named = re.search(r"^OLDEST_TESTS = (.*)$", makefile, re.M).group(1).split()
     assert named
     assert all((ROOT / "tests" / name).exists() for name in named)
+
+
+def test_what_is_shipped_of_others_has_its_licence_in_the_wheel():
+    (notices,) = [ROOT / name for name in PROJECT["license-files"] if name != "LICENSE"]
+    text = notices.read_text()
+    others = list((ROOT / "src").rglob("*.min.js"))
+    assert others
+    for path in others:
+        name = path.name.removesuffix(".min.js")
+        assert path.parent == notices.parent
+        assert re.search(rf"\b{name} \d+\.\d+\.\d+", text)  # which version
+        assert f"\n== {name}\n" in text  # its licence
+
+
+def test_what_users_install_beside_abex_has_bounds_on_both_sides():
+    shipped = PROJECT["optional-dependencies"].keys() - {"test", "dev", "docs"}
+    of_users = [
+        *PROJECT["dependencies"],
+        *chain(*(PROJECT["optional-dependencies"][name] for name in shipped)),
+    ]
+    assert all(">=" in one and "<" in one.split(";")[0] for one in of_users if not one.startswith("abex[")), (
+        of_users
+    )

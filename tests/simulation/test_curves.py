@@ -101,3 +101,67 @@ def test_curves_that_would_execute_code_are_refused(tmp_path):
     np.savez(path, header=np.array([{"format": "abex-curves"}], dtype=object))
     with pytest.raises(UserError, match="damaged or not ours"):
         Curves.load(path)
+
+
+def test_a_part_of_the_policies_is_taken_by_name_in_the_order_given():
+    curves = some_curves()
+    turned = curves[["B", "A"]]
+    assert turned.policies == ("B", "A(x=1)")
+    assert np.array_equal(turned.mean("A"), curves.mean("A"))
+    assert np.array_equal(curves["B"].regret, curves.regret[1:])
+    for wrong, why in ([], "at least one"), (["A", "A(x=1)"], "twice"), ("C", "is not here"):
+        with pytest.raises(UserError, match=why):
+            curves[wrong]
+
+
+def test_a_table_of_a_paper_has_the_least_regret_in_bold():
+    curves = some_curves(4)
+    least, most = curves.table()[0], curves.table()[1]
+    assert least[0] == "A(x=1)"
+    markdown = curves.table(format="markdown").splitlines()
+    assert markdown[2].startswith(f"| A(x=1) | **{least[1]}** |")
+    assert markdown[3].startswith(f"| B | {most[1]} |")
+    latex = curves.table(0.9, format="latex")
+    for part in rf"\textbf{{{least[1]}}}", r"90\% interval", r"\bottomrule":
+        assert part in latex
+    assert f"<b>{least[1]}</b>" in curves.table(format="html")
+    with pytest.raises(UserError, match="unknown format 'word'"):
+        curves.table(format="word")
+
+
+def drawn_lines(axes):
+    """The lines with a name of ours, in the order in which they were drawn."""
+    return [line for line in axes.lines if not line.get_label().startswith("_")]
+
+
+def test_a_figure_has_the_policies_asked_for_in_the_order_asked_for():
+    curves = some_curves()
+    (axes,) = curves.plot(policies=["B", "A"], labels={"A": "ours"}).axes
+    assert [line.get_label() for line in drawn_lines(axes)] == ["B", "ours"]
+    (axes,) = curves.plot(policies=["B", "A"], order="regret", legend="inside", log="both").axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["A(x=1)", "B"]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    for wrong in {"legend": "under"}, {"style": "poster"}, {"order": "name"}, {"log": "z"}:
+        with pytest.raises(UserError, match=r"known: |log must be"):
+            curves.plot(**wrong)
+
+
+@pytest.mark.parametrize(("style", "width"), [("paper", 3.3), ("paper-wide", 6.9)])
+def test_a_figure_for_a_paper_has_its_width_and_small_type_and_no_title(style, width):
+    figure = some_curves().plot(style=style, legend="outside")
+    (axes,) = figure.axes
+    assert figure.get_figwidth() == width
+    assert not axes.get_title()
+    sizes = [axes.xaxis.label.get_size(), *(text.get_size() for text in axes.get_legend().get_texts())]
+    assert max(sizes) <= 8.0
+
+
+def test_twenty_lines_are_told_apart_without_colours():
+    shape = np.ones((20, 1, 3))
+    names = tuple(f"P{k}" for k in range(20))
+    (axes,) = Curves(names, np.array([1, 10, 100]), shape, shape, np.ones((20, 1))).plot().axes
+    looks = {
+        (str(line.get_linestyle()), str(line._unscaled_dash_pattern), line.get_marker())
+        for line in drawn_lines(axes)
+    }
+    assert len(looks) == 20

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.support.errors import UserError, nearest, real_number, shown
+from abex.support.errors import UserError, nearest, one_of, real_number, shown
 from abex.support.extras import installed, needed
 from abex.support.files import write_atomically
 from abex.support.intervals import mean_of
 from abex.support.reading import arrays_of
-from abex.support.tables import html_table
+from abex.support.tables import html_table, latex_table, markdown_table
 
 FORMAT = "abex-curves"
 HEADINGS = ("policy", "regret", "95 % interval", "optimal pulls")
@@ -123,12 +124,16 @@ class Curves:
         self,
         path: str | Path | None = None,
         *,
-        ax: Any = None,
-        figsize: tuple[float, float] | None = None,
-        title: str = "Cumulative regret",
+        policies: Sequence[Any] | None = None,
+        order: str = "given",
         labels: Mapping[str, str] | Sequence[str] | None = None,
+        log: bool | str = True,
+        legend: str = "ends",
+        style: str = "screen",
+        title: str | None = None,
         level: float = 0.95,
-        log: bool = True,
+        figsize: tuple[float, float] | None = None,
+        ax: Any = None,
     ) -> Any:
         """Draw mean regret with confidence bands.
 
@@ -136,18 +141,27 @@ class Curves:
         ----------
         path : str or Path, optional
             Where to save the figure; the ending says how (.png, .svg, .pdf).
-        ax : matplotlib axes, optional
-            Where to draw; a figure of our own unless given.
-        figsize : (float, float), optional
-            Width and height of that figure in inches.
-        title : str
-            What stands above.
+        policies : sequence, optional
+            Which to draw, in this order: all unless given.
+        order : str
+            ``"given"``, or ``"regret"``: the least regret at the end first.
         labels : dict or list of str, optional
             Names of the lines: by policy, or one for each in the order of ``policies``.
+        log : bool or str
+            Logarithmic axes: ``"x"`` (or True) of steps, ``"y"`` of regret, ``"both"``, or none (False).
+        legend : str
+            Names of the lines at their ``"ends"``, or in a legend ``"inside"`` or ``"outside"`` of the axes.
+        style : str
+            ``"screen"``; ``"paper"`` is one column of a paper, 3.3 inches in type of 8 points, and ``"paper-wide"`` two: neither
+            has a title, which is what captions are for.
+        title : str, optional
+            What stands above.
         level : float
             Confidence of the bands.
-        log : bool
-            A logarithmic axis of steps.
+        figsize : (float, float), optional
+            Width and height in inches, in the place of those of the style.
+        ax : matplotlib axes, optional
+            Where to draw; a figure of our own unless given.
 
         Returns
         -------
@@ -156,14 +170,17 @@ class Curves:
         """
         from abex.support.figures import regret_curves
 
-        called = self._labels(labels)
+        chosen = self if policies is None else self[list(policies)]
+        called = dict(zip(chosen.policies, chosen._labels(labels), strict=True))
+        if one_of("order", order, ("given", "regret")) == "regret":
+            chosen = chosen[chosen._by_regret()]
         lines = [
             (
-                label,
-                self.mean(name),
-                *(self.band(name, level) if self.regret.shape[1] > 1 else (None, None)),
+                called[name],
+                chosen.mean(name),
+                *(chosen.band(name, level) if chosen.regret.shape[1] > 1 else (None, None)),
             )
-            for name, label in zip(self.policies, called, strict=True)
+            for name in chosen.policies
         ]
         where = " on a graph" if self.about.get("graph") else ""
         kind = (
@@ -172,16 +189,46 @@ class Curves:
             else ""
         )
         subtitle = f"{kind}mean of {self.regret.shape[1]} replications, {level:.0%} confidence band"
+        on_screen = style == "screen"
         return regret_curves(
             self.checkpoints,
             lines,
-            title=title,
-            subtitle=subtitle,
+            title="Cumulative regret" if title is None and on_screen else title or "",
+            subtitle=subtitle if on_screen else "",
             log=log,
+            legend=legend,
+            style=style,
             axes=ax,
             figsize=figsize,
             path=path,
         )
+
+    def __getitem__(self, policies: Any) -> Curves:
+        """The curves of one policy, or of a list of them, in that order.
+
+        >>> from abex import Bernoulli, Thompson, UCB1, simulate
+        >>> curves = simulate([Thompson(), UCB1()], Bernoulli([0.6, 0.4]), horizon=100, replications=4)
+        >>> curves["UCB1"].policies, curves[["UCB1", "Thompson"]].policies
+        (('UCB1',), ('UCB1', 'Thompson'))
+        """
+        several = policies if isinstance(policies, list | tuple) else [policies]
+        if not several:
+            raise UserError(f"name at least one policy; there are: {', '.join(self.policies)}")
+        places = [self.index(policy) for policy in several]
+        if len(set(places)) < len(places):
+            raise UserError(f"a policy is named twice: {shown(list(map(str, several)))}")
+        return replace(
+            self,
+            policies=tuple(self.policies[place] for place in places),
+            regret=self.regret[places],
+            optimal_pulls=self.optimal_pulls[places],
+            nanoseconds=self.nanoseconds[places],
+            reports=tuple(self.reports[place] for place in places) if self.reports else (),
+        )
+
+    def _by_regret(self) -> list[str]:
+        """The policies, the least regret at the end first."""
+        return sorted(self.policies, key=lambda name: float(self.mean(name)[-1]))
 
     def _labels(self, labels: Mapping[str, str] | Sequence[str] | None) -> list[str]:
         """A name for each line."""
@@ -195,15 +242,33 @@ class Curves:
             )
         return [str(label) for label in called]
 
-    def table(self, level: float = 0.95) -> list[tuple[str, ...]]:
-        """The end of the run, a row for each policy, least regret first; in words, as `HEADINGS` names them."""
+    def table(self, level: float = 0.95, format: str | None = None) -> Any:
+        """The end of the run, a row for each policy, least regret first; in words, as `HEADINGS` names them.
+
+        Parameters
+        ----------
+        level : float
+            Confidence of the intervals.
+        format : str, optional
+            Text as ``"markdown"``, ``"html"`` or ``"latex"`` (for the package booktabs), the least regret in bold; a list of rows
+            unless given.
+        """
         rows: list[tuple[str, ...]] = []
-        for name in sorted(self.policies, key=lambda name: float(self.mean(name)[-1])):
+        for name in self._by_regret():
             low, high = (float(side[-1]) for side in self.band(name, level))
             interval = f"{low:.1f} to {high:.1f}" if low == low else "-"
             rate = float(self.optimal_pull_rate(name)[-1])
             rows.append((name, f"{float(self.mean(name)[-1]):.1f}", interval, f"{rate:.1%}"))
-        return rows
+        if format is None:
+            return rows
+        headings = (*HEADINGS[:2], f"{level:.0%} interval", *HEADINGS[3:])
+        best = {row[1] for row in rows[:1]}
+        bold = [(row[0], f"**{row[1]}**" if row[1] in best else row[1], *row[2:]) for row in rows]
+        if one_of("format", format, ("markdown", "html", "latex")) == "markdown":
+            return markdown_table(headings, bold)
+        if format == "latex":
+            return latex_table(headings, bold)
+        return re.sub(r"\*\*([^*<]*)\*\*", r"<b>\1</b>", html_table(headings, bold, self._about()))
 
     def _about(self) -> str:
         """What was played, in a line."""

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from abex.support.errors import UserError
+from abex.support.errors import UserError, one_of, shown
 from abex.support.extras import needed
 from abex.support.files import write_atomically
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in print, and dash patterns beyond them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D1F")
 MARKS = ("o", "s", "D", "P", "^", "v", "<", ">", "X", "p")
+PLAIN_LINES = 5  # as many differ by their dashes alone; of more each has a mark as well
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 STYLE = {
     "figure.figsize": (6.4, 4.2),
@@ -34,15 +35,33 @@ STYLE = {
     "svg.hashsalt": "abex",
     "pdf.fonttype": 42,
 }
+#: what differs from `STYLE`: for slides and pages, for one column of a paper, and for its whole width
+PAPER = {
+    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "legend.fontsize": 7, "axes.linewidth": 0.6, "font.family": "serif", "mathtext.fontset": "cm", "figure.dpi": 300,
+}  # fmt: skip
+STYLES: dict[str, dict[str, Any]] = {
+    "screen": {},
+    "paper": {**PAPER, "figure.figsize": (3.3, 2.4)},
+    "paper-wide": {**PAPER, "figure.figsize": (6.9, 2.8)},
+}
+LEGENDS = ("ends", "inside", "outside")
+LOGS = {True: "x", False: "", "x": "x", "y": "y", "both": "xy"}
 
 
-def canvas(**options: Any) -> tuple[Any, Any]:
-    """A figure and its axes in the house style, without a window."""
+def in_style(style: str = "screen") -> Any:
+    """A context in which matplotlib draws in the house style."""
     with needed():
         import matplotlib
+
+    return matplotlib.rc_context({**STYLE, **STYLES[style]})
+
+
+def canvas(style: str = "screen", **options: Any) -> tuple[Any, Any]:
+    """A figure and its axes in the house style, without a window."""
+    with in_style(style):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    with matplotlib.rc_context(STYLE):
         figure = _shown_figure()(layout="constrained", **options)
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -63,12 +82,9 @@ def _shown_figure() -> Any:
 
 def canvases(columns: int, *, rows: int = 1, **options: Any) -> tuple[Any, list[Any]]:
     """A figure and its axes, row by row, in the house style."""
-    with needed():
-        import matplotlib
-
     figure, axes = canvas(**options)
     axes.remove()
-    with matplotlib.rc_context(STYLE):
+    with in_style():
         several = list(figure.subplots(rows, columns, squeeze=False).flat)
     return figure, several
 
@@ -105,69 +121,109 @@ def style_of(position: int) -> dict[str, Any]:
     }
 
 
+def mark_of(position: int, lines: int) -> str:
+    """The mark of a line, where there are more lines than dashes: with its dashes it tells twenty lines apart in grey.
+
+    >>> len({(str(style_of(position)["linestyle"]), mark_of(position, 20)) for position in range(20)})
+    20
+    >>> mark_of(0, 5)
+    ''
+    """
+    return MARKS[position % 4] if lines > PLAIN_LINES else ""
+
+
 def regret_curves(
     steps: Any,
     lines: Sequence[tuple[str, Any, Any, Any]],
     *,
     title: str = "Cumulative regret",
     subtitle: str = "",
-    log: bool = True,
+    log: bool | str = True,
+    legend: str = "ends",
+    style: str = "screen",
     axes: Any = None,
     figsize: tuple[float, float] | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Lines ``(label, mean, low, high)`` over steps, bands where low and high are given, labels at the line's end.
+    """Lines ``(label, mean, low, high)`` over steps, bands where low and high are given, named as ``legend`` says.
 
     Into the ``axes`` given, which are returned, or into a new figure, which is.
     """
-    given = axes
-    if given is None:
-        tall = max(4.2, 0.24 * len(lines) + 1.2)  # room for the labels
-        figure, axes = canvas(figsize=figsize or (6.4, tall))
+    one_of("legend", legend, LEGENDS)
+    one_of("style", style, tuple(STYLES))
+    if log not in LOGS:
+        raise UserError(f"log must be True, False, 'x', 'y' or 'both', got {shown(log)}")
+    with in_style(style):
+        given = axes
+        if given is None:
+            wide, tall = STYLES[style].get("figure.figsize", STYLE["figure.figsize"])
+            if legend != "inside":
+                tall = max(tall, 0.24 * len(lines) + 1.2)  # room for the labels
+            _, axes = canvas(style, figsize=figsize or (wide, tall))
+        _draw_lines(axes, steps, lines, width=1.6 if style == "screen" else 1.0)
+        if "x" in LOGS[log]:
+            axes.set_xscale("log")
+        if "y" in LOGS[log]:
+            axes.set_yscale("log")
+        axes.set_xlim(float(steps[0]), float(steps[-1]))
+        axes.set_xlabel("step")
+        axes.set_ylabel("regret (sum of lost mean rewards)" if style == "screen" else "regret")
+        entitle(axes, title, subtitle)
+        if legend == "ends":
+            label_ends(axes, steps, [(label, mean) for label, mean, _, _ in lines])
+        elif legend == "inside":
+            axes.legend()
+        else:
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        save(axes.figure, path)
+        return axes.figure if given is None else given
+
+
+def _draw_lines(axes: Any, steps: Any, lines: Sequence[tuple[str, Any, Any, Any]], width: float) -> None:
+    """The lines with their bands."""
     for position, (label, mean, low, high) in enumerate(lines):
-        style = style_of(position)
-        axes.plot(steps, mean, label=label, linewidth=1.6, **style)
+        look = style_of(position)
+        mark = mark_of(position, len(lines))
+        axes.plot(
+            steps, mean, label=label, linewidth=width, marker=mark, markersize=4, markevery=0.15, **look
+        )
         if low is not None:
-            axes.fill_between(steps, low, high, color=style["color"], alpha=0.18, linewidth=0)
-    if log:
-        axes.set_xscale("log")
-    axes.set_xlim(float(steps[0]), float(steps[-1]))
-    axes.set_xlabel("step")
-    axes.set_ylabel("regret (sum of lost mean rewards)")
-    entitle(axes, title, subtitle)
-    label_ends(axes, steps, [(label, mean) for label, mean, _, _ in lines])
-    if given is not None:
-        save(given.figure, path)
-        return given
-    return save(figure, path)
+            axes.fill_between(steps, low, high, color=look["color"], alpha=0.18, linewidth=0)
 
 
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
-    """Name each line at its right end, with a piece of the line, moved apart where they would overlap."""
+    """Name each line beside its right end, moved apart where they would overlap, with a leader and a piece of the line."""
     end = float(steps[-1])
     ends = sorted(
         (_height(axes, end, float(v[-1])), position, label) for position, (label, v) in enumerate(lines)
     )
-    heights = np.array([height for height, _, _ in ends])
-    heights = spread(heights, 0.055 * 4.2 / float(axes.figure.get_figheight()))
-    for (_, position, label), height in zip(ends, heights, strict=True):
+    size = min(9.0, axes.xaxis.label.get_size())
+    room = 0.055 * (4.2 / float(axes.figure.get_figheight())) * (size / 9.0)
+    heights = spread(np.array([height for height, _, _ in ends]), room)
+    beside = {"transform": axes.transAxes, "clip_on": False}
+    for (true, position, label), height in zip(ends, heights, strict=True):
+        look = style_of(position)
+        mark = mark_of(position, len(lines))
+        axes.plot([1.0, 1.03], [true, height], color=look["color"], linewidth=0.6, **beside)
         axes.plot(
-            [1.015, 1.09],
-            [height, height],
-            transform=axes.transAxes,
-            clip_on=False,
-            linewidth=1.6,
-            **style_of(position),
+            [1.03, 1.065, 1.1],
+            [height] * 3,
+            linewidth=axes.lines[0].get_linewidth(),
+            marker=mark,
+            markersize=4,
+            markevery=[1],
+            **look,
+            **beside,
         )
         axes.annotate(
             label,
             xy=(1.0, height),
-            xytext=(1.1, float(height)),
+            xytext=(1.11, float(height)),
             xycoords="axes fraction",
             textcoords="axes fraction",
-            color=COLOURS[position % len(COLOURS)],
+            color=look["color"],
             va="center",
-            fontsize=9,
+            fontsize=size,
             annotation_clip=False,
         )
 
@@ -198,7 +254,7 @@ def _height(axes: Any, x: float, y: float) -> float:
 
 def entitle(axes: Any, title: str, subtitle: str = "") -> None:
     """A title at the left, and under it a line that says what was measured."""
-    axes.set_title(title, loc="left", fontsize=11, pad=20 if subtitle else 6)
+    axes.set_title(title, loc="left", pad=20 if subtitle else 6)
     if subtitle:
         axes.text(0.0, 1.02, subtitle, transform=axes.transAxes, fontsize=8.5, color="#555555")
 
@@ -220,12 +276,9 @@ def save(figure: Any, path: str | Path | None) -> Any:
 
 def drawn(figure: Any, kind: str = "png") -> bytes:
     """The figure as a file of this format, without dates."""
-    with needed():
-        import matplotlib
-
     buffer = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    with matplotlib.rc_context(STYLE):
+    with in_style():
         figure.savefig(buffer, format=kind, metadata=metadata)
     return buffer.getvalue()
 

@@ -44,6 +44,45 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], captio
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The same as Markdown.
+
+    >>> print(markdown_table(["policy", "regret"], [("UCB1", 12.5)]))
+    | policy | regret |
+    |---|---|
+    | UCB1 | 12.5 |
+    """
+    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in (headings, *rows)]
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    return "\n".join([lines[0], "|" + "---|" * len(headings), *lines[1:]])
+
+
+def latex_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""The same as LaTeX for the package booktabs; a cell ``**so**`` is bold.
+
+    >>> print(latex_table(["policy", "regret"], [("UCB1", "**12.5**"), ("a_b", "30 %")]))
+    \begin{tabular}{lr}
+    \toprule
+    policy & regret \\
+    \midrule
+    UCB1 & \textbf{12.5} \\
+    a\_b & 30 \% \\
+    \bottomrule
+    \end{tabular}
+    """
+    lines = [" & ".join(map(latex_of, row)) + r" \\" for row in (headings, *rows)]
+    return "\n".join(
+        [rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:],
+         r"\bottomrule", r"\end{tabular}"]
+    )  # fmt: skip
+
+
+def latex_of(text: str) -> str:
+    """Text as LaTeX: what it would read as commands is escaped, ``**so**`` is bold."""
+    escaped = re.sub(r"[&%$#_{}]", r"\\\g<0>", text)
+    return re.sub(r"^\*\*(.*)\*\*$", r"\\textbf{\1}", escaped)
+
+
 def markdown_of(docstring: str) -> str:
     r"""The text before the first section (Parameters, Notes, ...) as Markdown.
 
