@@ -245,9 +245,7 @@ def test_delays_of_all_conversions_count_that_change_what_is_paid():
     attribution = lived.settled().state.windows.attribution
     assert attribution.weights[9] == pytest.approx(0.5, abs=0.03)  # ages from 1.25 to 2.5 minutes
     assert attribution.weights[12] == 1.0
-    assert lived.state.windows.weighed(np.array([0]))[1][0] / lived.state.windows.weighed(np.array([0]))[0][
-        0
-    ] == pytest.approx(0.5, abs=0.02)
+    assert lived.state.windows.weighed(np.array([0])).means()[0] == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_refund_after_the_window_is_learned_until_its_time_is_over():
@@ -294,6 +292,17 @@ def test_a_reward_that_is_late_is_counted_once_and_teaches_nothing(silence):
     assert (player._state.tallies.sums.tolist(), player._state.state.means.tolist()) == before
     assert player._state.tallies.late == 1
     assert "1 late" in player.summary().caption
+
+
+def test_a_window_is_over_although_nobody_has_said_so():
+    """In a journal decisions expire when somebody looks; what counts is the time of the reward."""
+    for minute, learned in ((9.9, True), (10, False)):
+        for corrects in (False, True):
+            lived = Lived(UCB1())
+            name = lived.decide(0, 0)
+            assert lived.told(name, 1.0, minute, corrects=corrects) == learned
+            assert lived.state.tallies.late == (not learned)
+            assert (name in lived.state.pending) != learned
 
 
 def test_what_is_forgotten_is_no_more_than_asked_for():

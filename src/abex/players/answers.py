@@ -58,8 +58,10 @@ class Answers:
         """What a decision has paid, if that may still change."""
         return self._known.get(name)
 
-    def first(self, name: str, moment: int, arm: int, event: Rewarded) -> Answer:
-        """What a decision pays that has waited until now."""
+    def first(self, name: str, moment: int, arm: int, event: Rewarded) -> Answer | None:
+        """What a decision pays that has waited until now; None if its window is over, although nobody has said so yet."""
+        if self._settings.weighs and event.moment - moment >= (self._settings.expire or 0):
+            return None
         parts: Parts = {event.key or "": event.reward}
         return Answer(name, moment, event.moment, arm, parts, event.reward, event.reward)
 

@@ -161,13 +161,17 @@ class LogReader:
             name = next((one for one in reversed(self.waiting) if self.numbers[one] == event.arm), None)
         if name is None:
             return
-        number, reward = self.numbers.get(name, 0), self.terms.shown(event.reward)
-        entry = self._close(name, "rewarded", event.moment, reward)
+        answer = None
+        if self.answers is not None and name in self.waiting:
+            answer = self.answers.first(name, self.waiting[name][4], self.numbers[name], event)
+            if answer is None:
+                return  # too late
+        entry = self._close(name, "rewarded", event.moment, self.terms.shown(event.reward))
         if entry is None:
             self._revise(name, event)
         else:
-            if self.answers is not None:
-                self._paid(self.answers.first(name, entry[4], number, event), entry)
+            if answer is not None:
+                self._paid(answer, entry)
             also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
             entry[7] = json.dumps(also) if also else None
 

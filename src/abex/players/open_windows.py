@@ -13,12 +13,13 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.inference.sums import intervals
 from abex.kinds import MOST_COUNT, agree
 from abex.players.answers import Answer
 from abex.players.arms import NamedArms
@@ -73,6 +74,46 @@ class SavedWindows(msgspec.Struct):
     ended: Numbers
     within: Numbers
     weights: Numbers
+
+
+class Weighed(NamedTuple):
+    """Of some arms: decisions whose answer is in and that still wait, and what they are worth together."""
+
+    mature: Numbers
+    pending: Numbers
+    worth: Numbers  # the sum of G(age) over both
+    excess: Numbers  # what they paid beyond silence so far
+    silence: float
+
+    def means(self) -> Numbers:
+        """What they paid over what they are worth; not a number before the first."""
+        beyond = np.divide(
+            self.excess, self.worth, out=np.full(self.worth.size, np.nan), where=self.worth > 0.0
+        )
+        means: Numbers = np.clip(self.silence + beyond, 0.0, 1.0)
+        return means
+
+    def intervals(self, risk: float) -> tuple[Numbers, Numbers]:
+        r"""Intervals of the means.
+
+        A decision of mean m has paid by age a what has the mean :math:`s+G(a)(m-s)`, s silence. So these are intervals for all n
+        decisions, as if each were of the mean weight :math:`ar G` (which is allowed by :math:`\prod(1+cG_i)\le(1+car G)^n`), in
+        the units of m: wider than those of :math:`nar G` decisions where means are large and many decisions young.
+        """
+        counts = self.mature + self.pending
+        share = np.divide(self.worth, counts, out=np.zeros(counts.size), where=counts > 0.0)
+        ends = intervals(counts, np.clip(self.silence * counts + self.excess, 0.0, counts), risk)
+        known = share > 0.0
+        low, high = (
+            np.clip(
+                self.silence
+                + np.divide(end - self.silence, share, out=np.full(share.size, none), where=known),
+                0.0,
+                1.0,
+            )
+            for end, none in zip(ends, (-1.0, 1.0), strict=True)
+        )
+        return low, high
 
 
 class OpenWindows:
@@ -200,11 +241,12 @@ class OpenWindows:
         self.excess = np.append(self.excess[keep], np.zeros(n_arms - keep.size))
         known.turn = 0
 
-    def weighed(self, places: Any) -> tuple[Any, Any]:
-        """How many observations the decisions of these arms are worth by now, and the sums of what they paid."""
-        worth = np.array([weighed_decisions(self.attribution, place) for place in places.tolist()])
-        sums = self.attribution.silence * worth + self.excess[places]
-        return worth, np.clip(sums, 0.0, worth)
+    def weighed(self, places: Any) -> Weighed:
+        """What is known of these arms by now."""
+        known = self.attribution
+        worth = np.array([weighed_decisions(known, place) for place in places.tolist()])
+        mature, pending = known.decisions[places, HALVINGS], known.decisions[places, :HALVINGS].sum(axis=1)
+        return Weighed(mature, pending, worth, self.excess[places], known.silence)
 
     # -- in a file ------------------------------------------------------------------------------------
 

@@ -334,7 +334,7 @@ class PlayerState(PolicyRunner):
                 event.corrects or (event.key or "") not in known.parts
             )
         else:
-            time = settings.kept if event.corrects else settings.expire
+            time = settings.expire or settings.kept
             late = time is not None and event.moment - moment_of(name) >= time and bool(self.has_made(name))
         if late and self.is_first(f"late {name}"):
             self.tallies.late += 1

@@ -111,13 +111,22 @@ class Desk:
 
     def _count(self, batch: RequestBatch) -> None:
         """Each event counts where it was written, and no void one."""
-        decisions, paid, shown_reward = 0, list[float](), self.player.settings.shown
+        decisions, paid, corrected, shown_reward = 0, list[float](), 0, self.player.settings.shown
         for one in batch.entries():
             if isinstance(one.event, Decided):
                 decisions += one.done and one.outcome.id == one.event.id
             elif isinstance(one.event, Rewarded) and one.event.decision is not None and one.outcome is True:
-                paid.append(shown_reward(one.event.reward))
-        for metric, count in (("decisions", decisions), ("rewards", len(paid)), ("reward_sum", sum(paid))):
+                if one.event.corrects:
+                    corrected += 1
+                else:
+                    paid.append(shown_reward(one.event.reward))
+        counts = {
+            "decisions": decisions,
+            "rewards": len(paid),
+            "reward_sum": sum(paid),
+            "corrections": corrected,
+        }
+        for metric, count in counts.items():
             self._metrics.add(f"abex_instance_{metric}", self.player.name, count)
 
     def _propose(self, batch: RequestBatch) -> None:

@@ -118,13 +118,20 @@ COUNTED: dict[str, tuple[Any, str, str]] = {
     "abex_ended_connections": (CounterMetricFamily, "Connections of slow clients", "waited_for"),
     "abex_instance_decisions": (CounterMetricFamily, "Decisions that this instance wrote", "player"),
     "abex_instance_rewards": (CounterMetricFamily, "Rewards of decisions that this instance wrote", "player"),
-    "abex_instance_reward_sum": (GaugeMetricFamily, "Their sum", "player"),
+    "abex_instance_reward_sum": (GaugeMetricFamily, "Their sum, as they were reported", "player"),
+    "abex_instance_corrections": (CounterMetricFamily, "Corrections that this instance wrote", "player"),
 }
 #: what is read from the state of players: kind, sentence, labels
 FAMILIES: dict[str, tuple[Any, str, list[str]]] = {
     "abex_decisions": (CounterMetricFamily, "Decisions in the journal", ["player"]),
     "abex_rewards": (CounterMetricFamily, "Decisions in the journal that had their reward", ["player"]),
     "abex_expired": (CounterMetricFamily, "Decisions in the journal without a reward in time", ["player"]),
+    "abex_late": (
+        CounterMetricFamily,
+        "Decisions of which a reward or a correction came too late",
+        ["player"],
+    ),
+    "abex_corrections": (CounterMetricFamily, "Corrections that changed a reward", ["player"]),
     "abex_open_decisions": (GaugeMetricFamily, "Decisions that wait", ["player"]),
     "abex_oldest_open_decision_seconds": (GaugeMetricFamily, "Age of the oldest of them", ["player"]),
     "abex_arm_rewards": (CounterMetricFamily, "Rewards, side observations included", ["player", "arm"]),
@@ -167,6 +174,8 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     yield "abex_decisions", (), now.decisions
     yield "abex_rewards", (), now.tallies.rewarded
     yield "abex_expired", (), now.tallies.expired
+    yield "abex_late", (), now.tallies.late
+    yield "abex_corrections", (), now.tallies.corrected
     yield "abex_open_decisions", (), len(now.pending)
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
@@ -174,5 +183,10 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
         arm = (str(one.arm),)
         yield "abex_arm_rewards", arm, one.observations
-        yield "abex_arm_reward_sum", arm, one.observations * one.mean if one.observations else 0.0
+        paid = float(now.tallies.sums[now.arms.place(now.arms.number(one.arm))])
+        yield (
+            "abex_arm_reward_sum",
+            arm,
+            settings.low * one.observations + (settings.high - settings.low) * paid,
+        )
         yield "abex_arm_share", arm, 0.0 if math.isnan(one.recent_share) else one.recent_share
