@@ -13,9 +13,10 @@ from abex.evaluation.batches import chances_of
 from abex.evaluation.estimators import ESTIMATORS
 from abex.evaluation.uncertainty import guaranteed, likely
 from abex.players.player_settings import PlayerSettings
-from abex.players.requests import DecideRequest, carry_out
+from abex.players.requests import DecideRequest
 from abex.service.timeline import UniformChoice
 from abex.support.errors import UserError
+from tests.carried_out import carried_out
 from tests.each import each
 
 TARGET = np.array([0.2, 0.3, 0.5])
@@ -206,9 +207,9 @@ def test_requests_for_different_arms_are_a_batch_of_what_was_drawn(tmp_path):
     """A unit that has its decision already is no part of the batch, and does not count in its probabilities."""
     url = f"sqlite:///{tmp_path}/shop.db"
     with Player.open(url, "banner", "EpsilonGreedy(epsilon=0.5)", arms=["red", "green", "blue"]) as player:
-        ((stands,),) = carry_out(player, [DecideRequest(units=["anna"])])
-        (made,) = carry_out(player, [DecideRequest(units=["anna", "bert", "carl"], distinct=True)])
-        (alone,) = carry_out(player, [DecideRequest(units=["anna", "dora"], distinct=True)])
+        ((stands,),) = carried_out(player, DecideRequest(units=["anna"]))
+        (made,) = carried_out(player, DecideRequest(units=["anna", "bert", "carl"], distinct=True))
+        (alone,) = carried_out(player, DecideRequest(units=["anna", "dora"], distinct=True))
         frame = player.log()
     assert made[0].id == stands.id
     assert frame["batch_size"].tolist() == [1, 2, 2, 1]

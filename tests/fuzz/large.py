@@ -14,8 +14,8 @@ import msgspec
 from abex.evaluation import Log, evaluate
 from abex.lab.datasets import read
 from abex.players.player_file import read_player, with_checksum
+from abex.service.app import decoded
 from abex.service.bodies import DecideManyBody, NewPlayer, RewardBody, RewardManyBody
-from abex.service.endpoint import decoded
 from abex.support.files import read_text
 from abex.support.reading import max_bytes
 from tests.fuzz.damage import Rng, one

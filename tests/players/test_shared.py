@@ -19,8 +19,9 @@ from abex.kinds import saved, written
 from abex.players import UnavailableError
 from abex.players import journal as journals
 from abex.players.journal import journal_at
-from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError, carry_out
+from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError
 from tests import postgresql
+from tests.carried_out import carried_out
 from tests.each import each, each_group
 from tests.examples import all_examples, by_class
 from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
@@ -339,11 +340,10 @@ def test_a_newer_journal_is_refused(url, monkeypatch):
 def test_words_of_all_kinds_come_back_as_they_were(url):
     words = ['we"ird\\', "{a,b}", "NULL", "naïve \N{SNOWMAN}", "' or 1", "%s"]
     with Player.open(url, "x", "EXP3IX(eta=0.1)", arms=words) as player:
-        made = [
-            one for (one,) in carry_out(player, [DecideRequest((word,), f"{word} again") for word in words])
-        ]
+        asked = [DecideRequest((word,), f"{word} again") for word in words]
+        made = [one for (one,) in carried_out(player, *asked)]
         told = [(one.id, 0.1 + 0.2, {arm: 0.3 for arm in words if arm != one.arm}) for one in made[:3]]
-        assert carry_out(player, [RewardRequest(told)]) == [[True] * 3]
+        assert carried_out(player, RewardRequest(told)) == [[True] * 3]
         player.rename_arm("NULL", '"\\null"')
         with Player.open(url, "x") as other:
             assert alike(player, other)
@@ -416,9 +416,8 @@ def test_the_reward_of_an_arm_is_that_of_its_latest_decision_for_player_and_log(
 
 def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
     with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=5) as player:
-        refused, served, late = carry_out(
-            player, [DecideRequest([None] * 4), DecideRequest([None] * 3), DecideRequest()], most_open=3
-        )
+        asked = DecideRequest([None] * 4), DecideRequest([None] * 3), DecideRequest()
+        refused, served, late = carried_out(player, *asked, most_open=3)
         assert isinstance(refused, TooManyPendingError)
         assert isinstance(late, TooManyPendingError)
         assert player.pending() == served

@@ -15,10 +15,9 @@ import uvicorn
 from abex import Player
 from abex.players.ids import moment_of
 from abex.players.player import UnknownDecisionError
-from abex.players.requests import RequestBatch
+from abex.players.requests import RequestQueue
 from abex.service import Settings, connections
 from abex.service.connections import Guard
-from abex.service.desks import Desk
 from abex.service.run import configuration, listening_socket
 from tests.service.serving import command
 from tests.waiting import PATIENCE, wait_until
@@ -202,24 +201,28 @@ def test_what_goes_wrong_inside_is_no_end_of_the_service(store, monkeypatch):
             raise ZeroDivisionError
 
         with monkeypatch.context() as patch:
-            patch.setattr(RequestBatch, "propose", broken)
+            patch.setattr(RequestQueue, "_propose", broken)
             status, _, said = connection.ask(DECIDE)
             assert (status, json.loads(said)) == (500, {"error": "Something went wrong inside the service"})
         assert connection.ask(DECIDE)[0] == 200
 
 
 def test_a_decision_made_a_moment_ago_elsewhere_can_be_rewarded(store, monkeypatch):
-    calls, answers = [], RequestBatch.answers
+    calls, submit = [], RequestQueue.submit
 
-    def late(self):
-        calls.append(answers(self))
-        return [UnknownDecisionError("not yet", decision.id)] if len(calls) == 1 else calls[-1]
+    def late(self, request):
+        calls.append(submit(self, request))
+        if len(calls) > 1:
+            return calls[-1]
+        refused = asyncio.get_running_loop().create_future()
+        refused.set_exception(UnknownDecisionError("not yet", decision.id))
+        return refused
 
     with served(store) as port, Connection(port) as connection, Player.open(store, "banner") as elsewhere:
         assert connection.ask(DECIDE)[0] == 200
         decision = elsewhere.decide()
         elsewhere.flush()
-        monkeypatch.setattr(RequestBatch, "answers", late)
+        monkeypatch.setattr(RequestQueue, "submit", late)
         told = json.dumps({"decision": decision.id, "reward": 1}).encode()
         assert (
             connection.ask(REWARD, told)[2] == b'{"learned":false}'
@@ -291,14 +294,14 @@ def test_a_long_answer_that_is_read_slowly_arrives(store):
 
 
 def test_a_handler_may_take_longer_than_a_client(store, monkeypatch):
-    answers = Desk._answers
+    carry_out = RequestQueue._carry_out
 
     async def slow(self, batch):
         await asyncio.sleep(2.5)
-        return await answers(self, batch)
+        await carry_out(self, batch)
 
     with served(store, client_timeout=0.5) as port, Connection(port) as connection:
-        monkeypatch.setattr(Desk, "_answers", slow)
+        monkeypatch.setattr(RequestQueue, "_carry_out", slow)
         assert connection.ask(DECIDE)[0] == 200
         assert connection.ask(DECIDE)[0] == 200
 

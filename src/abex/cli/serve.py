@@ -71,11 +71,11 @@ def command(keys_file: str | None, role: str | None, **given: Any) -> None:
         click.echo(f"the key, shown once: {key}", err=True)
         click.echo(line)
         return
-    from abex.service.keys import KeyFile, Keyring
+    from abex.service.keys import KeyFile
     from abex.service.run import listening_socket, serve
     from abex.service.settings import Settings
 
-    settings = Settings(keys=KeyFile(keys_file) if keys_file else Keyring(), **given)
+    settings = Settings(keys=KeyFile(keys_file) if keys_file else None, **given)
     listening = listening_socket(settings)
     host, port = listening.getsockname()[:2]
     click.echo(

@@ -37,11 +37,6 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     id: Id
     moment: Moment
 
-    @property
-    def kind(self) -> str:
-        """Such as "decision"."""
-        return str(self.__struct_config__.tag)
-
 
 class Decided(Event, tag="decision", frozen=True):
     """An arm was chosen, and waits for its reward; ``seen`` is the last event that the one who chose had taken notice of."""

@@ -6,7 +6,9 @@ one, and a distribution that is worked out once. Unlike `Player.decide`, a decis
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -21,6 +23,9 @@ from abex.players.journal import UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.shared_player import Proposal, SharedPlayer
 from abex.support.errors import UserError, checked_name, shown, whole_number
+
+SLOW = 0.005  # CPU seconds: a player whose requests take longer works in a thread of its own, so that others need not wait
+MOMENT = 0.001  # seconds that a batch may wait for more
 
 
 class TooManyPendingError(UserError):
@@ -57,95 +62,173 @@ class ObserveRequest(NamedTuple):
 Request = DecideRequest | RewardRequest | ObserveRequest
 
 
-def carry_out(player: SharedPlayer, requests: Sequence[Request], most_open: int | None = None) -> list[Any]:
-    """Carry out requests in one commit; the answer to each, or the `UserError` that says why there is none.
+class RequestQueue:
+    """A player as an event loop has it: requests that come while others are written are the next batch.
 
     A `DecideRequest` is answered by a list of `Decision`, a `RewardRequest` by a list of whether each reward was the first
-    one of its decision, an `ObserveRequest` by whether it was new. Beyond ``most_open`` decisions that wait, a
-    `DecideRequest` is refused.
+    one of its decision, an `ObserveRequest` by whether it was new.
 
+    Parameters
+    ----------
+    player : SharedPlayer
+        Whose requests they are.
+    most_open : int, optional
+        Beyond so many decisions that wait for a reward, a `DecideRequest` is refused.
+    counters : sequence, optional
+        Four with a method ``inc``, as `prometheus_client` has them: of decisions, of rewards, of their sum, of corrections. Each
+        event counts where it was written, and no void one.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from abex import Player
+    >>> async def asked(player):
+    ...     queue = RequestQueue(player)
+    ...     (first,), (again,) = await asyncio.gather(*(queue.submit(DecideRequest(["ann"])) for _ in range(2)))
+    ...     return first == again, await queue.submit(RewardRequest([(first.id, 1.0, None), (first.id, 0.0, None)]))
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Player.open(f"sqlite:///{folder.name}/shop.db", "banner", "UCB1", n_arms=3) as player:
-    ...     (first,), (again,) = carry_out(player, [DecideRequest(["ann"]), DecideRequest(["ann"])])
-    ...     first == again, carry_out(player, [RewardRequest([(first.id, 1.0, None)]), RewardRequest([(first.id, 0.0, None)])])
-    (True, [[True], [False]])
-    """
-    batch = RequestBatch(player, requests, most_open)
-    if batch.may_stand():
-        with suppress(UnavailableError):
-            player.store.refresh(player, player.store.deadline)
-    batch.propose()
-    if batch.late:
-        try:
-            player.refresh()
-        except UserError as error:
-            batch.refuse_late(error)
-        else:
-            batch.propose_late()
-    try:
-        player.wait_for(batch.entries())
-    except UnavailableError as error:
-        batch.withdraw(error)
-    return batch.answers()
-
-
-class RequestBatch:
-    """Requests of a shared player on their way: proposed at once, answered when they are on disk.
-
-    No step waits for the store. `carry_out` waits in the thread that calls; an event loop does without a thread of its own.
+    ...     asyncio.run(asked(player))
+    (True, [True, False])
     """
 
     def __init__(
-        self, player: SharedPlayer, requests: Sequence[Request], most_open: int | None = None
+        self,
+        player: SharedPlayer,
+        most_open: int | None = None,
+        counters: Sequence[Any] = (),
     ) -> None:
-        self._player, self._most_open = player, most_open
-        self._work = [_Work(request) for request in requests]
-        self.late: list[_Work] = []
+        self.player = player
+        self._most_open, self._counters = most_open, counters
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[_Work] = []
+        self._working: asyncio.Task[None] | None = None
+        self._took = 0.0
 
-    def may_stand(self) -> bool:
-        """Whether a decision that waits may be an answer: another process may have learned its reward a moment ago."""
-        asked = [one.request for one in self._work if isinstance(one.request, DecideRequest)]
-        return any(_stands(self._player, request) for request in asked)
+    def submit(self, request: Request) -> asyncio.Future[Any]:
+        """Have a request carried out; the future has the answer, or the error."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append(_Work(request, future))
+        if self._working is None:
+            self._working = self._loop.create_task(self._work())
+        return future
 
-    def propose(self) -> None:
-        """Decide, and check what is reported; ``late`` speaks of decisions that another process may have made a moment ago."""
-        with self._player._lock:
-            self._player._catch_up()
-            _prepare(self._player, self._work, self._most_open)
-        self.late = [one for one in self._work if isinstance(one.error, UnknownDecisionError)]
+    async def _work(self) -> None:
+        """Propose what waits, until it is written and answered; what comes meanwhile is the next batch.
 
-    def propose_late(self) -> None:
-        """Once more, now that the player has read what others wrote."""
-        with self._player._lock:
-            _prepare(self._player, self.late, self._most_open)
+        Where many shared the last commit they may share this one, too: it waits a moment for as many.
+        """
+        crowd, lasted = 0, 0.0
+        while self._waiting:
+            if len(self._waiting) < crowd:
+                await asyncio.sleep(min(MOMENT, lasted / 2.0))
+            batch, self._waiting, began = self._waiting, [], self._loop.time()
+            try:
+                await self._carry_out(batch)
+                self._answer(batch)
+            except Exception as error:
+                for one in batch:
+                    if not one.future.done():
+                        one.future.set_exception(error)
+            crowd, lasted = len(batch), self._loop.time() - began
+        self._working = None
 
-    def refuse_late(self, error: UserError) -> None:
-        """What others wrote could not be read."""
-        for one in self.late:
-            one.error = error
+    async def _carry_out(self, batch: list[_Work]) -> None:
+        """Decide, check what is reported, and return when it is written."""
+        if any(_stands(self.player, one.request) for one in batch):
+            with suppress(UnavailableError):  # another process may have learned its reward a moment ago
+                await self.refresh()
+        if self._took > SLOW:
+            await asyncio.to_thread(self._propose, batch)
+        else:
+            self._propose(batch)
+        late = [one for one in batch if isinstance(one.error, UnknownDecisionError)]
+        if late:  # another process may have made it a moment ago
+            try:
+                await self.refresh()
+                self._propose(late)
+            except UserError as error:
+                for one in late:
+                    one.error = error
+        try:
+            await self._written([entry for one in batch for entry in one.entries])
+        except UnavailableError as error:
+            for one in batch:
+                if one.error is None and not all(entry.done for entry in one.entries):
+                    one.error = UnavailableError(error.why)  # whoever hears so asks again
+                    self.player.withdraw(one.entries)
 
-    def entries(self) -> list[Proposal]:
-        """What has to be written."""
-        return [entry for one in self._work for entry in one.entries]
+    def _propose(self, batch: list[_Work]) -> None:
+        began = time.thread_time()
+        with self.player._lock:
+            self.player._catch_up()
+            _prepare(self.player, batch, self._most_open)
+        self._took = time.thread_time() - began
 
-    def withdraw(self, error: UnavailableError) -> None:
-        """It could not be written: whoever hears so asks again."""
-        for one in self._work:
-            if one.error is None and not all(entry.done for entry in one.entries):
-                one.error = UnavailableError(error.why)
-                self._player.withdraw(one.entries)
+    def _answer(self, batch: list[_Work]) -> None:
+        """Tell all who have not gone."""
+        made, corrected, paid, shown_reward = 0, 0, list[float](), self.player.settings.shown
+        with self.player._lock:
+            for one in batch:
+                for entry in one.entries:
+                    event = entry.event
+                    if isinstance(event, Decided):
+                        made += entry.done and entry.outcome.id == event.id
+                    elif isinstance(event, Rewarded) and event.decision is not None and entry.outcome is True:
+                        corrected += event.corrects
+                        if not event.corrects:
+                            paid.append(shown_reward(event.reward))
+                if one.future.done():
+                    continue
+                if one.error is None:
+                    one.future.set_result(_answer(self.player, one))
+                else:
+                    one.future.set_exception(one.error)
+        for counter, count in zip(self._counters, (made, len(paid), sum(paid), corrected), strict=False):
+            counter.inc(count)
 
-    def answers(self) -> list[Any]:
-        """The answer to each request, or the error that says why there is none."""
-        with self._player._lock:
-            return [_answer(self._player, one) for one in self._work]
+    async def _written(self, entries: list[Proposal]) -> None:
+        """Return when these are on disk; it wakes up the event loop once for all of them."""
+        written: asyncio.Future[None] = self._loop.create_future()
+
+        def wake() -> None:
+            if not written.done():
+                written.set_result(None)
+
+        def wake_loop() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(wake)
+
+        ticket = self.player.ticket(entries, wake_loop)
+        if ticket.left:
+            self.player.store.hurry()
+            await self._in_time(written)
+        if ticket.error:
+            raise UnavailableError(ticket.error)
+
+    async def refresh(self) -> None:
+        """Read what other processes wrote."""
+        store = self.player.store
+        await self._in_time(asyncio.wrap_future(store.submit(lambda _: store.read(self.player))))
+
+    async def _in_time(self, future: asyncio.Future[None]) -> None:
+        """Wait no longer than the deadline of the store."""
+        store = self.player.store
+        try:
+            async with asyncio.timeout(store.deadline):
+                await future
+        except TimeoutError:
+            raise store.silent(store.deadline) from None
+
+    async def close(self) -> None:
+        """Answer what waits."""
+        if self._working is not None:
+            await self._working
 
 
-def _stands(player: SharedPlayer, request: DecideRequest) -> bool:
+def _stands(player: SharedPlayer, request: Request) -> bool:
     """Whether a request may be answered by a decision that waits already."""
-    if request.key is None and request.units == (None,):
+    if not isinstance(request, DecideRequest) or (request.key is None and request.units == (None,)):
         return False
     with player._lock:
         return any(player._state.open_decision(unit, request.key) is not None for unit in request.units)
@@ -154,10 +237,10 @@ def _stands(player: SharedPlayer, request: DecideRequest) -> bool:
 class _Work:
     """A request, what is to be written for it, and what its answer is made of."""
 
-    __slots__ = ("entries", "error", "parts", "request")
+    __slots__ = ("entries", "error", "future", "parts", "request")
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, request: Request, future: asyncio.Future[Any]) -> None:
+        self.request, self.future = request, future
         self.entries: list[Proposal] = []
         self.parts: list[Any] = []  # entries, or the decisions that stand already
         self.error: UserError | None = None
@@ -284,8 +367,6 @@ def _observation(player: SharedPlayer, request: ObserveRequest) -> Rewarded:
 
 
 def _answer(player: SharedPlayer, one: _Work) -> Any:
-    if one.error is not None:
-        return one.error
     if isinstance(one.request, DecideRequest):
         return [_decision(player, part) for part in one.parts]
     outcomes = [entry.outcome is True for entry in one.entries]

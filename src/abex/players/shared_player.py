@@ -82,18 +82,19 @@ class SequenceStream:
 class Ticket:
     """Of a thread that waits until some events are written."""
 
-    __slots__ = ("error", "event", "kept", "left")
+    __slots__ = ("error", "event", "kept", "left", "wake")
 
-    def __init__(self, event: Any = None) -> None:
+    def __init__(self, wake: Callable[[], None] | None = None) -> None:
         self.left = 0
-        self.event = threading.Event() if event is None else event
+        self.event = threading.Event()
+        self.wake = self.event.set if wake is None else wake
         self.error: UserError | None = None
         self.kept = True  # whether the events are written once the store is back
 
     def fail(self, error: UserError, kept: bool) -> None:
         """The store failed."""
         self.error, self.kept = error, kept
-        self.event.set()
+        self.wake()
 
 
 class Proposal:
@@ -115,7 +116,7 @@ class Proposal:
         for ticket in self.tickets:
             ticket.left -= 1
             if ticket.left == 0:
-                ticket.event.set()
+                ticket.wake()
 
 
 class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
@@ -224,7 +225,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             self._settle()
             events = [own.event for own in self._follower.to_append()]
             self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
-        return [Row(event.kind, event.moment, encode(event)) for event in events]
+        return [Row(str(event.__struct_config__.tag), event.moment, encode(event)) for event in events]
 
     def appended(self, last: int) -> bool:
         """It is in the journal, up to number ``last``; whether that makes a snapshot due."""
@@ -301,22 +302,18 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._wait(ticket)
         return [one.outcome for one in proposals]
 
-    def wait_for(self, proposals: Iterable[Proposal]) -> None:
-        """Return when these are written; an error if the store fails or is silent."""
-        self._wait(self.ticket(proposals))
-
-    def ticket(self, proposals: Iterable[Proposal], event: Any = None) -> Ticket:
-        """For who waits until these are written; then ``event.set()`` is called."""
+    def ticket(self, proposals: Iterable[Proposal], wake: Callable[[], None]) -> Ticket:
+        """For who waits until these are written; then ``wake`` is called, in the store's thread."""
         with self._lock:
-            return self._awaited(proposals, event)
+            return self._awaited(proposals, wake)
 
     def withdraw(self, proposals: Iterable[Proposal]) -> None:
         """Whoever waited for these was told that they are not written."""
         with self._lock:
             self._follower.withdraw([one for one in proposals if not one.done])
 
-    def _awaited(self, proposals: Iterable[Proposal], event: Any = None) -> Ticket:
-        ticket = Ticket(event)
+    def _awaited(self, proposals: Iterable[Proposal], wake: Callable[[], None] | None = None) -> Ticket:
+        ticket = Ticket(wake)
         for one in proposals:
             if not one.done:
                 one.tickets.append(ticket)

@@ -465,6 +465,8 @@ class Store(AbstractContextManager["Store"]):
     def _run_errands(self) -> None:
         for _ in range(len(self._errands)):
             work, future = self._errands.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue  # nobody waits for it any more
             try:
                 future.set_result(work(self._journal))
             except BaseException as error:

@@ -3,10 +3,10 @@
 =============  =======================================================================================
 `settings`     what a service is told when it starts, and whether that is safe
 `keys`         API keys: roles, hashes, constant-time comparison
-`app`          the ASGI application: every endpoint, and which one has an address
-`endpoint`     around every handler: key, size, errors as sentences, metrics, log
+`app`          the ASGI application; around every handler: key, size, errors as sentences, metrics, log
+`routes`       every endpoint: address, role, handler, body
 `bodies`       what requests may say: structs whose types are the check
-`directory`    the players of the store, opened when they are asked for; requests that wait share a commit
+`directory`    what handlers share: the store and its players, each with a queue for its requests once it is asked for
 `handlers`     players, decisions, rewards, observations, arms, summary
 `watching`     timeline, log, other policies valued on it, health, readiness, metrics
 `timeline`     what the journal tells over time: shares, rewards, what uniform choice would have earned

@@ -1,62 +1,48 @@
-"""The ASGI application: every endpoint, with its address, role, handler and body; lifespan."""
+"""The ASGI application: finds the endpoint of a request.
+
+An endpoint is what stands around a handler: who may ask, how much; errors as one JSON sentence; a count and a line in the log.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+import logging
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 from urllib.parse import quote, unquote
 
-from starlette.requests import Request
+import msgspec
+from prometheus_client import Counter, Histogram
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from abex.service import bodies, handlers, transfer, watching
-from abex.service.desks import HTTPError, ServiceState
-from abex.service.endpoint import Endpoint, Handler, Route
-from abex.service.metrics import Metrics
-from abex.service.openapi import description
-from abex.service.page import page, page_file
+from abex.players.journal import ArchivedError, UnavailableError
+from abex.players.player import UnknownDecisionError
+from abex.players.requests import TooManyPendingError
+from abex.service.directory import HTTPError, JSONAnswer, ServiceState, capital, encode
+from abex.service.keys import KeyFile
+from abex.service.routes import PAGE, PLAYER, ROUTES, Route
 from abex.service.settings import Settings
-from abex.support.errors import shown
+from abex.support.errors import UserError, brief, shown
 
-PLAYER = "/v1/players/{name}"
-WHOLE: dict[str, Any] = {"type": "integer", "minimum": 1}
-LIMIT = (("limit", WHOLE | {"maximum": handlers.MOST_LISTED}),)
-LOG = (("format", {"type": "string", "enum": ["csv", "parquet", "dsjson"]}), ("last", WHOLE))
-WINNER = (
-    ("risk", {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}),
-    ("at_least", {"type": "number", "exclusiveMinimum": 0}),
+logger = logging.getLogger("abex.serve")
+#: what a mistake of the library is called in HTTP; any other one 400
+STATUS: tuple[tuple[type[UserError], int], ...] = (
+    (UnavailableError, 503),
+    (UnknownDecisionError, 404),
+    (ArchivedError, 409),
+    (TooManyPendingError, 429),
 )
-#: those asked most stand first
-ROUTES = (
-    Route("POST", f"{PLAYER}/decisions", "decide", handlers.decide, bodies.DecideBody),
-    Route("POST", f"{PLAYER}/rewards", "reward", handlers.reward, bodies.RewardBody),
-    Route("POST", f"{PLAYER}/decisions/batch", "decide", handlers.decide_many, bodies.DecideManyBody),
-    Route("POST", f"{PLAYER}/rewards/batch", "reward", handlers.reward_many, bodies.RewardManyBody),
-    Route("POST", f"{PLAYER}/observations", "reward", handlers.observe, bodies.ObserveBody),
-    Route("GET", "/v1/players", "read", handlers.list_players, query=LIMIT),
-    Route("POST", "/v1/players", "admin", handlers.create_player, bodies.NewPlayer, status=201),
-    Route("DELETE", PLAYER, "admin", handlers.delete_player),
-    Route("POST", f"{PLAYER}/archive", "admin", handlers.archive_player),
-    Route("POST", f"{PLAYER}/restore", "admin", handlers.restore_player),
-    Route("GET", f"{PLAYER}/export", "admin", handlers.export_player),
-    Route("GET", f"{PLAYER}/summary", "read", handlers.summary, query=LIMIT, has_tag=True),
-    Route("GET", f"{PLAYER}/probabilities", "read", handlers.probabilities, query=LIMIT),
-    Route("GET", f"{PLAYER}/arms", "read", handlers.list_arms, query=LIMIT),
-    Route("POST", f"{PLAYER}/arms", "admin", handlers.add_arm, bodies.ArmBody, status=201),
-    Route("PATCH", f"{PLAYER}/arms/{{arm}}", "admin", handlers.rename_arm, bodies.RenameBody),
-    Route("DELETE", f"{PLAYER}/arms/{{arm}}", "admin", handlers.remove_arm),
-    Route("POST", f"{PLAYER}/learn", "admin", transfer.learn, bodies.LearnBody),
-    Route("GET", f"{PLAYER}/timeline", "read", watching.timeline),
-    Route("GET", f"{PLAYER}/winner", "read", watching.winner, query=WINNER),
-    Route("GET", f"{PLAYER}/log", "admin", watching.log, query=LOG, media="text/csv"),
-    Route("POST", f"{PLAYER}/evaluate", "admin", watching.evaluate, bodies.EvaluateBody),
-    Route("GET", "/health", None, watching.health),
-    Route("GET", "/ready", None, watching.ready),
-    Route("GET", "/metrics", "read", watching.metrics, media="text/plain"),
-)
+#: what is told of a store that is away; the log says why, with its address
+AWAY = "the store cannot be reached just now: send the request again, nothing counts twice"
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+RETRY_AFTER = {429: "1", 503: "1"}
+IS_JSON = b"content-type", b"application/json"
 PLAYERS = PLAYER.partition("{")[0]
 
 
@@ -73,16 +59,12 @@ def create_app(settings: Settings) -> Service:
 class Service:
     """The ASGI application: finds the endpoint of a request, and nothing else. It changes nothing of its process."""
 
-    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
-        self.state = ServiceState(settings, metrics or Metrics())
-        self._endpoints: dict[str, dict[str, Endpoint]] = {}
-        for route in (*ROUTES, *PAGE):
-            self._endpoints.setdefault(route.path, {})[route.method] = Endpoint(self.state, route)
-        self._nothing_here = Endpoint(self.state, Route("", "", None, nothing_here))
-        self._others = {
-            path: Endpoint(self.state, Route("", path, None, others_than(methods)))
-            for path, methods in self._endpoints.items()
+    def __init__(self, settings: Settings) -> None:
+        self.state = ServiceState(settings)
+        self._endpoints = {
+            (route.path, route.method): Endpoint(self.state, route) for route in (*ROUTES, *PAGE)
         }
+        self._nothing_here = Endpoint(self.state, Route("", "", None, self.nothing_here))
         self._router = Router(lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,10 +72,7 @@ class Service:
         if scope["type"] == "lifespan":
             await self._router.lifespan(scope, receive, send)
         elif scope["type"] == "http":
-            # as it was sent: a name may have a slash in it
-            path = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else quote(scope["path"])
-            path = path.removeprefix(quote(scope.get("root_path", "")))
-            endpoint, scope["path_params"] = self.find(scope["method"], path)
+            endpoint, scope["path_params"] = self.find(scope["method"], path_of(scope))
             await endpoint(scope, receive, send)
         else:
             await send({"type": "websocket.close"})
@@ -101,10 +80,18 @@ class Service:
     def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
         """The endpoint of an address as it is sent, and the names in it."""
         pattern, names = pattern_of(path)
-        methods = self._endpoints.get(pattern)
-        if methods is None:
-            return self._nothing_here, names
-        return methods.get("GET" if method == "HEAD" else method, self._others[pattern]), names
+        return self._endpoints.get(
+            (pattern, "GET" if method == "HEAD" else method), self._nothing_here
+        ), names
+
+    async def nothing_here(self, state: ServiceState, request: Request, body: None) -> None:
+        """An address that is not there, or has not that method."""
+        pattern, _ = pattern_of(path_of(request.scope))
+        path, methods = shown(request.url.path), [way for place, way in self._endpoints if place == pattern]
+        if methods:
+            sentence = f"the address {path} has no method {shown(request.method)}"
+            raise HTTPError(405, sentence, allow=", ".join(methods))
+        raise HTTPError(404, f"there is nothing at {path}; /openapi.json has all addresses")
 
     async def close(self) -> None:
         """Write what waits and leave the store: for who mounts the application, whose server does not tell it of the end."""
@@ -114,6 +101,12 @@ class Service:
     async def _lifespan(self, app: Any) -> AsyncIterator[None]:
         yield
         await self.close()
+
+
+def path_of(scope: Scope) -> str:
+    """The address of a request as it was sent: a name may have a slash in it."""
+    path = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else quote(scope["path"])
+    return path.removeprefix(quote(scope.get("root_path", "")))
 
 
 @lru_cache(maxsize=4096)
@@ -133,29 +126,169 @@ def pattern_of(path: str) -> tuple[str, dict[str, str]]:
     return path, {}
 
 
-async def nothing_here(state: ServiceState, request: Request, body: None) -> None:
-    """An address that is not there."""
-    raise HTTPError(404, f"there is nothing at {shown(request.url.path)}; /openapi.json has all addresses")
+class Endpoint:
+    """A handler as an ASGI application of its own, for those who have a role."""
+
+    def __init__(self, state: ServiceState, route: Route) -> None:
+        self._state, self._route, self._name = state, route, route.name
+        self._counts: dict[int, tuple[Counter, Histogram]] = {}  # by status
+        self._changes = route.method != "GET"
+        self._decode = None if route.body is None else msgspec.json.Decoder(route.body).decode
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        began, route, failed = perf_counter(), self._route, None
+        answer: Any
+        try:
+            headers = dict(scope["headers"])
+            self._authorize(headers)
+            decode = self._decode
+            body = None if decode is None else decoded(decode, await self._content(headers, receive))
+            answer = await route.handler(self._state, Request(scope), body)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            answer, failed = self._refused(error), error
+        if isinstance(answer, Response):
+            self._record(scope, answer.status_code, began, failed)
+            await answer(scope, receive, send)
+            return
+        content = encode(answer)
+        self._record(scope, route.status, began, None)
+        length = b"content-length", b"%d" % len(content)
+        await send({"type": "http.response.start", "status": route.status, "headers": [IS_JSON, length]})
+        await send({"type": "http.response.body", "body": content})
+
+    def _authorize(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse who may not ask."""
+        keys, role = self._state.settings.keys, self._route.role
+        if keys is None:
+            self._check_page(headers)
+        elif role is not None:
+            self._check_key(keys, headers.get(b"authorization", b"").decode("latin-1"), role)
+
+    def _check_page(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse what a web page elsewhere can have a browser send; a key no browser sends by itself."""
+        settings = self._state.settings
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not settings.behind_proxy and not is_own_name(host, settings.host):
+            raise HTTPError(421, f"this service does not answer for the host {shown(host)}")
+        if self._changes and is_foreign(headers, settings.behind_proxy):
+            raise HTTPError(403, "a web page of another site may change nothing here")
+
+    def _check_key(self, keys: KeyFile, header: str, role: str) -> None:
+        scheme, _, key = header.partition(" ")
+        known = scheme.lower() == "bearer" and key.strip() != ""
+        allowed = keys.allows(key.strip(), role) if known else None
+        if allowed is None:
+            needed = "an API key is needed: send the header Authorization: Bearer KEY"
+            raise HTTPError(401, "this API key is not known" if known else needed, www_authenticate="Bearer")
+        if not allowed:
+            raise HTTPError(403, f"this API key may not do that: it needs the role {role}")
+
+    async def _content(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The content of a request, if it is JSON and not too long."""
+        most, more = self._state.settings.max_body, True
+        parts: list[bytes] = []
+        length = 0
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ClientDisconnect
+            more = message.get("more_body", False)
+            if part := message.get("body", b""):
+                parts.append(part)
+                length += len(part)
+                if length > most:
+                    raise HTTPError(413, f"a request may have {most:,} bytes", connection="close")
+        if parts or b"content-type" in headers:
+            _check_json(headers)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _refused(self, error: Exception) -> JSONAnswer:
+        """What went wrong as an answer; what should not have is written down with its trace."""
+        if isinstance(error, UserError):
+            return error_response(error)
+        trace = "".join(traceback.format_exception(error))
+        logger.error("failed", extra={"fields": {"trace": trace, "endpoint": self._name}})
+        return JSONAnswer({"error": "Something went wrong inside the service"}, 500)
+
+    def _record(self, scope: Scope, status: int, began: float, error: Exception | None) -> None:
+        """Count a request; log it where it failed, or all are logged."""
+        seconds = perf_counter() - began
+        if status not in self._counts:
+            metrics, name = self._state.metrics, self._name
+            self._counts[status] = metrics.requests.labels(name, str(status)), metrics.seconds.labels(name)
+        count, latency = self._counts[status]
+        count.inc()
+        latency.observe(seconds)
+        if error is None and not self._state.settings.access_log:
+            return
+        fields = {
+            "endpoint": self._name,
+            "method": scope["method"],
+            "path": scope["path"][:300],
+            "status": status,
+            "milliseconds": round(1000.0 * seconds, 2),
+        }
+        if error is not None:
+            fields["error"] = str(error) if isinstance(error, UserError) else repr(error)
+        logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
 
 
-def others_than(methods: Iterable[str]) -> Handler:
-    """The answer to methods that an address does not have."""
+def is_own_name(host: str, ours: str) -> bool:
+    """Whether the Host header of a request names this service: a web page elsewhere must not stand in for it.
 
-    async def wrong_method(state: ServiceState, request: Request, body: None) -> None:
-        path, method = shown(request.url.path), shown(request.method)
-        raise HTTPError(405, f"the address {path} has no method {method}", allow=", ".join(methods))
-
-    return wrong_method
-
-
-async def openapi(state: ServiceState, request: Request, body: None) -> dict[str, Any]:
-    """The description of the service."""
-    return description(ROUTES)
+    >>> is_own_name("[::1]:8080", "127.0.0.1"), is_own_name("shop.example", "127.0.0.1")
+    (True, False)
+    """
+    name, _, port = host.rpartition(":")
+    return (name if port.isdigit() else host).strip("[]").lower() in (*LOOPBACK_NAMES, ours.lower())
 
 
-#: what is not part of the description
-PAGE = (
-    Route("GET", "/openapi.json", None, openapi),
-    Route("GET", "/", None, page),
-    Route("GET", "/page/{file}", None, page_file),
-)
+def is_foreign(headers: Mapping[bytes, bytes], behind_proxy: bool) -> bool:
+    """Whether a web page of another site sent a request."""
+    site = headers.get(b"sec-fetch-site", b"none")
+    if behind_proxy:
+        return site == b"cross-site"
+    here = headers.get(b"host", b"").lower()
+    is_from_here = b"origin" not in headers or headers[b"origin"].partition(b"://")[2].lower() == here
+    return site not in (b"none", b"same-origin") or not is_from_here
+
+
+def decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:
+    """The body of a request; an error is one sentence.
+
+    >>> from abex.service.bodies import DecideBody
+    >>> decoded(msgspec.json.Decoder(DecideBody).decode, b'{"unit": 7}')
+    Traceback (most recent call last):
+    ...
+    abex.support.errors.UserError: the field "unit" is wrong: expected `str | null`, got `int`
+    """
+    try:
+        return decode(content or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        said, _, place = str(error).partition(" - at `$")
+        said, place = said[:1].lower() + said[1:], place.strip("`.")
+        raise UserError(brief(f'the field "{place}" is wrong: {said}' if place else said, 200)) from None
+
+
+def _check_json(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a content that does not call itself JSON."""
+    kind = headers.get(b"content-type", b"")
+    if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+        # a web page elsewhere cannot send this type without the browser's asking us first
+        raise HTTPError(415, "send JSON, with the header Content-Type: application/json")
+
+
+def error_response(error: UserError) -> JSONAnswer:
+    """A mistake as a sentence."""
+    headers: dict[str, str] = {}
+    if isinstance(error, HTTPError):
+        status, headers = error.status, error.headers
+    else:
+        status = next((code for kind, code in STATUS if isinstance(error, kind)), 400)
+    if status in RETRY_AFTER:
+        headers = {"retry-after": RETRY_AFTER[status]} | headers
+    said = AWAY if isinstance(error, UnavailableError) else str(error)
+    return JSONAnswer({"error": capital(said)}, status, headers)

@@ -15,11 +15,9 @@ from collections import Counter
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from starlette.types import Message, Receive, Scope, Send
 
 from abex.service.app import Service
-from abex.service.metrics import Metrics
 from abex.service.settings import Settings
 
 EVERY = 1.0  # seconds between two looks at all connections
@@ -38,25 +36,15 @@ LATE = refusal(b"408 Request Timeout", b"The request did not come in time")
 
 
 class Guard:
-    """Watches the connections of a worker; picklable until it has made its application."""
+    """Watches the connections of a worker."""
 
-    def __init__(
-        self, settings: Settings, supervisor: Pipe | None = None, counts_file: str | None = None
-    ) -> None:
-        self.settings, self._supervisor, self._counts_file = settings, supervisor, counts_file
+    def __init__(self, settings: Settings, supervisor: Pipe | None = None) -> None:
+        self.settings, self._supervisor = settings, supervisor
         self.most = min(settings.max_connections, max(16, descriptors() - RESERVED))
-        self._open: dict[Any, Connection] = {}
+        self._app = Service(settings)
+        self.metrics = self._app.state.metrics
+        self._open: dict[Any, Connection] = {}  # by their clients
         self._clients: Counter[str] = Counter()
-
-    def application(self) -> ASGIApp:
-        """The application, with this around it."""
-        self.metrics = Metrics(self._counts_file)
-        self._app = Service(self.settings, self.metrics)
-        return self
-
-    def protocol(self, **options: Any) -> asyncio.Protocol:
-        """What speaks HTTP on a new connection."""
-        return Connection(self, AutoHTTPProtocol(**options))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its connection must have sent all of it in time."""
@@ -88,26 +76,28 @@ class Guard:
 
     def admit(self, connection: Connection, client: Any) -> bool:
         """Whether a new connection may stay."""
-        host = client[0]
         if len(self._open) >= self.most:
             refused = "total"
-        elif self._clients[host] >= self.settings.max_client_connections and not self.settings.behind_proxy:
+        elif (
+            self._clients[client[0]] >= self.settings.max_client_connections
+            and not self.settings.behind_proxy
+        ):
             refused = "client"
         else:
             self._open[client] = connection
-            self._clients[host] += 1
-            self.metrics.counts.connections += 1
+            self._clients[client[0]] += 1
+            self.metrics.connections.inc()
             return True
-        self.metrics.add("abex_refused_connections", refused)
+        self.metrics.refused.labels(refused).inc()
         return False
 
     def remove(self, client: Any) -> None:
         """A connection has ended."""
-        if self._open.pop(client, None) is not None:
-            self._clients[client[0]] -= 1
-            if not self._clients[client[0]]:
-                del self._clients[client[0]]
-            self.metrics.counts.connections -= 1
+        del self._open[client]
+        self._clients[client[0]] -= 1
+        if not self._clients[client[0]]:
+            del self._clients[client[0]]
+        self.metrics.connections.dec()
 
     async def _watch(self) -> None:
         """End connections whose clients take too long, and tell the supervisor that this process lives."""
@@ -117,8 +107,7 @@ class Guard:
             for connection in list(self._open.values()):
                 late = connection.late(now, self.settings.client_timeout)
                 if late is not None:
-                    self.metrics.add("abex_ended_connections", late)
-            self.metrics.keep()
+                    self.metrics.ended.labels(late).inc()
             if self._supervisor is not None:
                 try:
                     self._supervisor.send_bytes(b".")
@@ -127,8 +116,8 @@ class Guard:
                     signal.raise_signal(signal.SIGTERM)
 
 
-class Connection(asyncio.Protocol):
-    """A connection: hands everything to the protocol that speaks HTTP, and notes when the client has to be ready."""
+class Connection:
+    """The `asyncio.Protocol` of a connection: hands all to the one that speaks HTTP, notes when the client has to be ready."""
 
     def __init__(self, guard: Guard, http: Any) -> None:
         self._guard, self._http = guard, http
@@ -136,13 +125,13 @@ class Connection(asyncio.Protocol):
         self.due = math.inf  # when all of the request must be there, as long as one is coming
         self.deadline = math.inf  # the same, while somebody waits for it
         self._unread, self._unread_since = 0, 0.0
+        self.eof_received = http.eof_received
+        self.pause_writing, self.resume_writing = http.pause_writing, http.resume_writing
 
     def connection_made(self, transport: Any) -> None:
         """It begins, if there is room for it."""
-        self._transport, self._client = (
-            transport,
-            tuple((transport.get_extra_info("peername") or ("", 0))[:2]),
-        )
+        self._transport = transport
+        self._client = tuple((transport.get_extra_info("peername") or ("", 0))[:2])
         self._admitted = self._guard.admit(self, self._client)
         if self._admitted:
             self.begin()
@@ -163,19 +152,6 @@ class Connection(asyncio.Protocol):
         if self._admitted:
             self._guard.remove(self._client)
             self._http.connection_lost(error)
-
-    def eof_received(self) -> bool | None:
-        """The client sends no more."""
-        kept: bool | None = self._http.eof_received() if self._admitted else None
-        return kept
-
-    def pause_writing(self) -> None:
-        """The client does not read."""
-        self._http.pause_writing()
-
-    def resume_writing(self) -> None:
-        """It reads again."""
-        self._http.resume_writing()
 
     def begin(self) -> None:
         """A request is coming."""

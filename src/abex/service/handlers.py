@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from abex.players.arms import declare
 from abex.players.journal import UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
-from abex.players.requests import DecideRequest, ObserveRequest, RewardRequest, arm_named
+from abex.players.requests import DecideRequest, ObserveRequest, RequestQueue, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer
 from abex.players.store import Wanted, wanted_player
 from abex.players.summary import summarise
@@ -30,8 +30,7 @@ from abex.service.bodies import (
     RewardBody,
     RewardManyBody,
 )
-from abex.service.desks import Desk, HTTPError, ServiceState
-from abex.service.endpoint import JSONAnswer
+from abex.service.directory import HTTPError, JSONAnswer, ServiceState
 from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
@@ -40,16 +39,17 @@ FEW_LISTED = 100
 JSON = dict[str, Any]
 
 
-def desk_of(state: ServiceState, request: Request) -> Awaitable[Desk]:
-    """The desk of the player in the path."""
-    return state.desk(request.path_params["name"])
+async def queue_of(state: ServiceState, name: str) -> RequestQueue:
+    """The queue of a player, opened now if it is the first time, or if the player was deleted meanwhile."""
+    queue = state.queues.get(name)
+    return await state.open(name) if queue is None or queue.player.is_gone else queue
 
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
     """The player in the path, as the store has it now."""
-    desk = await desk_of(state, request)
-    await desk.refresh()
-    return desk.player
+    queue = await queue_of(state, request.path_params["name"])
+    await queue.refresh()
+    return queue.player
 
 
 def limit_of(
@@ -79,7 +79,7 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     """Make a player; one that is there must be the same, and gets the arms that are declared (`on_new_arms`)."""
     wanted = await asyncio.to_thread(_wanted, state, body)
     created = await asyncio.to_thread(state.create, body.name, wanted)
-    player = (await state.desk(body.name)).player
+    player = (await queue_of(state, body.name)).player
     if not created:
         difference = player.definition.first_difference(wanted.replica, wanted.terms)
         if difference is not None:
@@ -166,7 +166,7 @@ async def _ended(state: ServiceState, request: Request, end: Callable[[str, int]
         raise HTTPError(428, "export the player first, and send the ETag of the export in If-Match")
     if not await asyncio.to_thread(end, name, int(tag)):
         raise HTTPError(412, f"the player {shown(name)} has had events since that export: export it again")
-    state.desks.pop(name, None)
+    state.queues.pop(name, None)
     state.timelines.pop(name, None)
     return str(name)
 
@@ -180,8 +180,8 @@ def _shown(decision: Decision) -> JSON:
 
 async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSON:
     """What to try next; on disk when it is answered."""
-    desk = await desk_of(state, request)
-    (decision,) = await desk.submit(DecideRequest((body.unit,), body.key))
+    queue = await queue_of(state, request.path_params["name"])
+    (decision,) = await queue.submit(DecideRequest((body.unit,), body.key))
     return _shown(decision)
 
 
@@ -192,8 +192,8 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     many = body.count if body.count is not None else len(body.units or ())
     whole_number("the number of decisions", many, least=1, most=state.settings.max_batch)
     units = (None,) * many if body.units is None else tuple(body.units)
-    desk = await desk_of(state, request)
-    decisions = await desk.submit(DecideRequest(units, body.key, distinct=body.units is None))
+    queue = await queue_of(state, request.path_params["name"])
+    decisions = await queue.submit(DecideRequest(units, body.key, distinct=body.units is None))
     return {"decisions": [_shown(one) for one in decisions]}
 
 
@@ -213,22 +213,22 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
 
 
 async def _learned(state: ServiceState, request: Request, rewards: list[RewardBody]) -> list[bool]:
-    desk = await desk_of(state, request)
+    queue = await queue_of(state, request.path_params["name"])
     work = RewardRequest([(one.decision, one.reward, one.also, one.key, one.corrects) for one in rewards])
     try:
-        found: list[bool] = await desk.submit(work)
+        found: list[bool] = await queue.submit(work)
     except UnknownDecisionError as error:
-        if not desk.player.is_recent(error.id):
+        if not queue.player.is_recent(error.id):
             raise
         await asyncio.sleep(LATE)  # a process outside the service may be about to write it
-        found = await desk.submit(work)
+        found = await queue.submit(work)
     return found
 
 
 async def observe(state: ServiceState, request: Request, body: ObserveBody) -> JSON:
     """What an arm paid that was tried without a decision of the player."""
-    desk = await desk_of(state, request)
-    return {"learned": await desk.submit(ObserveRequest(body.arm, body.reward, body.also, body.key))}
+    queue = await queue_of(state, request.path_params["name"])
+    return {"learned": await queue.submit(ObserveRequest(body.arm, body.reward, body.also, body.key))}
 
 
 # -- arms -------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ async def list_arms(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def add_arm(state: ServiceState, request: Request, body: ArmBody) -> JSON:
     """An arm never seen."""
-    player = (await desk_of(state, request)).player
+    player = (await queue_of(state, request.path_params["name"])).player
     whole_number("the number of arms", player.n_arms + 1, most=state.settings.max_arms)
     return {"arm": await asyncio.to_thread(player.add_arm, body.name)}
 
@@ -264,7 +264,7 @@ async def remove_arm(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def _player_and_arm(state: ServiceState, request: Request) -> tuple[SharedPlayer, Any]:
     """Those in the path."""
-    player = (await desk_of(state, request)).player
+    player = (await queue_of(state, request.path_params["name"])).player
     with player.reading() as now:
         return player, arm_named(now.arms, request.path_params["arm"])
 

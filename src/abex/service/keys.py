@@ -10,9 +10,9 @@ import hashlib
 import hmac
 import logging
 import os
+import re
 import secrets
 import time
-from dataclasses import dataclass
 
 from abex.support.errors import UserError, one_of, shown
 from abex.support.files import read_text
@@ -30,26 +30,7 @@ LOOK_SECONDS = 1.0  # between two looks at a file of keys
 logger = logging.getLogger("abex.serve")
 
 
-@dataclass(frozen=True)
-class Keyring:
-    """Hashes of keys with their roles; false if there are none."""
-
-    hashes: tuple[tuple[str, bytes], ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.hashes)
-
-    def allows(self, key: str, role: str) -> bool | None:
-        """Whether a key has a role; None if the key is unknown. Every hash is looked at, whatever is found.
-
-        >>> key, line = new_key("decide")
-        >>> ring = parse_keys(line, "keys")
-        >>> ring.allows(key, "decide"), ring.allows(key, "admin"), ring.allows("abex_guess", "decide")
-        (True, False, None)
-        """
-        digest = hash_of(key)
-        found = {held for held, known in self.hashes if hmac.compare_digest(digest, known)}
-        return bool(found & {role, "admin"}) if found else None
+Hashes = tuple[tuple[str, bytes], ...]  # of keys, each after its role
 
 
 class KeyFile:
@@ -57,15 +38,19 @@ class KeyFile:
 
     def __init__(self, path: str) -> None:
         self._path, self._looked = path, time.monotonic()
-        self._stamp, self._keys = _stamp(path), read_keys(path)
+        self._stamp, self._hashes = _stamp(path), read_keys(path)
+        if not self._hashes:
+            raise UserError(f"there are no keys in {shown(path)}: `abex serve --new-key ROLE` prints one")
 
     def allows(self, key: str, role: str) -> bool | None:
-        """Whether a key has a role; None if the key is unknown."""
+        """Whether a key has a role; None if the key is unknown. Every hash is looked at, whatever is found."""
         now = time.monotonic()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
             self._look()
-        return self._keys.allows(key, role)
+        digest = hash_of(key)
+        found = {held for held, known in self._hashes if hmac.compare_digest(digest, known)}
+        return bool(found & {role, "admin"}) if found else None
 
     def _look(self) -> None:
         """Read the file if it is another one; where it cannot be read the former keys hold, and the log says so once."""
@@ -74,11 +59,11 @@ class KeyFile:
             return
         self._stamp = stamp
         try:
-            self._keys = parse_keys(read_text(self._path, "file of keys"), self._path)
+            self._hashes = read_keys(self._path)
         except UserError as error:
             logger.error("the former API keys hold", extra={"fields": {"error": str(error)}})
         else:
-            logger.info("API keys read again", extra={"fields": {"keys": len(self._keys.hashes)}})
+            logger.info("API keys read again", extra={"fields": {"keys": len(self._hashes)}})
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
@@ -102,30 +87,18 @@ def new_key(role: str) -> tuple[str, str]:
     return key, f"{role} sha256:{hash_of(key).hex()}"
 
 
-def read_keys(path: str) -> Keyring:
+def read_keys(path: str) -> Hashes:
     """The keys of a file: a line each, role and hash, then whatever you like; # begins a comment."""
-    found = parse_keys(read_text(path, "file of keys"), path)
-    if not found:
-        raise UserError(f"there are no keys in {shown(path)}: `abex serve --new-key ROLE` prints one")
-    return found
-
-
-def parse_keys(text: str, where: str) -> Keyring:
-    """The keys of a text."""
     hashes = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(read_text(path, "file of keys").splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
-        try:
-            role, (kind, _, digits) = words[0], words[1].partition(":")
-            digest = bytes.fromhex(digits)
-        except (IndexError, ValueError):
-            role, kind, digest = words[0], "", b""
-        if role not in ROLES or kind != "sha256" or len(digest) != 32:
+        role, (kind, _, digits) = words[0], (words[1] if len(words) > 1 else "").partition(":")
+        if role not in ROLES or kind != "sha256" or not re.fullmatch("[0-9a-fA-F]{64}", digits):
             raise UserError(
-                f"line {number} of the keys in {shown(where)} must be a role ({', '.join(ROLES)}) and sha256:HASH; "
+                f"line {number} of the keys in {shown(path)} must be a role ({', '.join(ROLES)}) and sha256:HASH; "
                 "`abex serve --new-key ROLE` prints one"
             )
-        hashes.append((role, digest))
-    return Keyring(tuple(hashes))
+        hashes.append((role, bytes.fromhex(digits)))
+    return tuple(hashes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from abex.service.endpoint import Route
+if TYPE_CHECKING:
+    from abex.service.routes import Route
 
 #: status -> when
 REFUSALS = {

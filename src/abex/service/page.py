@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from abex.evaluation.estimators import ESTIMATORS
 from abex.policies.naming import known_policies
-from abex.service.desks import HTTPError, ServiceState
+from abex.service.directory import HTTPError, ServiceState
 from abex.support.errors import shown
 from abex.support.figures import COLOURS
 from abex.web import drawing_script, resource
@@ -76,7 +76,7 @@ def _whole(asks_for_keys: bool) -> CachedFile:
 
 async def page(state: ServiceState, request: Request, body: None) -> Response:
     """The page."""
-    return _sent(_whole(bool(state.settings.keys)), request)
+    return _sent(_whole(state.settings.keys is not None), request)
 
 
 async def page_file(state: ServiceState, request: Request, body: None) -> Response:

@@ -18,9 +18,12 @@ from multiprocessing.connection import wait
 from typing import Any
 
 import uvicorn
+from prometheus_client import disable_created_metrics
+from prometheus_client.multiprocess import mark_process_dead
 
 from abex.players.journal import journal_at
-from abex.service.connections import Guard
+from abex.service.connections import Connection, Guard
+from abex.service.metrics import FOLDER
 from abex.service.settings import Settings
 from abex.support.errors import UserError
 
@@ -70,11 +73,8 @@ LOGGING: dict[str, Any] = {
 
 def configuration(guard: Guard) -> uvicorn.Config:
     """How uvicorn runs the application."""
-    http: Any = guard.protocol
-    return uvicorn.Config(
-        guard.application,
-        factory=True,
-        http=http,
+    config = uvicorn.Config(
+        guard,
         ws="none",
         log_config=LOGGING,
         access_log=False,
@@ -86,6 +86,14 @@ def configuration(guard: Guard) -> uvicorn.Config:
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=1 << 16,
     )
+    config.load()
+    http: Any = config.http_protocol_class
+
+    def connection(**options: Any) -> Connection:
+        return Connection(guard, http(**options))
+
+    config.http_protocol_class = connection  # type: ignore[assignment]
+    return config
 
 
 def listening_socket(settings: Settings) -> socket.socket:
@@ -122,15 +130,14 @@ def work(
     settings: Settings,
     listening: socket.socket,
     supervisor: Pipe | None = None,
-    counts_file: str | None = None,
 ) -> None:
     """Answer requests until a signal ends it: all that a process does."""
-    config = configuration(Guard(settings, supervisor, counts_file))
-    config.load()
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    server = uvicorn.Server(configuration(Guard(settings, supervisor)))
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()  # what was imported stays: looking through it again and again would hold up requests
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])
 
 
 def serve(settings: Settings, listening: socket.socket | None = None) -> None:
@@ -142,18 +149,18 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         work(settings, listening)
         return
     with tempfile.TemporaryDirectory(prefix="abex-metrics-") as folder:
-        supervise(settings, listening, [f"{folder}/{place}.json" for place in range(settings.workers)])
+        os.environ[FOLDER] = folder  # for the workers
+        supervise(settings, listening)
 
 
 class Worker:
     """A process that answers requests, watched by its exit and by what it says every second."""
 
-    def __init__(self, settings: Settings, listening: socket.socket, counts_file: str) -> None:
-        self.counts_file = counts_file
+    def __init__(self, settings: Settings, listening: socket.socket) -> None:
         self.began = self.heard = time.monotonic()
         self.pipe, theirs = multiprocessing.Pipe(duplex=False)
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=work, args=(settings, listening, theirs, counts_file))
+        self.process = context.Process(target=work, args=(settings, listening, theirs))
         self.process.start()
         theirs.close()
 
@@ -181,14 +188,15 @@ class Worker:
         self.process.kill()
         self.process.join()
         self.pipe.close()
+        mark_process_dead(self.process.pid)  # type: ignore[no-untyped-call]  # its connections are open no more
 
 
-def supervise(settings: Settings, listening: socket.socket, counts_files: list[str]) -> None:
+def supervise(settings: Settings, listening: socket.socket) -> None:
     """Keep all workers alive until a signal ends this process."""
     stopping = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *signalled: stopping.append(signalled))
-    workers = [Worker(settings, listening, file) for file in counts_files]
+    workers = [Worker(settings, listening) for _ in range(settings.workers)]
     while not stopping:
         wait([one.process.sentinel for one in workers if one.process.exitcode is None], timeout=0.5)
         for place, worker in enumerate(workers):
@@ -199,7 +207,7 @@ def supervise(settings: Settings, listening: socket.socket, counts_files: list[s
                     worker.process.exitcode,
                 )
                 worker.stop()
-                workers[place] = Worker(settings, listening, worker.counts_file)
+                workers[place] = Worker(settings, listening)
     for worker in workers:
         worker.process.terminate()
     for worker in workers:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from abex.service.keys import KeyFile, Keyring
+from abex.service.keys import KeyFile
 from abex.support.errors import UserError, real_number, whole_number
-
-NOBODY = Keyring()
 
 
 @dataclass(frozen=True)
@@ -23,8 +21,8 @@ class Settings:
         Where it listens.
     workers : int
         Processes that answer.
-    keys : Keyring or KeyFile
-        Who may do what; an empty ring lets everybody do everything, which only loopback or a proxy may.
+    keys : KeyFile, optional
+        Who may do what; without keys everybody may do everything, which only loopback or a proxy allows.
     behind_proxy : bool
         A proxy in front decides who may ask.
     max_body : int
@@ -51,7 +49,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1
-    keys: Keyring | KeyFile = NOBODY
+    keys: KeyFile | None = None
     behind_proxy: bool = False
     max_body: int = 1 << 20
     max_batch: int = 1_000
@@ -74,7 +72,7 @@ class Settings:
             whole_number(name, getattr(self, name), least=1, most=most)
         real_number("client_timeout", self.client_timeout, above=0.0)
         whole_number("port", self.port, least=0, most=65_535)
-        if not self.is_local and not self.keys and not self.behind_proxy:
+        if not self.is_local and self.keys is None and not self.behind_proxy:
             raise UserError(
                 f"a service on {self.host} can be reached from elsewhere: give it API keys (--keys FILE, made by "
                 "`abex serve --new-key ROLE`), or say --behind-proxy where a proxy in front of it decides who may ask"

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from abex.players.requests import ObserveRequest
 from abex.players.state import MOST_SEEN_KEYS
 from abex.service.bodies import LearnBody
-from abex.service.desks import HTTPError, ServiceState
-from abex.service.handlers import JSON, desk_of
+from abex.service.directory import HTTPError, ServiceState
+from abex.service.handlers import JSON, queue_of
 from abex.support.errors import UserError, shown
 
 #: half of the keys that a player remembers: none is forgotten while it can come again
@@ -25,7 +25,8 @@ MOST_LEARNED = MOST_SEEN_KEYS // 2
 
 async def learn(state: ServiceState, request: Request, body: LearnBody) -> JSON:
     """Learn from the latest decisions of another player; each counts once, however often this is asked."""
-    heir, former = await desk_of(state, request), await state.desk(body.player)
+    heir = await queue_of(state, request.path_params["name"])
+    former = await queue_of(state, body.player)
     if heir is former:
         raise UserError(f"the player {shown(body.player)} has learned from its own decisions already")
     ours, theirs = heir.player.settings, former.player.settings

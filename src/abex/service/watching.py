@@ -13,8 +13,7 @@ from abex.evaluation import Log
 from abex.evaluation import evaluate as evaluated
 from abex.evaluation.log_files import log_bytes
 from abex.service.bodies import EvaluateBody
-from abex.service.desks import ServiceState
-from abex.service.endpoint import sentence
+from abex.service.directory import ServiceState, capital
 from abex.service.handlers import JSON, limit_of, refreshed
 from abex.service.timeline import MOST_EVENTS, Timeline
 from abex.support.errors import UserError, one_of, shown
@@ -102,7 +101,7 @@ async def ready(state: ServiceState, request: Request, body: None) -> JSON:
 
 async def metrics(state: ServiceState, request: Request, body: None) -> Response:
     """Prometheus' text format; the players that somebody has asked this worker for."""
-    players = [desk.player for desk in state.desks.values()]
+    players = [queue.player for queue in state.queues.values()]
     text = await asyncio.to_thread(state.metrics.text, players)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -138,7 +137,7 @@ def _evaluated(log: Log, policy: str, learn: float, rewards: tuple[float, float]
     try:
         found = evaluated(log, policy, learn=learn, rewards=rewards)
     except UserError as error:
-        return {"policy": policy, "error": sentence(str(error))}
+        return {"policy": policy, "error": capital(str(error))}
     return {
         "policy": found.policy,
         "rows": found.rows,
