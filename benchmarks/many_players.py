@@ -268,7 +268,7 @@ def service(options: argparse.Namespace) -> None:
     for kind in options.stores:
         with address(kind) as (url, _):
             port = free_port()
-            words = ["-m", "abex", "serve", "--store", url, "--port", str(port), "--max-players", "1000000"]
+            words = ["-m", "abex", "serve", "--store", url, "--port", str(port), "--limit", "max-players=1e6"]
             with (
                 running(*words, port=port) as process,
                 httpx.Client(base_url=f"http://127.0.0.1:{port}/v1", timeout=60.0) as client,

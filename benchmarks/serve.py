@@ -2,6 +2,7 @@
 
     python -m benchmarks.serve load                  # 10, 1,000 and 100,000 arms, SQLite and PostgreSQL, 1 and 2 workers
     python -m benchmarks.serve floor --rounds 8      # CPU a request, beside constants by Starlette and by a plain ASGI callable
+    python -m benchmarks.serve floor --wrk --seconds 2   # the same, asked by wrk
     python -m benchmarks.serve memory --requests 1e6
 
 A closed loop: client processes of several connections each; a connection asks for a decision, and reports the reward of the
@@ -27,6 +28,7 @@ from benchmarks.serve_load import (
     once,
     resident,
     service,
+    wrk,
 )
 
 # -- studies --------------------------------------------------------------------------------------------------------
@@ -74,14 +76,16 @@ def study_floor(options: argparse.Namespace) -> None:
         for _ in range(options.rounds + 1):
             for name, port in ports.items():
                 rewards = name == "abex"
-                found[name].append(load(port, options.seconds, rewards, [pids[name]], options.connections))
+                run = wrk if options.wrk else load
+                found[name].append(run(port, options.seconds, rewards, [pids[name]], options.connections))
         print(f"{'':<10} {'CPU us':>7} {'median':>7} {'of Starlette':>13} {'req/s':>7} {'MB':>5}")
         floor = np.array([one["cpu"] for one in found["starlette"][1:]])
         for name, rounds in found.items():
             cpu = np.array([one["cpu"] for one in rounds[1:]])
             rate = max(one["rate"] for one in rounds[1:])
             ratios = f"{cpu.min() / floor.min():>6.2f} {np.median(cpu / floor):>6.2f}"
-            memory = resident([pids[name]])
+            memory, failed = resident([pids[name]]), sum(one["errors"] for one in rounds)
+            assert failed == 0, failed
             print(f"{name:<10} {cpu.min():>7.1f} {np.median(cpu):>7.1f} {ratios} {rate:>7.0f} {memory:>5.0f}")
 
 
@@ -151,6 +155,9 @@ def main() -> None:
     parser.add_argument("--requests", type=float, default=1e5, help="of the memory study")
     parser.add_argument(
         "--connections", type=int, default=CONNECTIONS, help="of each of the two client processes"
+    )
+    parser.add_argument(
+        "--wrk", action="store_true", help="let wrk ask, in the place of the floor's own clients"
     )
     options = parser.parse_args()
     {"load": study_load, "floor": study_floor, "memory": study_memory}[options.study](options)

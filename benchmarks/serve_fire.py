@@ -128,7 +128,7 @@ def fuzz(options: argparse.Namespace) -> None:
     rng, found, slowest = random.Random(options.seed), Counter[str](), 0.0
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w+") as log:
         store = f"sqlite:///{folder}/shop.db?synchronous=normal"
-        limits = ("--max-arms", "1000", "--max-players", "30", "--max-open", "2000")
+        limits = ("--limit", "max-arms=1000", "--limit", "max-players=30", "--limit", "max-open=2000")
         with (
             command(store, *limits, log=log) as (process, address),
             httpx.Client(base_url=address, timeout=60.0) as client,

@@ -6,6 +6,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -112,7 +113,7 @@ def service(store: str, port: int, workers: int) -> Any:
         "--workers",
         str(workers),
     ]
-    return running(*words, "--max-open", "1000000", port=port)
+    return running(*words, "--limit", "max-open=1e6", port=port)
 
 
 def bare(port: int, workers: int, which: str = "starlette") -> Any:
@@ -198,6 +199,33 @@ def client(
         out.send((np.array(took), len(errors)))
 
     asyncio.run(all_of_them())
+
+
+def wrk(
+    port: int, seconds: float, rewards: bool, pids: list[int], connections: int = CONNECTIONS
+) -> dict[str, float]:
+    """The same load by wrk (apt install wrk): requests/s, CPU microseconds of the server a request."""
+    words = [
+        "wrk",
+        f"-t{CLIENTS}",
+        f"-c{CLIENTS * connections}",
+        f"-d{seconds:g}s",
+        "-s",
+        str(ROOT / "benchmarks/serve.lua"),
+    ]
+    words += [f"http://127.0.0.1:{port}", "--", *(["rewards"] if rewards else [])]
+    before = cpu_seconds(pids)
+    said = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    spent = cpu_seconds(pids) - before
+    (count,) = re.findall(r"(\d+) requests in", said)
+    (rate,) = re.findall(r"Requests/sec: +([\d.]+)", said)
+    failed = re.findall(r"Non-2xx or 3xx responses: (\d+)", said)
+    return {
+        "rate": float(rate),
+        "cpu": 1e6 * spent / int(count),
+        "n": int(count),
+        "errors": int(failed[0]) if failed else 0,
+    }
 
 
 def load(

@@ -46,7 +46,7 @@ def run(
         str(out),
         "--workers",
         "1",
-        "--quiet",
+        "--json",
     ]
     return subprocess.run(
         [*prefix, *command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, preexec_fn=restrict,

@@ -19,9 +19,9 @@ Case = tuple[str, ...]
 
 #: command -> its options and what they are given when they are right
 COMMANDS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
-    (("theory",), {"--c": "0.1", "--alpha": "0.7", "--eta": "0.4", "--rounding": "carry",
+    (("theory",), {"--c": "0.1", "--alpha": "0.7", "--eta": "0.4",
                  "--arms": "10", "--gap": "0.2", "--horizon": "1e4"}),
-    (("theory", "recommend"), {"--arms": "10", "--horizon": "1e4", "--gap": "0.2", "--sweep": "5", "--sigma": "0.5"}),
+    (("theory", "recommend"), {"--arms": "10", "--horizon": "1e4", "--gap": "0.2"}),
     (("simulate",), {"--policy": "UCB1", "--arms": "0.7,0.5x3", "--graph": "no.edges",
                                "--horizon": "100",
                                "--replications": "2", "--seed": "1", "--workers": "1"}),
@@ -31,9 +31,8 @@ COMMANDS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     (("list",), {"": "UCB1"}),
     (("data", "show"), {"": "digits"}),
     (("boost", "train"), {"": "no.csv", "--policy": "ABE", "--iterations": "5",
-                          "--seed": "0", "--base": "tree",
-                          "--target": "y", "--test": "no2.csv"}),
-    (("boost", "predict"), {"": "no.abex", "--target": "y"}),
+                          "--target": "y"}),
+    (("boost", "predict"), {"": "no.abex", "--out": "answers.csv"}),
 )  # fmt: skip
 POLICIES = (
     "ABE(eta=1)",
@@ -95,7 +94,7 @@ def quietly() -> None:
         "abex.simulation.running.play_replication",
         "abex.lab.datasets.source_files.fetch",
         "abex.lab.experiments.run_experiment",
-        "abex.cli.boost.fit",
+        "abex.boosting.AdaBoostMHClassifier.fit",
     ):
         mock.patch(name, refuse).start()
 

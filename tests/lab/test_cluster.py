@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from abex.lab.results import Claims, Store, key_of
-from abex.lab.sweeps.dask_workers import at_address
+from abex.lab.sweeps.executors import at_address
 from abex.lab.sweeps.sweep import raise_on_failure, sweep
 from abex.support.errors import UserError
 from tests.each import each
@@ -67,7 +67,7 @@ class Cluster:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """A scheduler may take its time to answer; a cell that waits for its gate takes no other one along."""
-    monkeypatch.setattr("abex.lab.sweeps.dask_workers.CONNECT_SECONDS", PATIENCE)
+    monkeypatch.setattr("abex.lab.sweeps.executors.CONNECT_SECONDS", PATIENCE)
     monkeypatch.setattr(sys.modules[sweep.__module__], "BATCH_SECONDS", 0.0)
 
 
@@ -121,8 +121,8 @@ def test_a_lost_scheduler_is_one_sentence_and_what_was_done_stays(tmp_path, clus
 
 
 def test_a_cluster_without_workers_is_said_and_the_first_one_begins(tmp_path, monkeypatch):
-    monkeypatch.setattr("abex.lab.sweeps.dask_workers.WORD_SECONDS", 0.0)
-    monkeypatch.setattr("abex.lab.sweeps.dask_workers.WORKER_SECONDS", PATIENCE)
+    monkeypatch.setattr("abex.lab.sweeps.executors.WORD_SECONDS", 0.0)
+    monkeypatch.setattr("abex.lab.sweeps.executors.WORKER_SECONDS", PATIENCE)
     cluster, said = Cluster(tmp_path, 0), []
 
     def say(message):
@@ -140,7 +140,7 @@ def test_a_cluster_without_workers_is_said_and_the_first_one_begins(tmp_path, mo
 
 def test_the_wait_for_workers_has_an_end(tmp_path, monkeypatch):
     """As after the death of a scheduler whose workers have ended with it: the same command, on a new scheduler."""
-    monkeypatch.setattr("abex.lab.sweeps.dask_workers.WORKER_SECONDS", 0.0)
+    monkeypatch.setattr("abex.lab.sweeps.executors.WORKER_SECONDS", 0.0)
     cluster = Cluster(tmp_path, 0)
     sentence = (
         rf"{cluster.address} has had no worker for 0 seconds: start one with `dask worker {cluster.address}`"
@@ -203,7 +203,7 @@ LOSER = """
 import sys
 from abex.support.errors import UserError
 from abex.lab.results import Store
-from abex.lab.sweeps.dask_workers import at_address
+from abex.lab.sweeps.executors import at_address
 from abex.lab.sweeps.sweep import sweep
 from tests.lab.sweep_cells import cells
 try:
@@ -216,7 +216,7 @@ except UserError as error:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "ucx://x:1", "tcp://127.0.0.1:99999"])
 def test_where_nobody_answers_is_one_sentence(address, monkeypatch):
-    monkeypatch.setattr("abex.lab.sweeps.dask_workers.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("abex.lab.sweeps.executors.CONNECT_SECONDS", 1)
     with pytest.raises(UserError, match="no Dask scheduler answers at"), at_address(address):
         pass
 

@@ -369,7 +369,7 @@ def test_reproduce_prints_a_line_a_claim_and_the_path_of_the_report(file, tmp_pa
     assert not any("95 % interval" in line for line in lines)
 
 
-def test_the_command_line_speaks_json_and_is_quiet_when_asked(file, tmp_path, capsys):
+def test_the_command_line_speaks_json(file, tmp_path, capsys):
     assert command("run", file, "--json", "--results", tmp_path / "r") == 0
     events = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert events[-1]["answer"] == HOLDS
@@ -377,9 +377,6 @@ def test_the_command_line_speaks_json_and_is_quiet_when_asked(file, tmp_path, ca
     assert [event["line"] for event in events[-4:-1]] == ["UCB1", "coin", "tuned"]
     assert events[-4]["low"] < events[-4]["mean"] < events[-4]["high"]
     assert events[-3]["locked"] >= 0.6  # a coin learns nothing
-    assert command("run", file, "--quiet", "--results", tmp_path / "r") == 0
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "")
 
 
 @each(
@@ -411,7 +408,6 @@ def test_a_killed_run_goes_on_where_it_stopped(file, tmp_path):
         "abex.cli",
         "run",
         str(file),
-        "--quiet",
         "--results",
         str(tmp_path / "r"),
     ]
@@ -433,7 +429,7 @@ def test_a_killed_run_goes_on_where_it_stopped(file, tmp_path):
 
 def test_the_report_is_written_from_the_store_alone(file, tmp_path):
     there = ["--results", tmp_path / "r"]
-    assert command("run", file, "--quiet", *there) == 0
+    assert command("run", file, *there) == 0
     Path(file).unlink()
     assert command("report", *there) == 0
     page = (tmp_path / "r" / "report.html").read_text()
@@ -454,7 +450,7 @@ def test_every_panel_has_a_tuned_rival_baselines_and_deviations_that_name_their_
 
 def test_cells_of_other_sources_are_counted_and_pruned_on_request(file, tmp_path, capsys):
     folder = tmp_path / "out"
-    assert command("run", file, "--results", folder, "--quiet") == 0
+    assert command("run", file, "--results", folder) == 0
     with Store(folder / "cells.sqlite") as store:
         key, cell, payload = next(iter(store))
         store.put(

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-import math
 import multiprocessing
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
 import threading
@@ -14,20 +12,19 @@ import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import abex.lab.sweeps.cells
-from abex import UCB1, Thompson, Uniform
+from abex import UCB1, Thompson
 from abex.lab.results import CellResult, Claims, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
-from abex.lab.sweeps.cells import bandit_cell, run_cell
+from abex.lab.sweeps.cells import bandit_cell, run_cell, this_worker, work_of
 from abex.lab.sweeps.executors import executor_of, outcomes_of
-from abex.lab.sweeps.forecast import RunningMedian, TimeLeft, guess
 from abex.lab.sweeps.sweep import batched, raise_on_failure, sweep
-from abex.lab.sweeps.workers import this_worker
 from abex.support.errors import UserError
 from abex.support.jobs import Threads
 from tests.lab.sweep_cells import cells
@@ -143,28 +140,30 @@ def test_processes_store_the_same_bytes_and_one_that_is_killed_is_replaced(tmp_p
 class Mortal(Executor):
     """Carries a batch out at once, unless a cell in it kills its worker."""
 
-    def __init__(self):
-        self.batches = []
+    def __init__(self, deadly: int):
+        self.deadly, self.batches = deadly, []
 
     def submit(self, function, batch):
         self.batches.append([cell["replication"] for cell in batch])
         future = Future()
-        if any(cell["kind"].endswith("killer") for cell in batch):
+        if self.deadly in self.batches[-1]:
             future.set_exception(RuntimeError("the node is gone"))
         else:
             future.set_result(function(batch))
         return future
 
 
-def test_a_cell_that_always_kills_its_worker_is_given_up_alone(store):
-    always = {"kind": "tests.lab.sweep_cells:killer", "seed": 1, "replication": 99}
-    mortal = Mortal()
-    state = sweep([*cells(1), always, *cells(2, round=2)], store, mortal)
-    assert state.computed == 3
+def test_quick_replicates_travel_together_and_one_that_always_kills_its_worker_is_given_up_alone(store):
+    """How long they take is known once one of the 256 that are under way at first is there."""
+    mortal = Mortal(270)
+    state = sweep(cells(300), store, mortal)
+    assert state.computed == 299
     ((name, failure),) = state.failed
-    assert "replication 99" in name
+    assert "replication 270" in name
     assert failure.why == "its worker died: the node is gone"
-    assert mortal.batches == [[0, 99], [0, 1], [0], [99], [99], [99]]
+    singles = [[r] for r in range(300)]
+    together = [*range(257, 300)]  # the one before was looked at too early
+    assert mortal.batches == [*singles[:257], together, *singles[257:], [270], [270]]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills")
@@ -264,68 +263,28 @@ def test_an_interrupted_sweep_gives_its_claims_back(store):
         assert other.take(keys) == keys
 
 
-def test_a_measured_cell_is_the_estimate_for_its_kin(store):
-    wanted = cells(3, pause=0.02)
-    sweep(wanted, store)
-    measured = sorted(found["seconds"] for _, found in store.measured())
-    assert TimeLeft([], store).seconds({**wanted[0], "replication": 99}) == measured[1]
+def test_the_work_left_is_the_steps_of_the_cells_that_are_not_there(store):
+    """After every commit; the cells that another run has stored count as done there, a failed one is not left."""
+    wanted = [*bandits(2), {**bandits(1)[0], "horizon": 500, "replications": 3}]
+    bad = {"kind": "tests.lab.sweep_cells:fails", "seed": 1, "replication": 7}
+    assert [work_of(cell) for cell in [*wanted, bad]] == [200, 200, 200, 200, 1500, 1]
+    store.put([(wanted[0], run_cell(wanted[0]))])
+    told = []
+    with Claims(store.path) as other:
+        other.take([key_of(wanted[1])])
 
+        def tell(state):
+            told.append((state.work, state.work_left))
+            if state.waiting:
+                store.put([(wanted[1], run_cell(wanted[1]))])
+                other.release([key_of(wanted[1])])
 
-def test_a_wrong_guess_is_corrected_while_the_sweep_runs():
-    """Ten cells of two kinds guessed alike take ten times as long as guessed: so will the kind not yet seen."""
-    wanted = [
-        bandit_cell(policy, PROBLEM, horizon=1000, checkpoints=5, seed=1, replication=r)
-        for policy in (UCB1(), Uniform())
-        for r in range(5)
-    ]
-    forecast = TimeLeft(wanted)
-    guessed = forecast.left
-    assert guessed == pytest.approx(sum(guess(cell) for cell in wanted))
-    forecast.learn(wanted[0], 10.0 * guess(wanted[0]))
-    assert forecast.left == pytest.approx(9.0 * guessed)
-    assert forecast.done == pytest.approx(guessed)
-    for cell in wanted[1:]:
-        forecast.learn(cell, 1.0)
-    assert forecast.left == 0.0
-
-
-def test_the_work_of_a_forecast_grows_with_the_cells_and_not_with_their_square():
-    """Comparisons of measured times, counted, at each of two thousand replicates of one cell."""
-    compared = 0
-
-    class Seconds(float):
-        def __lt__(self, other):
-            nonlocal compared
-            compared += 1
-            return float(self) < float(other)
-
-        def __neg__(self):
-            return Seconds(-float(self))
-
-    count = 2000
-    wanted = cells(count)
-    forecast = TimeLeft(wanted)
-    luck = random.Random(1)
-    for cell in wanted:
-        forecast.learn(cell, Seconds(luck.random()))
-        assert forecast.seconds(cell) >= 0.0 <= forecast.left
-    assert 0 < compared < 4 * count * math.log2(count)
-
-
-def test_a_running_median_is_the_lower_median():
-    luck = random.Random(2)
-    numbers = [luck.choice((0.0, luck.random(), 0.5)) for _ in range(300)]
-    median = RunningMedian()
-    for end, number in enumerate(numbers, 1):
-        median.add(number)
-        assert median.value == statistics.median_low(numbers[:end])
-
-
-def test_a_cell_that_is_not_computed_here_is_not_left():
-    wanted = bandits(4)
-    forecast = TimeLeft(wanted)
-    forecast.drop(wanted[0])
-    assert forecast.left == pytest.approx(sum(guess(cell) for cell in wanted[1:]))
+        with Threads(1) as pool:
+            state = sweep([*wanted, bad], store, pool, tell)
+    assert told[0] == (0, 2101)
+    assert all(later[1] <= earlier[1] for earlier, later in pairwise(told))
+    assert told[-1] == (1900, 0)
+    assert (state.stored, state.shared, state.computed, len(state.failed)) == (1, 1, 3, 1)
 
 
 def test_the_time_of_a_block_is_shared_by_its_replications():
@@ -335,21 +294,6 @@ def test_the_time_of_a_block_is_shared_by_its_replications():
     assert [(number, one.measured) for number, one in rows] == [
         (50 + at, {"seconds": 2.0, "nanoseconds": at + 1.0}) for at in range(3)
     ]
-
-
-def test_the_compilation_in_the_first_cell_does_not_spoil_the_forecast():
-    wanted = cells(4)
-    forecast = TimeLeft(wanted)
-    for cell, seconds in zip(wanted, (9.0, 0.1, 0.1), strict=False):
-        forecast.learn(cell, seconds)
-    assert forecast.left == pytest.approx(0.1)
-
-
-def test_a_guess_grows_with_the_steps():
-    cell = {"kind": "boosting", "policy": "Uniform()", "iterations": 1000, "problem": {"data": "digits"}}
-    assert guess({**cell, "iterations": 3000}) == pytest.approx(3 * guess(cell))
-    block = {"kind": "bandit", "policy": "TSU(epsilon=None)", "horizon": 1000, "replications": 50}
-    assert guess(block) == pytest.approx(50 * 1000 * 5e-7)
 
 
 def test_tiny_cells_travel_together_and_long_ones_alone():

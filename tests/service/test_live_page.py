@@ -333,6 +333,21 @@ def test_an_arm_that_is_called_like_a_colour_has_it(browser, address, api):
         assert marks == fills
 
 
+def test_a_window_and_arms_that_were_never_chosen(browser, address, api):
+    make(api, "fresh", ["a", "b"], window=60.0)
+    play(api, "fresh", 1, seed=1)
+    assert api.post("/v1/players/fresh/arms", json={"name": "new"}).status_code == 201
+    with looking(browser, address) as page:
+        open_player(page, address, "fresh")
+        assert "silence counts by its age, in full after 60 s" in page.locator("#about").inner_text()
+        assert tile(page, "silent").inner_text() == "0"
+        assert "3 events" in page.locator("#players a", has_text="fresh").inner_text()
+        marks = page.evaluate("[...document.querySelectorAll('#arms .mark')].map((m) => m.style.cssText)")
+        assert len(set(marks)) == 3
+        assert all("--colour" in mark for mark in marks)
+        assert page.locator("#arms .range:visible").count() == 1  # the interval of the one that was chosen
+
+
 ATTACK = """async (address) => {
   const found = [];
   for (const options of [{}, { body: "{}" }, { body: "{}", headers: { "Content-Type": "application/json" } }]) {

@@ -125,7 +125,6 @@ def test_the_command_speaks_of_every_case(capsys: pytest.CaptureFixture[str]) ->
         ),
         (["--c", "0.5", "--alpha", "0"], "never happens"),
         (["--c", "0.01", "--alpha", "0.1"], "step 10^(3.0e19), in outer iteration 1.0e20"),
-        (["--rounding", "carry"], 'about rounding="floor"'),
         (["recommend", "--arms", "10", "--horizon", "2e4", "--gap", "0.25"], "ABE(eta=0.797"),
     ):
         main(["theory", *arguments])
@@ -156,7 +155,7 @@ def test_the_command_draws_the_schedule_the_bound_and_the_regret(
 
 @each(
     ("arguments", "named"),
-    [(["--arms", "1.5"], "arms"), (["--gap", "0"], "gap"), (["--rounding", "flor"], "floor"),
+    [(["--arms", "1.5"], "arms"), (["--gap", "0"], "gap"),
      (["--horizon", "0"], "horizon"), (["--eta", "0"], "eta")],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_exit_code_2(

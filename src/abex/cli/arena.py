@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from abex.cli.experiment_options import open_store, work_options
 from abex.cli.help import WholeNumber, examples
-from abex.cli.progress_reporter import ProgressReporter
 from abex.cli.signals import exit_on_signal
+from abex.cli.sweep import SweepReporter, open_store, work_options
 from abex.support.extras import demand
 
 
@@ -50,7 +49,7 @@ from abex.support.extras import demand
 def command(
     grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
     dry_run: bool,
-    folder: str, workers: int | None, executor: str, quiet: bool, as_json: bool,
+    folder: str, workers: int | None, executor: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Play policies against each other on many instances, score them, and draw the page of all scores."""
     demand("report")
@@ -66,13 +65,13 @@ def command(
     entries = [*chosen(only), *(study.own_entry(text) for text in own)]
     instances, missing = study.playable(study.instances_of(grid, group))
     name = f"{study.NAME}-{grid}"
-    if missing and not quiet:
+    if missing:
         click.echo(f"abex: without data, not played: {', '.join(missing)}; see `abex data`", err=True)
     if dry_run:
         plan(entries, instances, grid, most)
         return
     with open_store(folder) as store:
-        reporter = ProgressReporter(name, quiet, as_json)
+        reporter = SweepReporter(name, as_json)
         with executor_of(executor, workers) as computing:
             status = study.run(
                 entries, instances, grid, store, computing, lambda state: reporter("running", state), most
@@ -85,7 +84,7 @@ def command(
     if as_json:
         for score in scores:
             click.echo(json.dumps(dataclasses.asdict(score)))
-    elif not quiet:
+    else:
         show(f"{name}: {len(instances)} instances", scores)
         click.echo(markdown_table(guide_table(answers(results, entries, instances))))
         click.echo(f"page: {paths[0]}; numbers: {paths[1]}; tables: {paths[2]}")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from abex.cli.boost_table import as_frame, labels_of, read_data, read_rows
 from abex.cli.help import examples, number_option
 from abex.cli.output import can_be_written, print_table
-from abex.support.errors import UserError
+from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of
 
-BASES = ("tree", "product", "stump")
 POINTS = 100  # of a learning curve
-MAX_SEED = 4 * 10**9  # below the 2**32 of NumPy's older generator, with room for further seeds
+HELD = 0.25  # of the rows of a file of one's own are for the test
 
 
 @click.group(epilog=examples("abex boost train letter --out letter"))
@@ -39,45 +36,75 @@ def command() -> None:
     "--out", default="abex-boost", show_default=True, help="Name of the files: model (.abex), curve (.png)."
 )
 @click.option("--target", help="Column with the classes in your own file; default the last.")
-@click.option("--test", help="Second file, with test rows; default a quarter of your own file.")
-@click.option("--base", type=click.Choice(BASES), default="tree", show_default=True, help="Base learner.")
-@number_option("--iterations", 1000, "Number of base classifiers.")
-@number_option("--seed", 0, "Names all random numbers.", least=0, most=MAX_SEED)
-def train(
-    data: str,
-    policy: str,
-    out: str,
-    target: str | None,
-    test: str | None,
-    base: str,
-    iterations: int,
-    seed: int,
-) -> None:
-    """Train on DATA; writes the model and its learning curve, prints errors and how the policy chose."""
+@number_option("--iterations", 1000, "Number of trees.")
+def train(data: str, policy: str, out: str, target: str | None, iterations: int) -> None:
+    """Train on DATA; writes the model and its learning curve, prints errors and how the policy chose.
+
+    Of a file of your own a quarter of each class is set aside for the test; columns of words are categories.
+    """
     from abex.boosting import AdaBoostMHClassifier
     from abex.boosting.settings import checked_settings
 
     can_be_written(out)
-    classifier = AdaBoostMHClassifier(
-        iterations, None if policy.lower() == "none" else policy, base=base, random_state=seed, verbose=1
-    )
+    asked = None if policy.lower() == "none" else policy
+    classifier = AdaBoostMHClassifier(iterations, asked, random_state=0, verbose=1)
     checked_settings(classifier)
-    problem = read_data(data, target, test)
+    halves = read_halves(data, target)
     began = time.process_time()
-    fit(classifier, problem)
-    seconds = time.process_time() - began
+    try:
+        classifier.fit(*halves["training"])
+    except MemoryError:
+        raise UserError(
+            f"there is not enough memory for --iterations {iterations} on {data}: take fewer"
+        ) from None
+    about = f"{classifier.n_iter_} classifiers, {time.process_time() - began:.1f} s of CPU"
     classifier.save(f"{out}.abex")
-    counts, curves = learning_curves(classifier, problem)
-    error_curves(
-        counts, list(curves.items()), title=f"{problem.name}: {policy}, {base}",
-        subtitle=f"{classifier.n_iter_} classifiers, {seconds:.1f} s of CPU", path=f"{out}.png",
-    )  # fmt: skip
+    every = max(1, classifier.n_iter_ // POINTS)
+    curves = {name: 100.0 * (1.0 - classifier.staged_score(X, y, every)) for name, (X, y) in halves.items()}
+    draw_errors(every, curves, f"{data}: {policy}", about, f"{out}.png")
     rows = [[name, f"{errors[-1]:.2f} %", f"{errors.min():.2f} %"] for name, errors in curves.items()]
-    title = f"{problem.name}, {classifier.n_iter_} classifiers, {seconds:.1f} s of CPU"
-    print_table(title, ["rows", "error at the end", "smallest"], rows, (1, 2))
+    print_table(f"{data}, {about}", ["rows", "error at the end", "smallest"], rows, (1, 2))
     full = "full search: every feature was tried in each search"
     click.echo(full if classifier.policy is None else str(classifier.policy_report()))
     click.echo(f"wrote {out}.abex and {out}.png")
+
+
+def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
+    """Rows and labels for training and test: those of a data set, or of a file of one's own."""
+    from abex.lab.datasets import Dataset, load
+    from abex.lab.datasets.own_tables import classes_of, columns_of, held_rows, target_name
+    from abex.lab.datasets.registry import is_path
+
+    if is_path(data):
+        columns = columns_of(data)
+        y = classes_of(columns.pop(target_name(columns, target, data)), data)
+        X, held = as_frame(columns, data), held_rows(y, HELD, 0, data)
+        return {"training": (X[~held], y[~held]), "test": (X[held], y[held])}
+    problem = load(data)
+    if not isinstance(problem, Dataset):
+        raise UserError(f"{data} is not a classification problem")
+    if target is not None:
+        raise UserError(f"{data} says itself what its classes are: --target is for files of your own")
+    halves = {"training": (problem.X_train, problem.y_train), "test": (problem.X_test, problem.y_test)}
+    labels = np.array(problem.class_names)
+    return {
+        name: (as_frame(dict(zip(problem.feature_names, X.T, strict=True)), data), labels[y])
+        for name, (X, y) in halves.items()
+    }
+
+
+def as_frame(columns: dict[str, Any], where: str) -> Any:
+    """Columns as a data frame, in which words are categories."""
+    with needed():
+        import pandas as pd
+
+    words = {name for name, values in columns.items() if values.dtype.kind not in "biuf"}
+    for name in columns.keys() - words:
+        if np.isinf(columns[name]).any():
+            raise UserError(
+                f"{where} has an infinite value in column {shown(name)}: correct or drop such rows"
+            )
+    return pd.DataFrame({name: pd.Categorical(v) if name in words else v for name, v in columns.items()})
 
 
 @command.command(
@@ -89,23 +116,16 @@ def train(
 @click.option(
     "--out", default="predictions.csv", show_default=True, help="Table with a row for each row of FILE."
 )
-@click.option(
-    "--target", default=None, help="Position of a column of classes in a NumPy matrix; default the last."
-)
-def predict(model: str, file: str, out: str, target: str | None) -> None:
-    """Classes and probabilities for the rows of FILE.
-
-    Columns of CSV and Parquet files are found by name, those of LIBSVM and NumPy files by position.
-    """
+def predict(model: str, file: str, out: str) -> None:
+    """Classes and probabilities for the rows of FILE, whose columns are found by name."""
     with needed():
         import pandas as pd
-
     from abex.boosting import load
     from abex.support.files import write_atomically
 
     can_be_written(out)
     classifier = load(model)
-    X = read_rows(classifier, file, target)
+    X = read_rows(classifier, file)
     decided, probabilities = classifier.predict(X), classifier.predict_proba(X)
     labels = [f"label {name}" for name in classifier.classes_] if classifier.multilabel_ else ["class"]
     answer = pd.concat(
@@ -117,6 +137,32 @@ def predict(model: str, file: str, out: str, target: str | None) -> None:
     )
     write_atomically(out, answer.to_csv(index=False).encode())
     click.echo(f"wrote {out}: {len(answer):,} rows")
+
+
+def read_rows(classifier: Any, file: str) -> Any:
+    """The columns that a model was trained on; its categories are words, whatever they look like in the file."""
+    from abex.lab.datasets.own_tables import columns_of
+    from abex.support.table_files import words_of
+
+    names = getattr(classifier, "feature_names_in_", None)
+    if names is None:
+        raise UserError(
+            "the model was trained without names of columns, by which those of the file are found"
+        )
+    of_words = {str(names[c.column]) for c in classifier.categories_ if c.values.dtype.kind == "U"}
+    columns = columns_of(file, of_words, len(names))
+    found: dict[str, Any] = {}
+    for name in map(str, names):
+        if name not in columns:
+            raise UserError(f"{file} has no column {shown(name)}, which the model needs")
+        are_words = columns[name].dtype.kind not in "biuf"
+        if are_words and name not in of_words:
+            raise UserError(
+                f"column {shown(name)} of {file} has words where the model needs numbers: correct it"
+            )
+        turned = name in of_words and not are_words
+        found[name] = words_of(columns[name], name, file) if turned else columns[name]
+    return as_frame(found, file)
 
 
 @command.command(
@@ -137,49 +183,17 @@ def export(model: str, out: str | None) -> None:
     click.echo(f"wrote {out}: {len(content):,} bytes")
 
 
-def fit(classifier: Any, problem: Any) -> None:
-    """Train on the training rows."""
-    X = as_frame(problem.X_train, problem.feature_names)
-    try:
-        classifier.fit(X, labels_of(problem, problem.y_train))
-    except MemoryError:
-        raise UserError(
-            f"there is not enough memory for --iterations {classifier.n_estimators} on {problem.name}: take fewer"
-        ) from None
-
-
-def learning_curves(classifier: Any, problem: Any) -> tuple[Any, dict[str, Any]]:
-    """Errors in per cent on training and test rows at about a hundred sizes."""
-    every = max(1, classifier.n_iter_ // POINTS)
-    halves = {"training": (problem.X_train, problem.y_train), "test": (problem.X_test, problem.y_test)}
-    errors = {
-        name: 100
-        * (1 - classifier.staged_score(as_frame(X, problem.feature_names), labels_of(problem, y), every))
-        for name, (X, y) in halves.items()
-    }
-    return every * np.arange(1, len(errors["test"]) + 1), errors
-
-
-def error_curves(
-    counts: Any,
-    lines: Sequence[tuple[str, Any]],
-    *,
-    title: str = "Error",
-    subtitle: str = "",
-    across: str = "classifiers",
-    path: str | Path | None = None,
-) -> Any:
-    """Error in per cent over the number of classifiers, labels at the line's end."""
+def draw_errors(every: int, curves: dict[str, Any], title: str, about: str, path: str) -> None:
+    """Errors in per cent over the number of classifiers, both logarithmic where they can be."""
     figure, axes = canvas()
-    for position, (label, errors) in enumerate(lines):
+    for position, (label, errors) in enumerate(curves.items()):
+        counts = every * np.arange(1, errors.size + 1)
         axes.plot(counts, errors, label=label, linewidth=1.6, **style_of(position))
-    if len(counts) > 1:
-        axes.set_xscale("log")
-        axes.set_xlim(float(counts[0]), float(counts[-1]))
-    if all(np.min(errors) > 0 for _, errors in lines):
+    axes.set_xscale("log")
+    if all(errors.min() > 0 for errors in curves.values()):
         axes.set_yscale("log")
-    axes.set_xlabel(across)
+    axes.set_xlabel("classifiers")
     axes.set_ylabel("error (per cent)")
     axes.legend()
-    entitle(axes, title, subtitle)
-    return save(figure, path)
+    entitle(axes, title, about)
+    save(figure, path)

@@ -10,7 +10,6 @@ from abex.cli.help import examples
 from abex.cli.output import print_table
 from abex.lab.datasets.registry import (
     CatalogueEntry,
-    State,
     check,
     download,
     entries,
@@ -20,14 +19,6 @@ from abex.lab.datasets.registry import (
 )
 from abex.lab.datasets.source_files import cache
 from abex.support.errors import UserError
-
-COLOURS = {
-    "verified": "green",
-    "bundled": "green",
-    "damaged": "red",
-    "incomplete": "red",
-    "missing": "yellow",
-}
 
 
 @click.group(
@@ -42,8 +33,20 @@ COLOURS = {
 @click.pass_context
 def command(context: click.Context) -> None:
     """Show the data sets: size, checksum state, where they are, licence and citation."""
-    if context.invoked_subcommand is None:
-        show_table()
+    if context.invoked_subcommand is not None:
+        return
+    columns = ("name", "rows", "features", "classes", "state", "where", "licence", "cite")
+    rows = []
+    for name, entry in entries().items():
+        state = check(entry, quick=True)
+        where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
+        sizes = (entry.rows, entry.features, entry.classes)
+        rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
+    print_table("Data sets", columns, rows, right=(2, 3))
+    click.echo(
+        f"Searched: $ABEX_DATA, then {cache()}. "
+        "`abex data fetch NAME` gets what is missing, `abex data show NAME` tells more."
+    )
 
 
 @command.command(
@@ -87,8 +90,7 @@ def check_command(names: tuple[str, ...]) -> None:
     wrong = []
     for entry in chosen(names or ("all",)):
         state = check(entry)
-        status = click.style(state.status, fg=COLOURS.get(state.status))
-        click.echo(f"{entry.name:<18} {status}  {state.detail}".rstrip())
+        click.echo(f"{entry.name:<18} {state.status}  {state.detail}".rstrip())
         if state.status in ("damaged", "incomplete"):
             wrong.append(entry.name)
     if wrong:
@@ -105,7 +107,24 @@ def check_command(names: tuple[str, ...]) -> None:
 def show(name: str) -> None:
     """Show all about one data set: description, files and addresses, checksums, licence, full citation."""
     entry = entry_of(name)
-    click.echo(describe(entry, check(entry, quick=True)))
+    state = check(entry, quick=True)
+    sizes = [
+        entry.rows,
+        entry.features and f"{entry.features} features",
+        entry.classes and f"{entry.classes} classes",
+    ]
+    lines = [
+        f"{entry.name}: {entry.description}",
+        f"size      {', '.join(size for size in sizes if size)}",
+        f"state     {state.status}{f' in {state.place}' if state.place else ''} {state.detail}".rstrip(),
+        f"licence   {entry.licence}",
+        f"cite      {entry.citation}",
+        f"checksum  {entry.checksum or 'not registered'} (SHA-256 of the parsed values)",
+    ]
+    for part in entry.parts:
+        lines.append(f"file      {part.name}{f'  sha256 {part.sha256}' if part.sha256 else ''}")
+        lines += [f"          {url}" for url in part.urls]
+    click.echo("\n".join(lines))
 
 
 def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:
@@ -127,40 +146,3 @@ def fetch_one(entry: CatalogueEntry, folder: Path | None) -> None:
     else:
         download(entry)
         click.echo(f"{entry.name}: fetched and checked, in {look(entry).place}")
-
-
-def show_table() -> None:
-    """The table, as wide as the terminal."""
-    columns = ("name", "rows", "features", "classes", "state", "where", "licence", "cite")
-    rows = []
-    for name, entry in entries().items():
-        state = check(entry, quick=True)
-        where = str(state.place) if state.place else ("scikit-learn" if state.status == "bundled" else "-")
-        sizes = (entry.rows, entry.features, entry.classes)
-        rows.append((name, *sizes, state.status, where, entry.licence, entry.brief))
-    print_table("Data sets", columns, rows, right=(2, 3))
-    click.echo(
-        f"Searched: $ABEX_DATA, then {cache()}. "
-        "`abex data fetch NAME` gets what is missing, `abex data show NAME` tells more."
-    )
-
-
-def describe(entry: CatalogueEntry, state: State) -> str:
-    """All that is known about a data set."""
-    sizes = [
-        entry.rows,
-        entry.features and f"{entry.features} features",
-        entry.classes and f"{entry.classes} classes",
-    ]
-    lines = [
-        f"{entry.name}: {entry.description}",
-        f"size      {', '.join(size for size in sizes if size)}",
-        f"state     {state.status}{f' in {state.place}' if state.place else ''} {state.detail}".rstrip(),
-        f"licence   {entry.licence}",
-        f"cite      {entry.citation}",
-        f"checksum  {entry.checksum or 'not registered'} (SHA-256 of the parsed values)",
-    ]
-    for part in entry.parts:
-        lines.append(f"file      {part.name}{f'  sha256 {part.sha256}' if part.sha256 else ''}")
-        lines += [f"          {url}" for url in part.urls]
-    return "\n".join(lines)

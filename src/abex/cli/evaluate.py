@@ -52,13 +52,12 @@ COLUMNS = (
     "--replay", "learning", is_flag=True, help="Also let each policy learn along the log, by rejection."
 )
 @click.option("--graph", "edges", help="File of edges, for policies that must know the feedback graph.")
-@click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
 @own_option
 @click.option("--out", default=None, help="Name of the files to write: figure (.png) and table (.csv).")
 @exit_on_signal()
 def command(
     log: str, policies: tuple[str, ...], estimators: tuple[str, ...], arms: str | None, rewards: str | None,
-    player: str | None, learn: float, learning: bool, edges: str | None, directed: bool, own: tuple[str, ...], out: str | None,
+    player: str | None, learn: float, learning: bool, edges: str | None, own: tuple[str, ...], out: str | None,
 ) -> None:  # fmt: skip
     """Value policies on LOG, decisions of another policy with their probabilities and rewards: CSV, Parquet or dsjson.
 
@@ -79,7 +78,7 @@ def command(
     chosen = [_policy(text) for text in policies or ("Uniform",)]
     span = None if rewards is None else _pair(rewards)
     names = None if arms is None else range(whole("--arms", arms, 1, 10**6))
-    graph = None if edges is None else Graph.read(edges, directed=directed)
+    graph = None if edges is None else Graph.read(edges)
     if player is None and "://" in log:
         raise UserError(f"{log!r} is the URL of a store: --player says whose log it is")
     read = Log.read(log, arms=names) if player is None else _journal(log, player)

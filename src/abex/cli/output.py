@@ -26,21 +26,6 @@ def check_graph_is_there(policy: Any, graph: Any) -> None:
         raise UserError(f"{policy} needs to know the feedback graph: pass --graph FILE")
 
 
-def duration(seconds: float) -> str:
-    """About how long, in the unit a person would take.
-
-    >>> duration(0.2), duration(42.0), duration(600.0), duration(40_000.0)
-    ('under a second', 'about 42 s', 'about 10 minutes', 'about 11.1 hours')
-    """
-    if seconds < 1.0:
-        return "under a second"
-    if seconds < 100.0:
-        return f"about {seconds:.0f} s"
-    return (
-        f"about {seconds / 60.0:.0f} minutes" if seconds < 7200.0 else f"about {seconds / 3600.0:.1f} hours"
-    )
-
-
 def can_be_written(out: str) -> None:
     """Complain before the work, not after, when ``out`` cannot be the name of its results."""
     target = Path(out)

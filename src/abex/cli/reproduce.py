@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from abex.cli.experiment_options import can_write, draw_figures, open_store, work_options
 from abex.cli.help import examples
-from abex.cli.output import duration
-from abex.cli.run import print_claims, print_events, print_totals, run_one, show_plan
+from abex.cli.run import draw_figures, print_claims, print_events, print_plan, run_one
 from abex.cli.signals import exit_on_signal
+from abex.cli.sweep import can_write, open_store, work_options
 from abex.support.errors import UserError
 from abex.support.extras import demand
 
 
 @click.command(epilog=examples("abex reproduce --quick", "abex reproduce --only facebook --workers 4"))
 @click.option("--quick", is_flag=True, help="Small scale, built-in data, no download: a minute.")
-@click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
+@click.option("--dry-run", is_flag=True, help="List the cells; compute nothing.")
 @click.option("--only", multiple=True, help="Experiments whose name contains this; repeat for more.")
 @work_options
 @exit_on_signal()
@@ -42,8 +42,8 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
         raise UserError(
             f"no experiment's name contains {' or '.join(map(repr, only))} (`abex list` shows all)"
         )
+    as_json = work["as_json"]
     skipped, outcomes = [], []
-    seconds = 0.0
     with open_store(folder) as store:
         for name, build in builders.items():
             try:
@@ -53,27 +53,18 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
                 click.echo(f"abex: {name} is left out: {error}", err=True)
                 continue
             if dry_run:
-                seconds += show_plan(experiment, store, work["as_json"])
+                print_plan(experiment, store, as_json)
                 continue
             outcome = run_one(experiment, store, **work)
-            if work["as_json"]:
-                print_events(outcome)
-            elif not work["quiet"]:
-                print_claims(outcome)
-            draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
+            (print_events if as_json else print_claims)(outcome)
+            draw_figures(outcome, folder, as_json)
             outcomes.append(outcome)
-        if dry_run and not work["as_json"] and len(skipped) < len(builders):
-            click.echo(
-                f"in all {duration(seconds)} of CPU time once compiled (cells that panels share are counted in each)"
-            )
-        if not dry_run:
-            print_totals(outcomes, work["quiet"], work["as_json"])
+        print_totals(outcomes, as_json)
         if not dry_run and can_write(folder):
-            size = write_report(store, Path(folder) / "report.html")
-            if not (work["quiet"] or work["as_json"]):
-                click.echo(
-                    f"report: {Path(folder) / 'report.html'} ({size / 1e6:.1f} MB), figures: {Path(folder) / 'figures'}"
-                )
+            report = Path(folder) / "report.html"
+            size = write_report(store, report)
+            if not as_json:
+                click.echo(f"report: {report} ({size / 1e6:.1f} MB), figures: {Path(folder) / 'figures'}")
     if len(skipped) == len(builders):
         raise UserError(
             f"nothing was run: the data of {'all ' * (len(skipped) > 1)}{len(skipped)} experiments are missing, "
@@ -83,3 +74,18 @@ def command(quick: bool, dry_run: bool, only: tuple[str, ...], folder: str, **wo
         click.echo(
             f"abex: {len(skipped)} of {len(builders)} experiments were left out for want of data", err=True
         )
+
+
+def print_totals(outcomes: list[Any], as_json: bool) -> None:
+    """How many claims stand once the verdicts are corrected across all of them."""
+    from abex.lab.experiments.verdicts import PLURAL, judge_all
+
+    verdicts = [verdict for found in judge_all(outcomes) for verdict in found]
+    if not verdicts:
+        return
+    counts = {answer: sum(v.overall == answer for v in verdicts) for answer in PLURAL}
+    if as_json:
+        click.echo(json.dumps({"claims": len(verdicts), "correction": "Holm", **counts}))
+        return
+    shown = ", ".join(f"{count} {PLURAL[answer]}" for answer, count in counts.items())
+    click.echo(f"{len(verdicts)} claims, corrected across all of them (Holm): {shown}")

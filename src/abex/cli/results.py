@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from abex.cli.experiment_options import open_store, store_option
 from abex.cli.help import examples
+from abex.cli.sweep import open_store, store_option
 from abex.lab.results import Store
 from abex.support.errors import UserError, one_of
 from abex.support.extras import needed

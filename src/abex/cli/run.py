@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-from abex.cli.experiment_options import draw_figures, open_store, work_options
 from abex.cli.help import examples
-from abex.cli.progress_reporter import ProgressReporter
+from abex.cli.output import print_table
 from abex.cli.signals import exit_on_signal
-
-if TYPE_CHECKING:
-    from abex.lab.sweeps.task import Task
+from abex.cli.sweep import SweepReporter, can_write, open_store, work_options
+from abex.support.errors import UserError
 
 
 @click.command(
     epilog=examples("abex run facebook-comparison", "abex run mine.toml --dry-run"),
 )
 @click.argument("what", metavar="NAME|FILE.toml")
-@click.option("--dry-run", is_flag=True, help="List the cells and estimate the time; compute nothing.")
+@click.option("--dry-run", is_flag=True, help="List the cells; compute nothing.")
 @work_options
 @exit_on_signal()
 def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
@@ -30,16 +29,16 @@ def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
     experiment = find(what)
     with open_store(folder) as store:
         if dry_run:
-            show_plan(experiment, store, work["as_json"])
+            print_plan(experiment, store, work["as_json"])
             return
         outcome = run_one(experiment, store, **work)
         if work["as_json"]:
             print_events(outcome)
-        elif not work["quiet"]:
+        else:
             print_losses(outcome)
             print_claims(outcome, measured=True)
-        paths = draw_figures(outcome, folder, False if work["quiet"] or work["as_json"] else None)
-        if paths and not (work["quiet"] or work["as_json"]):
+        paths = draw_figures(outcome, folder, work["as_json"])
+        if paths and not work["as_json"]:
             click.echo(
                 f"figures: {paths[0].with_suffix('')}.*, {paths[-1].with_suffix('')}.*; `abex report` makes the page"
             )
@@ -52,20 +51,13 @@ def find(what: str) -> Any:
     return read_experiment(what) if what.endswith(".toml") or os.path.isfile(what) else experiment_of(what)
 
 
-def run_one(
-    experiment: Any,
-    store: Any,
-    workers: int | None,
-    executor: str,
-    quiet: bool,
-    as_json: bool,
-) -> Any:
+def run_one(experiment: Any, store: Any, workers: int | None, executor: str, as_json: bool) -> Any:
     """Run an experiment with the options of the command line; returns its outcome."""
     from abex.lab.experiments import collect, run_experiment
     from abex.lab.sweeps.executors import executor_of
     from abex.lab.sweeps.sweep import raise_on_failure
 
-    reporter = ProgressReporter(experiment.id, quiet, as_json)
+    reporter = SweepReporter(experiment.id, as_json)
     with executor_of(executor, workers) as computing:
         statuses = run_experiment(experiment, store, computing, reporter)
     reporter.finish(statuses)
@@ -74,24 +66,31 @@ def run_one(
     return collect(experiment, store)
 
 
-def show_plan(experiment: Any, store: Any, as_json: bool) -> float:
-    """What a run would do; returns about how many seconds of CPU time it takes."""
-    from abex.cli.output import duration, print_table
+def draw_figures(outcome: Any, folder: str, as_json: bool) -> list[Path]:
+    """The figures of an experiment, in the results folder; none where it may only be read, which is said."""
+    from abex.lab.experiments.panels import draw
+
+    if not can_write(folder):
+        click.echo(
+            f"abex: {outcome.experiment.id} is not drawn: the folder {folder!r} may only be read", err=True
+        )
+        return []
+    try:
+        return draw(outcome, Path(folder) / "figures", False if as_json else None)
+    except OSError as error:
+        raise UserError(f"cannot write figures into {folder!r}: {error.strerror or error}") from error
+
+
+def print_plan(experiment: Any, store: Any, as_json: bool) -> None:
+    """What a run would compute, by line and policy."""
     from abex.lab.experiments.execution import plan
 
-    rows = plan(experiment, store)
-    seconds = math.fsum(row[4] for row in rows)
+    rows, names = plan(experiment, store), ("line", "policy", "cells", "missing")
     if as_json:
-        names = ("line", "policy", "cells", "missing", "cpu_seconds")
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
-        return seconds
-    shown = [(label, text, str(cells), str(missing), f"{s:.1f}") for label, text, cells, missing, s in rows]
-    title = f"{experiment.id}: {experiment.title}, length {experiment.length:,}"
-    print_table(title, ("line", "policy", "cells", "missing", "about CPU s"), shown, (2, 3, 4))
-    click.echo(
-        f"{sum(row[3] for row in rows)} cells to compute, {duration(seconds)} of CPU time once compiled"
-    )
-    return seconds
+        return
+    print_table(f"{experiment.id}: {experiment.title}, length {experiment.length:,}", names, rows, (2, 3))
+    click.echo(f"{sum(row[3] for row in rows)} cells to compute")
 
 
 def print_events(outcome: Any) -> None:
@@ -99,21 +98,30 @@ def print_events(outcome: Any) -> None:
     from abex.lab.experiments.verdicts import judge
 
     for drawn in outcome.lines:
-        click.echo(json.dumps(line_event(outcome.experiment.id, drawn, outcome.experiment.task)))
+        click.echo(json.dumps(line_event(outcome, drawn)))
     for verdict in judge(outcome):
-        event = {
-            "experiment": outcome.experiment.id,
-            "claim": verdict.claim.text,
-            "answer": verdict.answer,
-            "p": verdict.p,
-        }
-        click.echo(json.dumps({**event, "measured": verdict.measured}))
+        event = {"claim": verdict.claim.text, "answer": verdict.answer, "p": verdict.p}
+        click.echo(json.dumps({"experiment": outcome.experiment.id, **event, "measured": verdict.measured}))
+
+
+def line_event(outcome: Any, drawn: Any) -> dict[str, Any]:
+    """What a line of an experiment came to, as plain values."""
+    found = drawn.estimate()
+    low, high = (float(bound) if math.isfinite(bound) else None for bound in found.interval())
+    names = {
+        "experiment": outcome.experiment.id,
+        "line": drawn.label,
+        "policy": drawn.policy,
+        "played": drawn.played,
+    }
+    numbers = {"mean": float(found.mean), "low": low, "high": high}
+    quantiles = {"median": drawn.quantile(0.5), "q95": drawn.quantile(0.95)}
+    more = outcome.experiment.task.numbers(drawn)
+    return {**names, **numbers, **quantiles, "runs": len(drawn.replications), **more}
 
 
 def print_losses(outcome: Any) -> None:
     """The final losses as a table."""
-    from abex.cli.output import print_table
-
     task = outcome.experiment.task
     rows, spread = [], {}
     for drawn in outcome.lines:
@@ -134,39 +142,3 @@ def print_claims(outcome: Any, measured: bool = False) -> None:
     for verdict in judge(outcome):
         numbers = f" -- {verdict.measured}" if measured else ""
         click.echo(f"{verdict.answer:<{len(OPEN)}}  {outcome.experiment.id}: {verdict.claim.text}{numbers}")
-
-
-def print_totals(outcomes: list[Any], quiet: bool, as_json: bool) -> None:
-    """How many claims stand once the verdicts are corrected across all of them."""
-    from abex.lab.experiments.verdicts import PLURAL, judge_all
-
-    verdicts = [verdict for found in judge_all(outcomes) for verdict in found]
-    if quiet or not verdicts:
-        return
-    counts = {answer: sum(v.overall == answer for v in verdicts) for answer in PLURAL}
-    if as_json:
-        click.echo(json.dumps({"claims": len(verdicts), "correction": "Holm", **counts}))
-        return
-    shown = ", ".join(f"{count} {PLURAL[answer]}" for answer, count in counts.items())
-    click.echo(f"{len(verdicts)} claims, corrected across all of them (Holm): {shown}")
-
-
-def line_event(experiment: str, drawn: Any, task: Task) -> dict[str, Any]:
-    """What a line of an experiment came to, as plain values."""
-    found = drawn.estimate()
-    low, high = (float(bound) if math.isfinite(bound) else None for bound in found.interval())
-    numbers = {
-        "mean": float(found.mean),
-        "low": low,
-        "high": high,
-        "median": drawn.quantile(0.5),
-        "q95": drawn.quantile(0.95),
-    }
-    event = {
-        "experiment": experiment,
-        "line": drawn.label,
-        "policy": drawn.policy,
-        "played": drawn.played,
-        **numbers,
-    }
-    return {**event, "runs": len(drawn.replications)} | task.numbers(drawn)

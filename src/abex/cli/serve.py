@@ -10,6 +10,7 @@ import click
 from abex.cli.help import examples, number_option
 from abex.cli.player import STORE
 from abex.cli.signals import Terminated
+from abex.support.errors import UserError, one_of
 
 
 @click.command(
@@ -42,27 +43,20 @@ from abex.cli.signals import Terminated
     is_flag=True,
     help="A proxy in front decides who may ask.",
 )
-@number_option("--max-body", 1 << 20, "Bytes of a request.")
-@number_option("--max-batch", 1_000, "Decisions or rewards in a request.")
-@number_option("--max-open", 100_000, "Decisions of a player that wait.")
-@number_option("--max-arms", 1_000_000, "Arms of a player.")
-@number_option("--max-players", 1_000, "Players of the store.")
-@number_option("--max-log", 200_000, "Decisions of a log, the latest.")
-@number_option("--max-connections", 1_000, "Open connections of a worker.")
-@number_option("--max-client-connections", 500, "Open connections of one address.")
 @click.option(
-    "--client-timeout",
-    type=float,
-    default=20.0,
-    show_default=True,
-    help="Seconds in which a client must send a request and read an answer.",
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="Another limit than the usual one, such as max-open=1e6 or client-timeout=5; repeat for more. They are "
+    "max-body, max-batch, max-open, max-arms, max-players, max-log, max-connections, max-client-connections, "
+    "client-timeout and idle-timeout (seconds).",
 )
-@number_option("--idle-timeout", 60, "Seconds between two requests of a connection.")
 @click.option("--access-log", is_flag=True, help="Log every request, not only those that fail.")
 @click.option(
     "--new-key", "role", help="Print a new API key for a role (decide, reward, read, admin), and end."
 )
-def command(keys_file: str | None, role: str | None, **given: Any) -> None:
+def command(keys_file: str | None, role: str | None, limits: tuple[str, ...], **given: Any) -> None:
     """Serve the players of a store: decide, reward and watch by HTTP; /openapi.json describes it."""
     if role is not None:
         from abex.service.keys import new_key
@@ -75,7 +69,8 @@ def command(keys_file: str | None, role: str | None, **given: Any) -> None:
     from abex.service.run import listening_socket, serve
     from abex.service.settings import Settings
 
-    settings = Settings(keys=KeyFile(keys_file) if keys_file else None, **given)
+    keys = KeyFile(keys_file) if keys_file else None
+    settings = Settings(keys=keys, **limits_of(limits), **given)
     listening = listening_socket(settings)
     host, port = listening.getsockname()[:2]
     click.echo(
@@ -83,3 +78,24 @@ def command(keys_file: str | None, role: str | None, **given: Any) -> None:
     )
     with suppress(Terminated, KeyboardInterrupt):  # the server has answered what was under way
         serve(settings, listening)
+
+
+def limits_of(texts: tuple[str, ...]) -> dict[str, Any]:
+    """The limits that a person has named, as `Settings` calls them.
+
+    >>> limits_of(("max-open=1e6", "client-timeout=0.5"))
+    {'max_open': 1000000, 'client_timeout': 0.5}
+    """
+    from abex.service.settings import LIMITS
+
+    names = {name.replace("_", "-"): name for name in LIMITS}
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        name = names[one_of("limit", name, names)]
+        try:
+            value = float(number)
+        except ValueError:
+            raise UserError(f"--limit {text!r} has no number: write one such as max-open=1e6") from None
+        found[name] = int(value) if value.is_integer() else value
+    return found

@@ -53,7 +53,6 @@ DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")
     "edges",
     help="File of edges (SNAP, .gz): what a pull shows; --arms special hides one better arm in it.",
 )
-@click.option("--directed", is_flag=True, help='A line "u v" of --graph says only that pulling u shows v.')
 @click.option(
     "--delay",
     help='How late rewards come: "Geometric(200)", "Fixed(50)", "Uniform(0, 400, never=0.1)", or 50.',
@@ -77,8 +76,7 @@ DEFAULT = ("Evidence", "Thompson", "UCB1", "ABE", "Uniform")
 @exit_on_signal()
 def command(
     policies: tuple[str, ...], own: tuple[str, ...], world: str | None, arms: str,
-    edges: str | None, directed: bool,
-    delay: str | None, batch: int, horizon: int, replications: int, seed: int,
+    edges: str | None, delay: str | None, batch: int, horizon: int, replications: int, seed: int,
     workers: int | None, out: str,
 ) -> None:  # fmt: skip
     """Compare policies on arms with the given means: a table, a figure and the numbers.
@@ -88,15 +86,8 @@ def command(
     from abex.simulation import simulate
     from abex.simulation.arguments import as_policies
 
-    numbers: dict[str, Any] = {
-        "horizon": horizon,
-        "replications": replications,
-        "seed": seed,
-        "batch": batch,
-        "workers": workers,
-    }
     load_own(own)
-    graph = None if edges is None else Graph.read(edges, directed=directed)
+    graph = None if edges is None else Graph.read(edges)
     if world is not None:
         environment: Any = parse_environment(world)
     elif arms == "special":
@@ -114,19 +105,16 @@ def command(
     can_be_written(out)
     began = time.monotonic()
     curves = simulate(
-        chosen,
-        environment,
-        graph=graph,
-        delay=delay,
-        **numbers,
-    )
+        chosen, environment, graph=graph, delay=delay, batch=batch, horizon=horizon, replications=replications, seed=seed,
+        workers=workers,
+    )  # fmt: skip
     rows = summary_rows(curves)
     kind = "Bernoulli" if world is None else type(environment).__name__
     where = f"{environment.n_arms} {kind} arms" + ("" if graph is None else f", {graph.n_edges} edges")
     where += f", delay {delay}" * (delay is not None) + f", batches of {batch}" * (batch > 1)
     title = f"{where}, horizon {horizon:,}, {replications:,} replications, {time.monotonic() - began:.1f} s"
-    columns = ("policy", "mean regret (95 % interval)", "median", "optimal pulls", "ns/step", "remarks")
-    print_table(title, columns, rows, (1, 2, 3, 4))
+    columns = ("policy", "mean regret", "95 % interval", "median", "optimal pulls", "ns/step", "remarks")
+    print_table(title, columns, rows, (1, 2, 3, 4, 5))
     curves.plot(target.with_name(f"{target.name}.png"))
     curves.save(target.with_name(f"{target.name}.npz"))
     write_table(target.with_name(f"{target.name}.csv"), curves)
@@ -176,19 +164,12 @@ def summary_rows(curves: Any) -> list[tuple[str, ...]]:
     The median stands beside the mean: a rare disaster, one run in a hundred, may decide a mean and leaves a median as it is.
     """
     rows: list[tuple[str, ...]] = []
-    for name in sorted(curves.policies, key=lambda name: float(curves.mean(name)[-1])):
-        mean = float(curves.mean(name)[-1])
-        low, high = (float(side[-1]) for side in curves.band(name))
-        interval = f"{mean:.1f} [{low:.1f}, {high:.1f}]" if low == low else f"{mean:.1f}"
+    for name, mean, interval, rate in curves.table():
+        median = f"{float(curves.quantile(name, 0.5)[-1]):.1f}"
         speed = float(np.median(curves.nanoseconds[curves.index(name)]))
-        remarks = ", ".join(
-            f"{key.replace('_', ' ')} {value:g}" for key, value in curves.report(name).items()
-        )
         pace = f"{speed:.0f}" if speed >= 0.5 else "-"  # too short a run for the clock
-        middle = f"{float(np.median(curves.regret[curves.index(name), :, -1])):.1f}"
-        rows.append(
-            (name, interval, middle, f"{float(curves.optimal_pull_rate(name)[-1]):.1%}", pace, remarks)
-        )
+        report = ", ".join(f"{key.replace('_', ' ')} {v:g}" for key, v in curves.report(name).items())
+        rows.append((name, mean, interval, median, rate, pace, report))
     return rows
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import click
 
@@ -32,11 +32,7 @@ STEPS = 10  # enough to be compiled, and to call everything once
 BASES = ("stump", "product", "tree")
 
 
-class Job(NamedTuple):
-    """Something to compile."""
-
-    what: str
-    compile: Callable[[], object]
+Job = tuple[str, Callable[[], object]]  # what is compiled, and what compiles it
 
 
 @click.command(
@@ -83,74 +79,54 @@ def command(
     wanted = policies or (() if boosting else COMMON)
     if "all" in wanted:
         wanted = tuple(known_policies())
-    make = decisions if players else simulations
-    jobs = [job for text in wanted for count in arms for job in make(text, count, graph)]
+    jobs = [
+        job for text in wanted for count in arms for job in jobs_of(as_policy(text), count, graph, players)
+    ]
     jobs += fits() if boosting else []
     folder = cache_folder()
     if folder is None:
         raise UserError("nothing can be kept for the next processes: name a folder of your own in ABEX_CACHE")
     rows = []
     with Progress("compiling", total=len(jobs)) as bar:
-        for job in jobs:
-            before, began = cached_kernels(folder), time.process_time()
-            job.compile()
-            new = sum((folder / name).stat().st_size for name in cached_kernels(folder) - before)
+        for what, compile in jobs:
+            before, began = set(folder.glob("*.kernel")), time.process_time()
+            compile()
+            new = sum(path.stat().st_size for path in set(folder.glob("*.kernel")) - before)
             seconds = f"{time.process_time() - began:.1f}" if new else "there already"
-            rows.append((job.what, seconds, f"{new / 2**20:.1f}" if new else ""))
+            rows.append((what, seconds, f"{new / 2**20:.1f}" if new else ""))
             bar.advance()
     print_table(f"compiled code in {folder}", ("what", "seconds of CPU", "MB"), rows, right=(1, 2))
 
 
-def cached_kernels(folder: Path) -> set[str]:
-    """The names of what is kept."""
-    return {path.name for path in folder.glob("*.kernel")}
+def jobs_of(policy: Any, n_arms: int, graph: bool, players: bool) -> list[Job]:
+    """A policy without a feedback graph, where it can do that, and with one where it is asked for or needed."""
+    from abex.graphs.generators import star
+
+    work = decide if players else play
+    what = f"{'player of ' * players}{policy}, {n_arms:,} arm{'s' * (n_arms > 1)}"
+    jobs: list[Job] = [] if policy.needs_graph else [(what, partial(work, policy, n_arms, None))]
+    if graph or policy.needs_graph:
+        jobs.append((f"{what}, graph", partial(work, policy, n_arms, star(n_arms))))
+    return jobs
 
 
-def simulations(text: str, n_arms: int, graph: bool) -> list[Job]:
-    """The simulation of a policy with so many arms, without and with a feedback graph."""
+def play(policy: Any, n_arms: int, graph: Any) -> None:
+    """A simulation."""
     from abex.environments import Bernoulli
     from abex.simulation import simulate
 
-    policy = as_policy(text)
     environment = Bernoulli([0.6] + [0.4] * (n_arms - 1))
-
-    def play(feedback: Any) -> Callable[[], object]:
-        return lambda: simulate(
-            policy, environment, graph=feedback, horizon=STEPS, replications=1, workers=1, progress=False
-        )
-
-    return _jobs("", policy, n_arms, graph, play)
+    simulate(policy, environment, graph=graph, horizon=STEPS, replications=1, workers=1, progress=False)
 
 
-def decisions(text: str, n_arms: int, graph: bool) -> list[Job]:
-    """A compiled player with so many arms, as a service opens it, without and with a feedback graph."""
+def decide(policy: Any, n_arms: int, graph: Any) -> None:
+    """A compiled player, as a service opens it."""
     from abex import Player
 
-    policy = as_policy(text)
-
-    def play(feedback: Any) -> Callable[[], object]:
-        def work() -> None:
-            player = Player(policy, n_arms=n_arms, graph=feedback, horizon=STEPS, compiled=True)
-            for _ in range(2):
-                player.update(player.decide(), 1.0)
-            player.summary()
-
-        return work
-
-    return _jobs("player of ", policy, n_arms, graph, play)
-
-
-def _jobs(
-    kind: str, policy: Any, n_arms: int, graph: bool, play: Callable[[Any], Callable[[], object]]
-) -> list[Job]:
-    """Without a feedback graph where the policy can do that, and with one where it is asked for or needed."""
-    from abex.graphs.generators import star
-
-    what = f"{kind}{policy}, {n_arms:,} arm{'s' if n_arms > 1 else ''}"
-    jobs = [] if policy.needs_graph else [Job(what, play(None))]
-    if graph or policy.needs_graph:
-        jobs.append(Job(f"{what}, graph", play(star(n_arms))))
-    return jobs
+    player = Player(policy, n_arms=n_arms, graph=graph, horizon=STEPS, compiled=True)
+    for _ in range(2):
+        player.update(player.decide(), 1.0)
+    player.summary()
 
 
 def fits() -> list[Job]:
@@ -161,12 +137,12 @@ def fits() -> list[Job]:
 
     rows = np.random.default_rng(0).normal(size=(60, 4))
 
-    def fit(base: str, n_classes: int) -> Callable[[], object]:
+    def fit(base: str, n_classes: int) -> None:
         labels = np.arange(len(rows)) % n_classes
-        return lambda: AdaBoostMHClassifier(3, base=base, random_state=0).fit(rows, labels).predict(rows)
+        AdaBoostMHClassifier(3, base=base, random_state=0).fit(rows, labels).predict(rows)
 
     return [
-        Job(f"boosting, base={base!r}, {n_classes} classes", fit(base, n_classes))
+        (f"boosting, base={base!r}, {n_classes} classes", partial(fit, base, n_classes))
         for base in BASES
         for n_classes in (2, 3)
     ]

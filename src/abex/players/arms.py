@@ -96,7 +96,7 @@ class NamedArms:
     def number(self, label: Any) -> int:
         """The number of an arm by its name."""
         if self.labels is None:
-            number = whole_number("arm", label, least=0)
+            number = -1 if isinstance(label, str) else whole_number("arm", label, least=0)
             if not self.has(number):
                 raise UserError(f"there is no arm {shown(label)}: arms are {_span(self.numbers)}")
             return number

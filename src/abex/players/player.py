@@ -459,7 +459,7 @@ class Player:
         name, number = decision.id if isinstance(decision, Decision) else decision, None
         if type(name) is str and (pending := state.pending.get(name)) is not None:
             about: int | None = pending.arm
-        elif isinstance(name, str) and (state.arms.labels is None or is_id(name)):
+        elif isinstance(name, str) and is_id(name):
             about = self._arm_of(name)
         else:
             if corrects:

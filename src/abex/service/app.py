@@ -236,6 +236,7 @@ class Endpoint:
         logger.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra={"fields": fields})
 
 
+@lru_cache(maxsize=1024)
 def is_own_name(host: str, ours: str) -> bool:
     """Whether the Host header of a request names this service: a web page elsewhere must not stand in for it.
 

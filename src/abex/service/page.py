@@ -26,7 +26,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-OWN = ("asking.js", "player.js", "page.js", "icon.svg")
+OWN = ("abex.js", "asking.js", "player.js", "page.js", "icon.svg")
 MEDIA = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 

@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from abex.service.keys import KeyFile
 from abex.support.errors import UserError, real_number, whole_number
 
+#: limit -> the most that it may be
+LIMITS = {
+    "max_body": 1 << 30, "max_batch": 100_000, "max_open": 10**7, "max_arms": 10**7, "max_players": 10**6, "max_log": 10**8,
+    "max_connections": 10**6, "max_client_connections": 10**6, "client_timeout": 86_400, "idle_timeout": 86_400,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -64,13 +70,12 @@ class Settings:
     access_log: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in (
-            ("workers", 1_000), ("max_body", 1 << 30), ("max_batch", 100_000), ("max_open", 10**7), ("max_arms", 10**7),
-            ("max_players", 10**6), ("max_log", 10**8), ("max_connections", 10**6), ("max_client_connections", 10**6),
-            ("idle_timeout", 86_400),
-        ):  # fmt: skip
-            whole_number(name, getattr(self, name), least=1, most=most)
-        real_number("client_timeout", self.client_timeout, above=0.0)
+        whole_number("workers", self.workers, least=1, most=1_000)
+        for name, most in LIMITS.items():
+            if name == "client_timeout":
+                real_number(name, self.client_timeout, above=0.0, most=most)
+            else:
+                whole_number(name, getattr(self, name), least=1, most=most)
         whole_number("port", self.port, least=0, most=65_535)
         if not self.is_local and self.keys is None and not self.behind_proxy:
             raise UserError(

@@ -20,20 +20,18 @@ MIN_GAP = 1e-12  # two means around 1/2 that are closer are equal in floating po
 MAX_STEPS, MAX_ARMS_OF_BOUNDS = 10**100, 10**18  # horizon and arms, of logarithms and of floats
 
 
-def explain(
-    n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float = 0.4, rounding: str = "floor"
-) -> str:
+def explain(n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float = 0.4) -> str:
     """Schedule and bounds of ABE for one best arm and K - 1 arms a gap below it, as a text of short paragraphs.
 
     >>> print(explain(333, 10**6, gap=0.25, c=0.1, alpha=0.7).split(". ")[0])
     Pure exploration first happens at step 44,694,502,759 (4.5e10), in outer iteration 27
     """
     horizon = whole_number("horizon", horizon, least=1, most=MAX_STEPS)
-    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MAX_ARMS_OF_BOUNDS), c, alpha, rounding)
+    schedule = Schedule(whole_number("n_arms", n_arms, least=2, most=MAX_ARMS_OF_BOUNDS), c, alpha)
     real_number("gap", gap, least=MIN_GAP, most=1.0)
     paragraphs = [schedule_in_words(schedule, horizon)]
     if c > 0.0 and alpha > 0.0:
-        paragraphs.append(theorem_in_words(n_arms, horizon, gap, c, alpha, eta, rounding))
+        paragraphs.append(theorem_in_words(n_arms, horizon, gap, c, alpha, eta))
     else:
         paragraphs.append("Theorem 1 needs c > 0 and alpha > 0: it says nothing here.")
     paragraphs.append(neighbours_in_words(schedule, horizon, gap, eta))
@@ -64,9 +62,7 @@ def schedule_in_words(schedule: Schedule, horizon: int) -> str:
     return words
 
 
-def theorem_in_words(
-    n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float, rounding: str = "floor"
-) -> str:
+def theorem_in_words(n_arms: int, horizon: int, gap: float, c: float, alpha: float, eta: float) -> str:
     """The step from which Theorem 1 applies, and its bound at the horizon."""
     gaps = [gap] * (n_arms - 1)
     start = log2_burn_in(gap, n_arms, c, alpha) * math.log10(2.0)
@@ -77,16 +73,11 @@ def theorem_in_words(
         theorem_1_as_printed(gaps, horizon, c, alpha, 0.0),
     )
     gamma = gamma_exponent(gap, c, alpha)
-    words = (
+    return (
         f"Theorem 1 applies from step {number(start)} (gamma = {number(math.log10(gamma))}), and says more "
         f'than "every step is lost" from a horizon of {number(useful)} steps on. At {horizon:,} steps its bound is '
         f"{number(corrected.log10)} with all constants (as printed, without its O-term, {number(printed.log10)}); "
         f"losing every step would cost {amount(lost)}: {verdict(corrected, lost)}."
-    )
-    return (
-        words
-        if rounding == "floor"
-        else words + f' (The theorem is about rounding="floor", not "{rounding}".)'
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from abex.lab.experiments.experiment import Experiment, Line
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
-from abex.lab.sweeps.forecast import TimeLeft
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 from abex.lab.sweeps.task import Task
 
@@ -117,23 +116,17 @@ def run_experiment(
     return statuses
 
 
-def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int, float]]:
-    """For a dry run: (line, policy, cells, missing, estimated seconds) of each policy that will be played."""
-    forecast = TimeLeft([], store)
+def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int]]:
+    """For a dry run: (line, policy, cells, missing) of each policy that will be played."""
     rows = []
     for line in experiment.lines:
         if has_choice(line):
             for text in line.candidates:
                 rows.append((f"{line.label} (tuning)", text, experiment.tuning_cells(line, text)))
-        text = chosen(experiment, line, store) or line.candidates[0]
-        undecided = chosen(experiment, line, store) is None
-        name = f"the best of {len(line.candidates)}" if undecided else text
-        rows.append((line.label, name, experiment.cells(line, text)))
-    result = []
-    for label, text, cells in rows:
-        there = store.read(key_of(cell) for cell in cells)
-        missing = [cell for cell in cells if key_of(cell) not in there]
-        result.append(
-            (label, text, len(cells), len(missing), sum(forecast.seconds(cell) for cell in missing))
-        )
-    return result
+        picked = chosen(experiment, line, store)
+        name = picked or f"the best of {len(line.candidates)}"
+        rows.append((line.label, name, experiment.cells(line, picked or line.candidates[0])))
+    return [
+        (label, text, len(cells), len(cells) - len(store.read(map(key_of, cells))))
+        for label, text, cells in rows
+    ]

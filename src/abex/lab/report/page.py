@@ -55,12 +55,12 @@ class TableCell(NamedTuple):
     link: str = ""
 
 
-def write_report(store: Store, path: str | Path, refresh: int | None = None) -> int:
+def write_report(store: Store, path: str | Path) -> int:
     """Write the page about all experiments of a store; returns its size in bytes. It is there whole or not at all."""
     outcomes = []
     for plain in store.experiments().values():
         outcomes.append(collect(Experiment.from_json(plain), store))
-    content = make_page(outcomes, refresh=refresh, arenas=arena_pages(store, Path(path))).encode()
+    content = make_page(outcomes, arena_pages(store, Path(path))).encode()
     write_atomically(path, content)
     return len(content)
 
@@ -74,10 +74,8 @@ def arena_pages(store: Store, path: Path) -> dict[str, str]:
     }
 
 
-def make_page(
-    outcomes: list[ExperimentResult], refresh: int | None = None, arenas: dict[str, str] | None = None
-) -> str:
-    """The page as text. With ``refresh`` it reloads itself every so many seconds; ``arenas`` are linked by their names."""
+def make_page(outcomes: list[ExperimentResult], arenas: dict[str, str] | None = None) -> str:
+    """The page as text; ``arenas`` are linked by their names."""
     with needed():
         from jinja2 import Environment
 
@@ -93,7 +91,6 @@ def make_page(
     }  # fmt: skip
     template = Environment(autoescape=True).from_string(resource("abex.lab.report", "page.html"))
     return template.render(
-        refresh=refresh,
         style=resource("abex.web", "style.css") + resource("abex.lab.report", "style.css"),
         script=resource("abex.web", "charts.js") + resource("abex.lab.report", "script.js"),
         bundle=drawing_script(),

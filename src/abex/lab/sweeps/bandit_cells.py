@@ -62,7 +62,6 @@ class BanditTask(Task):
     protocol = 5
     length = "horizon"
     problem = BANDIT
-    step_seconds = 5e-7
     loss = "regret"
     loss_name = "regret (sum of lost mean rewards)"
     short_loss = "regret"

@@ -138,7 +138,6 @@ class BoostingTask(Task):
     protocol = 3
     length = "iterations"
     problem = BOOSTING
-    step_seconds = 1e-4
     loss = "error"
     scale = 100.0
     loss_name = "test error, mean of the last 20 % of iterations (%)"

@@ -3,26 +3,32 @@
 ``run_cell(cell)`` is a pure, importable function: it computes the same numbers in any process on any machine.
 What it needs to know is in the cell, data by name and checksum, so the hash of the cell names the result for ever.
 When the meaning of a kind of cell changes, its ``protocol`` does (`abex.lab.sweeps.task`).
+Beside its numbers stand the versions of those packages on which they depend.
 """
 
 from __future__ import annotations
 
 import importlib
+import socket
 import sys
 import time
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from typing import Any
 
+import abex
+from abex.kernels import source_stamp
 from abex.lab.results import Cell, CellResult, key_of
 from abex.lab.sweeps.bandit_cells import BanditTask, replications_of
 from abex.lab.sweeps.boosting_cells import BoostingTask
 from abex.lab.sweeps.task import Interrupted, Stopped, Task
-from abex.lab.sweeps.workers import CellWorker, this_worker
 from abex.support.errors import UserError, nearest, one_of
 from abex.support.plugins import packages_of
 
+PACKAGES = ("numpy", "numba")
 TASKS: dict[str, Task] = {task.kind: task for task in (BanditTask(), BoostingTask())}
 
 
@@ -109,6 +115,15 @@ def length_of(cell: Cell) -> int:
     return next((int(cell[task.length]) for task in TASKS.values() if cell.get(task.length)), 0)
 
 
+def work_of(cell: Cell) -> int:
+    """How many steps a cell has in all its replications; one where it has none.
+
+    >>> work_of({"kind": "bandit", "horizon": 1000, "replication": 0, "replications": 50})
+    50000
+    """
+    return max(1, length_of(cell)) * int(cell.get("replications", 1))
+
+
 def run_batch(
     cells: list[Cell], stopped: Stopped = lambda: False
 ) -> tuple[CellWorker, list[CellResult | Failure]]:
@@ -164,3 +179,29 @@ def load_code(code: dict[str, str]) -> None:
 def module_of(name: str, source: str) -> str:
     """The name under which a person's file is loaded."""
     return f"abex_own_{key_of({'name': name, 'source': source})[:16]}"
+
+
+# -- who computes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CellWorker:
+    """A process that computes cells.
+
+    ``sources`` is the stamp of abex's source files, ``versions`` are those of abex and of the packages that compute.
+    """
+
+    host: str
+    sources: str
+    versions: dict[str, str]
+
+
+@cache
+def this_worker() -> CellWorker:
+    """The process that asks.
+
+    >>> sorted(this_worker().versions)
+    ['abex', 'numba', 'numpy']
+    """
+    versions = {"abex": abex.__version__, **{name: metadata.version(name) for name in PACKAGES}}
+    return CellWorker(socket.gethostname(), source_stamp(), versions)

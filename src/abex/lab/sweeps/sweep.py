@@ -14,10 +14,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 
-from abex.lab.results import Cell, CellResult, Claims, Store, key_of
-from abex.lab.sweeps.cells import Failure, name_of
+from abex.lab.results import Cell, CellResult, Claims, Store, canonical, key_of
+from abex.lab.sweeps.cells import Failure, name_of, work_of
 from abex.lab.sweeps.executors import CellOutcome, executor_of, outcomes_of
-from abex.lab.sweeps.forecast import TimeLeft
 from abex.support.errors import UserError
 
 BATCH_SECONDS = 0.3  # shorter cells travel together: a task costs some milliseconds
@@ -28,15 +27,16 @@ LOOK = 0.3  # seconds between two looks at what another run is computing
 
 @dataclass
 class SweepStatus:
-    """How far a sweep is: cells by what became of them, CPU seconds spent and left; one record, updated as it runs."""
+    """How far a sweep is: cells by what became of them, CPU seconds spent; one record, updated as it runs."""
 
     total: int
     stored: int = 0  # were there before
     computed: int = 0
     shared: int = 0  # another run has computed them meanwhile
     waiting: int = 0  # another run is computing them, and nothing else is left
-    seconds: float = 0.0  # of CPU, measured
-    seconds_left: float = 0.0  # of CPU, estimated
+    seconds: float = 0.0  # of CPU
+    work: int = 0  # steps of the cells computed
+    work_left: int = 0
     damaged: list[str] = field(default_factory=list)  # names of entries computed again
     failed: list[tuple[str, Failure]] = field(default_factory=list)
 
@@ -78,13 +78,12 @@ def sweep(
     missing = [cell for key, cell in wanted.items() if key not in there]
     status = SweepStatus(total=len(wanted), stored=len(there))
     status.damaged = [name_of(wanted[key]) for key in wanted if key in kept and key not in there]
-    forecast = TimeLeft(missing, store if missing else None)
-    status.seconds_left = forecast.left
+    status.work_left = sum(map(work_of, missing))
     tell(status)
     if missing:
         running = executor_of() if executor is None else nullcontext(executor)
         with running as run, Claims(store.path) as claims:
-            _Work(store, claims, run, status, forecast, tell).finish(missing)
+            _Work(store, claims, run, status, tell).finish(missing)
     return status
 
 
@@ -96,9 +95,9 @@ class _Work:
     claims: Claims
     run: Executor
     status: SweepStatus
-    forecast: TimeLeft
     tell: Callable[[SweepStatus], None]
     lost: list[Cell] = field(default_factory=list)  # by the last round
+    fastest: dict[str, float] = field(default_factory=dict)  # seconds of a cell, by what replicates share
     deaths: Counter[str] = field(default_factory=Counter)  # of workers, by the key of a cell
 
     def finish(self, missing: list[Cell]) -> None:
@@ -129,8 +128,10 @@ class _Work:
                 yield todo
 
     def _seconds(self, cell: Cell) -> float:
-        """About how long a cell takes; one that has lost its worker travels alone."""
-        return BATCH_SECONDS if key_of(cell) in self.deaths else self.forecast.seconds(cell)
+        """As long as the fastest of its replicates; the first of them, and one that has lost its worker, travel alone."""
+        if key_of(cell) in self.deaths:
+            return BATCH_SECONDS
+        return self.fastest.get(replicates_of(cell), BATCH_SECONDS)
 
     def _without_stored(self, cells: list[Cell]) -> list[Cell]:
         """Those of the cells that are still missing; the others another run has stored since the last look."""
@@ -138,9 +139,8 @@ class _Work:
         for cell in cells:
             if key_of(cell) in there:
                 self.status.shared += 1
-                self.forecast.drop(cell)
+                self.status.work_left -= work_of(cell)
         if there:
-            self.status.seconds_left = self.forecast.left
             self.tell(self.status)
         return [cell for cell in cells if key_of(cell) not in there]
 
@@ -156,11 +156,13 @@ class _Work:
                     self.lost.append(cell)
                     continue
                 self.status.failed.append((name_of(cell), outcome))
-                self.forecast.drop(cell)
             else:
+                seconds, kin = float(outcome.measured.get("seconds", 0.0)), replicates_of(cell)
+                self.fastest[kin] = min(seconds, self.fastest.get(kin, seconds))  # the first one has compiled
                 self.status.computed += 1
-                self.forecast.learn(cell, float(outcome.measured.get("seconds", 0.0)))
-        self.status.seconds, self.status.seconds_left = self.forecast.done, self.forecast.left
+                self.status.seconds += seconds
+                self.status.work += work_of(cell)
+            self.status.work_left -= work_of(cell)
         self.tell(self.status)
 
 
@@ -171,6 +173,11 @@ def raise_on_failure(status: SweepStatus) -> None:
         raise UserError(
             f"{len(status.failed)} of {status.total} cells failed, the others are stored; the first was {name}: {failure.why}"
         )
+
+
+def replicates_of(cell: Cell) -> str:
+    """What a cell has in common with its other replications."""
+    return canonical({name: value for name, value in cell.items() if name not in ("seed", "replication")})
 
 
 def batched(cells: Sequence[Cell], seconds_of: Callable[[Cell], float]) -> Iterator[list[Cell]]:

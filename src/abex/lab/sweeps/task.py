@@ -38,8 +38,6 @@ class Task(ABC):
         The key of a cell that says how long it is: ``horizon`` or ``iterations``.
     problem : dict
         The keys that its problem may have, and what each holds.
-    step_seconds : float
-        CPU seconds of a step of most cells, until one of the same kind has been measured.
     loss : str
         The array of a payload by which runs are compared.
     scale : float
@@ -59,7 +57,6 @@ class Task(ABC):
     protocol: ClassVar[int]
     length: ClassVar[str]
     problem: ClassVar[dict[str, type]]
-    step_seconds: ClassVar[float]
     loss: ClassVar[str]
     scale: ClassVar[float] = 1.0
     loss_name: ClassVar[str]

@@ -23,7 +23,7 @@ async function list() {
   const { players } = await ask("v1/players");
   const links = players.map((one) => {
     const link = element("a", one.name, { href: `#/${encodeURIComponent(one.name)}` });
-    link.append(element("small", `${one.policy}, ${counted(one.events, "event")}`));
+    link.append(element("small", counted(one.events, "event")));
     const item = element("li");
     item.append(link);
     return item;

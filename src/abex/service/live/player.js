@@ -44,15 +44,15 @@ function showSpeed(speed) {
 }
 
 function showSummary(told) {
-  const wait = told.expire === null ? "decisions never expire" : `decisions expire after ${digits(told.expire)} s`;
   const several = told.conversions === "first" ? "" : `, the ${told.conversions} of its conversions counts`;
-  const expiry = told.window === null ? wait : `silence counts after ${digits(told.window)} s${several}`;
+  const expiry = told.window !== null ? `silence counts by its age, in full after ${digits(told.window)} s${several}`
+    : told.expire === null ? "decisions never expire" : `decisions expire after ${digits(told.expire)} s`;
   document.getElementById("about").textContent =
     `${told.policy} · ${counted(told.n_arms, "arm")} · rewards from ${told.rewards[0]} to ${told.rewards[1]} · ${expiry}`;
   showTile("decisions", whole(told.decisions));
   showTile("rewarded", whole(told.rewarded));
   showTile("open", whole(told.waiting));
-  showTile("expired", whole(told.expired));
+  showTile(told.window === null ? "expired" : "silent", whole(told.expired));
   if (told.late) showTile("late", whole(told.late), "came too late and were not learned");
   if (told.corrected) showTile("corrected", whole(told.corrected));
   showArms(told);
@@ -124,12 +124,15 @@ function areaColour(place) {  // a second round is lighter
 
 // An arm that is called like a colour has it; the others take turns.
 const NO_COLOURS = /text$|^(accent|button|canvas|current|field|highlight|mark|selected|transparent)/i;  // but words of the system
-function coloursOf(arms) {
-  let next = 0;
-  return arms.map((arm) => {
+const colours = new Map();  // by arm: what one has had once stays
+let turns = 0;
+function colourOf(arm) {
+  const key = keyOf(arm);
+  if (!colours.has(key)) {
     const isColour = /^[a-z]+$/i.test(arm) && !NO_COLOURS.test(arm) && CSS.supports("color", arm) && !CSS.supports("width", arm);
-    return isColour ? String(arm).toLowerCase() : areaColour(next++);
-  });
+    colours.set(key, isColour ? String(arm).toLowerCase() : areaColour(turns++));
+  }
+  return colours.get(key);
 }
 
 function resolved(shade) {  // as Vega knows colours
@@ -142,13 +145,14 @@ function resolved(shade) {  // as Vega knows colours
   return mixed ? `rgb(${mixed.slice(1).map((part) => Math.round(255 * part)).join(", ")})` : found;
 }
 
-function markArms() {
+function markArms() {  // those that are drawn, and those that will be when they are chosen
   if (!timeline) return;
-  for (const row of rows.values()) row.querySelector(".mark").style.removeProperty("--colour");
-  timeline.arms.forEach((arm, place) => {
-    const row = rows.get(keyOf(arm));
-    if (row) legendMark(row.querySelector(".mark"), timeline.colours[place]);
-  });
+  const drawn = new Set(timeline.arms.map(keyOf));
+  for (const [key, row] of rows) {
+    const mark = row.querySelector(".mark");
+    if (timeline.others && !drawn.has(key)) mark.style.removeProperty("--colour");
+    else legendMark(mark, colourOf(JSON.parse(key)));
+  }
 }
 
 function endOf(bucket) {  // the last bucket is under way
@@ -253,7 +257,7 @@ function legend(holder, entries) {
 }
 
 async function showTimeline(told) {
-  timeline = { ...told, colours: coloursOf(told.arms) };
+  timeline = { ...told, colours: told.arms.map(colourOf) };
   const places = told.arms.map((_, place) => place).concat(told.others ? [told.arms.length] : []);
   const names = told.arms.map((arm, place) => [String(arm), timeline.colours[place]]);
   if (told.others) names.push([`${whole(told.others)} others`, "var(--soft)"]);
@@ -274,6 +278,8 @@ async function showTimeline(told) {
 function clearPlayer() {
   timeline = null;
   rows.clear();
+  colours.clear();
+  turns = 0;
   for (const holder of ["tiles", "shares-legend", "earned-legend"]) {
     document.getElementById(holder).replaceChildren();
     delete document.getElementById(holder).dataset.shown;
