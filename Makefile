@@ -39,11 +39,11 @@ fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --table docs/reliability.md
 
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+	$(BIN)/codespell src tests docs benchmarks examples README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
 mutants: $(VENV)/.installed-test
 	$(BIN)/python -m tests.mutants --workers $(WORKERS) --report mutants.md

@@ -142,14 +142,17 @@ def test_nearly_all_pairs_are_played_two_hundred_times():
 
 def test_scores_are_regret_over_the_best_floored_by_uniform_choice():
     means = np.array([[10.0, 0.001, np.nan], [20.0, 5.0, 3.0], [100.0, 100.0, -100.0]])
-    scores = scored(means, means[2])
+    scores = scored(means, means[2], np.zeros(3))
     np.testing.assert_allclose(scores[:, 0], [1.0, 2.0, 10.0])
     np.testing.assert_allclose(scores[:, 1], [1.0, 50.0, 1000.0])  # 0.1 % of 100 is 0.1
     assert np.isnan(scores[0, 2])
+    np.testing.assert_allclose(
+        scored(means, means[2], np.array([15.0, 0.0, 0.0]))[:, 0], [1.0, 4 / 3, 20 / 3]
+    )
 
 
 def test_the_numbers_of_a_policy_are_those_of_its_scores():
-    instances = [dataclasses.replace(SMALL[0], name=name) for name in ("a", "b")]
+    instances = [dataclasses.replace(SMALL[1], name=name) for name in ("a", "b")]
     half = np.full(8, 50.0)
     results = {("Uniform", name): Played(np.full(8, 100.0), half) for name in ("a", "b")}
     results |= {

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from abex import (
 )
 from abex.graphs import erdos_renyi
 from abex.graphs.feedback import reveal
+from abex.kernels import kernel
 from abex.players.batch_probability import by_quadrature, inclusion_probability
 
 
@@ -49,6 +51,32 @@ def test_the_probability_of_a_decision_is_that_of_its_arm_when_it_was_made(polic
         assert player.pending()[-1].probability == before[decision.arm]
         player.update(decision, float(step % 2))
         assert decision.probability == before[decision.arm]
+
+
+@dataclass(frozen=True)
+class RoundedUp(Uniform):
+    """Always the first arm, with a probability that was added up."""
+
+    @staticmethod
+    @kernel
+    def select(state, t, rng):
+        return 0
+
+    @staticmethod
+    @kernel
+    def probabilities(state, t, out):
+        out[0] = 1.0 + 2.0**-52
+        out[1] = 0.0
+
+
+def test_a_probability_that_rounding_takes_above_one_can_be_read_again(tmp_path):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with Player.open(url, "banner", RoundedUp(), n_arms=2, compiled=False) as player:
+        decision = player.decide()
+        assert player.update(decision, 1.0)
+        assert decision.probability == player.probabilities()[0] == 1.0
+    with Player.open(url, "banner") as player:
+        assert player.log()["probability"].tolist() == [1.0]
 
 
 def test_it_is_worked_out_when_asked_or_never():

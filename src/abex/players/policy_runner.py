@@ -316,6 +316,9 @@ class PolicyRunner:
                 self._run_probabilities(t)
                 found = self._out
             self._out[:] = found
+        np.minimum(
+            self._out, 1.0, out=self._out
+        )  # a sum of shares may round up, and is read again as a share
         self._known = self.version, t
 
     def _run_probabilities(self, t: int) -> None:

@@ -94,7 +94,8 @@ def html_of(name: str, results: Results, entries: Sequence[Entry], instances: Se
     """The page."""
     body = [
         f"<h1>{escape(name)}</h1>",
-        "<p>Score: mean regret over that of the best policy on the instance, both at least 0.1 % of uniform choice's; in",
+        "<p>Score: mean regret over that of the best policy on the instance, both at least 0.1 % of uniform choice's and",
+        " what a policy must lose there unless it loses more where one arm is another one; in",
         f" boosting, error over that of the best. Click a heading to sort. {played_text(results, instances)}</p>",
     ]
     every = instance_table(results, instances)

@@ -1,11 +1,12 @@
 """Scores of the policies of the arena.
 
-**Score of a policy on an instance**: its mean regret over that of the best policy there; both are at least 0.1 % of the regret
-of uniform choice, so that small differences of small regrets do not count. **Of a policy**: geometric mean, mean, 95 %
-quantile and largest score over the instances it played, with intervals by a bootstrap over instances and replications.
-**Linear regret**: a run whose second half cost more than a quarter of what uniform choice cost there, counted on instances
-that can be learned: some policy's second half cost at most 5 % of uniform choice's. In boosting, where the error of a
-classifier stands in the place of regret, none is counted.
+**Score of a policy on an instance**: its mean regret over that of the best policy there. Both are at least 0.1 % of the
+regret of uniform choice, so that small differences of small regrets do not count, and at least what a policy must lose there
+unless it loses more on an instance that differs in one arm (`abex.lab.arena.least_regret`), so that luck does not. **Of a
+policy**: geometric mean, mean, 95 % quantile and largest score over the instances it played, with intervals by a bootstrap
+over instances and replications. **Linear regret**: a run whose second half cost more than a quarter of what uniform choice
+cost there, counted on instances that can be learned: some policy's second half cost at most 5 % of uniform choice's. In
+boosting, where the error of a classifier stands in the place of regret, none is counted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.lab.arena.instances import Instance
+from abex.lab.arena.least_regret import least_regret
 from abex.lab.arena.study import Played
 from abex.support.errors import UserError
 from abex.support.randomness import stream
@@ -59,12 +61,19 @@ def table(
         for j, one in enumerate(played):
             if (name, one.name) in results:
                 means[i, j] = results[name, one.name].regret.mean()
-    return names, played, scored(means, means[names.index(UNIFORM)])
+    return names, played, scored(means, means[names.index(UNIFORM)], leasts_of(played))
 
 
-def scored(means: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean regrets (policies, instances) over the best of each instance."""
-    floored = np.maximum(means, FLOOR * np.abs(uniform))
+def leasts_of(instances: Sequence[Instance]) -> NDArray[np.float64]:
+    """What a policy must lose on each instance."""
+    return np.array([least_regret(one) for one in instances])
+
+
+def scored(
+    means: NDArray[np.float64], uniform: NDArray[np.float64], least: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean regrets (policies, instances) over the best of each instance, all at least the floors."""
+    floored = np.maximum(means, np.maximum(FLOOR * np.abs(uniform), least))
     best: NDArray[np.float64] = np.nanmin(floored, axis=0)
     return floored / best
 
@@ -102,8 +111,8 @@ def _bootstrap(results: Results, names: list[str], played: list[Instance], seed:
                 regret = results[name, one.name].regret
                 counts = rng.multinomial(regret.size, np.full(regret.size, 1.0 / regret.size), BOOTSTRAPS)
                 means[:, i, j] = counts @ regret / regret.size
-    uniform = means[:, names.index(UNIFORM)]
-    scores = np.stack([scored(means[b], uniform[b]) for b in range(BOOTSTRAPS)])
+    uniform, least = means[:, names.index(UNIFORM)], leasts_of(played)
+    scores = np.stack([scored(means[b], uniform[b], least) for b in range(BOOTSTRAPS)])
     chosen = rng.integers(0, len(played), (BOOTSTRAPS, len(played)))
     return np.take_along_axis(scores, chosen[:, None, :], axis=2)
 
