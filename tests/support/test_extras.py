@@ -31,6 +31,9 @@ DISTRIBUTION = {
     "sklearn": "scikit-learn",
     "dask": "distributed",
     "prometheus_client": "prometheus-client",
+    "opentelemetry.distro": "opentelemetry-distro",
+    "opentelemetry.instrumentation.asgi": "opentelemetry-instrumentation-asgi",
+    "opentelemetry.sdk": "opentelemetry-sdk",
 }  # where it is not called as it is imported
 
 
@@ -115,9 +118,10 @@ def test_everything_that_is_imported_is_declared():
     known = {*EXTRA_OF, *CORE, "abex", *sys.stdlib_module_names, "__future__"}
     undeclared = set()
     for path in (ROOT / "src").rglob("*.py"):
-        tries = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Try)]
+        tree = ast.parse(path.read_text())
+        tries = [node for node in ast.walk(tree) if isinstance(node, ast.Try)]
         optional = {id(inner) for one in tries for inner in ast.walk(one)}  # what is tried, not needed
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             if id(node) not in optional:

@@ -22,6 +22,7 @@ from prometheus_client import disable_created_metrics
 from prometheus_client.multiprocess import mark_process_dead
 
 from abex.players.journal import journal_at
+from abex.service.app import path_of, pattern_of
 from abex.service.connections import Connection, Guard
 from abex.service.metrics import FOLDER
 from abex.service.settings import Settings
@@ -71,10 +72,29 @@ LOGGING: dict[str, Any] = {
 }
 
 
+def traced(app: Any) -> Any:
+    """The application with a span for each request, named by its route, where the process was set up for OpenTelemetry.
+
+    That is what ``opentelemetry-instrument abex serve`` does; its environment variables say where spans go.
+    """
+    if "opentelemetry.sdk.trace" not in sys.modules:
+        return app
+    try:
+        from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
+    except ModuleNotFoundError:
+        return app
+
+    def named(scope: Any) -> tuple[str, dict[str, str]]:
+        route = pattern_of(path_of(scope))[0]
+        return f"{scope['method']} {route}", {"http.route": route}
+
+    return OpenTelemetryMiddleware(app, default_span_details=named, exclude_spans=["receive", "send"])
+
+
 def configuration(guard: Guard) -> uvicorn.Config:
     """How uvicorn runs the application."""
     config = uvicorn.Config(
-        guard,
+        traced(guard),
         ws="none",
         log_config=LOGGING,
         access_log=False,

@@ -38,6 +38,7 @@ PACKAGES_OF = {
         *("pandas", "pyarrow", "scipy"),
     ),
     "export": (*_BOOSTING, "onnx"),
+    "trace": tuple(f"opentelemetry.{name}" for name in ("distro", "instrumentation.asgi", "sdk")),
 }
 
 #: package -> the first extra that brings it, which is named where no other is said
