@@ -165,6 +165,20 @@ def test_every_order_of_conversions_and_corrections(conversions):
     assert conversions == "first" or len(ends) == 1
 
 
+def test_a_correction_that_stands_in_the_journal_twice_counts_where_it_stands_first():
+    """A network delivers what was sent before the connection broke; another correction was written meanwhile."""
+    for answered in (True, False):
+        lived = Lived(UCB1())
+        name, moment = lived.decide(0, 0), BEGIN + MINUTE
+        if answered:
+            lived.told(name, 1.0, 0.5)
+        half = Rewarded(lived.life.next_id(moment), moment, name, None, 0.5, {}, None, True)
+        assert lived.happen(half)
+        assert lived.told(name, 0.25, 2, corrects=True)
+        assert not lived.happen(half)
+        assert lived.state.answers.find(name).reward == 0.25
+
+
 @each("conversions", ["first", "sum", "max"])
 @each("policy", [Thompson(), Evidence(), "KLUCB"])
 def test_a_file_holds_what_may_change(policy, conversions):
