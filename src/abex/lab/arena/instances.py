@@ -13,7 +13,7 @@ from typing import Any
 
 from abex.support.errors import one_of
 
-VERSION = 2
+VERSION = 3
 GRIDS = ("train", "test")
 GROUPS = ("stochastic", "graphs", "late", "changing", "adversarial", "shop", "boosting")
 SEEDS = {"train": 101, "test": 202}
@@ -183,6 +183,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for function in (
         *(evenly, repeated, turning, uniforms, paretos, ring, hub),
         *(bernoulli, one_good_arm, discrete, sure, two_valued, constrained),
-        *(season, weekends, novelty, purchases),
+        *(season, weekends, novelty, phases, purchases),
     )
 }

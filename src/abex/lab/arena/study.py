@@ -1,4 +1,4 @@
-"""The study `arena-v2`: which policy plays which instance how often, as cells of a sweep.
+"""The study `arena-v3`: which policy plays which instance how often, as cells of a sweep.
 
 All policies of an instance face the same rewards and graphs (common random numbers), so their differences are paired.
 A policy plays an instance 200 times, and less often the few on which its runs take long: `replications_for` says how often
