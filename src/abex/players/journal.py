@@ -160,8 +160,16 @@ class Journal(ABC):
                     for table in TABLES:
                         self._run(table.format(**self.words))
                     self._run("INSERT INTO abex_format VALUES (?)", (FORMAT,))
-        version = self._run("SELECT version FROM abex_format").fetchone()
-        self._check_format(version and version[0])
+        version = self._run("SELECT max(version) FROM abex_format").fetchone()[0] or 0
+        if version < 1:
+            raise UnavailableError(
+                f"cannot use the journal {self.display_url}: its table abex_format is damaged"
+            )
+        if version > FORMAT:
+            raise UnavailableError(
+                f"the journal {self.display_url} was written by a newer abex "
+                f"(format {version}, this one has {FORMAT}): upgrade abex"
+            )
         for look in LOOKS:
             self._run(look)
 
@@ -172,37 +180,22 @@ class Journal(ABC):
         """Within the transaction that makes the tables: nobody else makes them."""
         return
 
-    def _check_format(self, version: int | None) -> None:
-        """See that this abex can read the format found."""
-        if version is None or not version >= 1:
-            raise UnavailableError(
-                f"cannot use the journal {self.display_url}: its table abex_format is damaged"
-            )
-        if version > FORMAT:
-            raise UnavailableError(
-                f"the journal {self.display_url} was written by a newer abex "
-                f"(format {version}, this one has {FORMAT}): upgrade abex"
-            )
-
     # -- players --------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         """The players of this store, without the archived ones."""
-        with self._translated_errors("read"):
-            sql = "SELECT name FROM abex_players WHERE archived = 0 ORDER BY name"
-            return [name for (name,) in self._run(sql).fetchall()]
+        return [
+            name for (name,) in self._rows("SELECT name FROM abex_players WHERE archived = 0 ORDER BY name")
+        ]
 
     def count(self) -> int:
         """How many players this store has, without the archived ones."""
-        with self._translated_errors("read"):
-            (found,) = self._run("SELECT count(*) FROM abex_players WHERE archived = 0").fetchone()
-            return int(found)
+        return int(self._rows("SELECT count(*) FROM abex_players WHERE archived = 0")[0][0])
 
     def players(self, most: int, archived: bool = False) -> list[tuple[str, PlayerRow]]:
         """Players by name, the first ones; those that are archived, or those that are not."""
-        with self._translated_errors("read"):
-            sql = f"SELECT name, {ROW} FROM abex_players WHERE (archived > 0) = ? ORDER BY name LIMIT ?"
-            return [(name, PlayerRow(*row)) for name, *row in self._run(sql, (archived, most)).fetchall()]
+        sql = f"SELECT name, {ROW} FROM abex_players WHERE (archived > 0) = ? ORDER BY name LIMIT ?"
+        return [(name, PlayerRow(*row)) for name, *row in self._rows(sql, archived, most)]
 
     def add_player(self, name: str, definition: str) -> bool:
         """A new player; False if there is one of that name."""
@@ -212,17 +205,13 @@ class Journal(ABC):
 
     def player(self, name: str) -> PlayerRow | None:
         """A player by name."""
-        with self._translated_errors("read"):
-            sql = f"SELECT {ROW} FROM abex_players WHERE name = ?"
-            row = self._run(sql, (name,)).fetchone()
-            return None if row is None else PlayerRow(*row)
+        found = self._rows(f"SELECT {ROW} FROM abex_players WHERE name = ?", name)
+        return PlayerRow(*found[0]) if found else None
 
     def heads(self, players: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Of players that are there: the number of the last event, and up to where events are no longer kept."""
-        with self._translated_errors("read"):
-            sql = f"SELECT id, head, pruned FROM abex_players WHERE id {self.words['among']}"
-            found = self._run(sql, (json.dumps(list(players)),)).fetchall()
-            return {player: (head, pruned) for player, head, pruned in found}
+        sql = f"SELECT id, head, pruned FROM abex_players WHERE id {self.words['among']}"
+        return {player: (head, pruned) for player, head, pruned in self._rows(sql, json.dumps(list(players)))}
 
     # -- events ---------------------------------------------------------------------------------------
 
@@ -239,29 +228,23 @@ class Journal(ABC):
 
     def read(self, player: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """The next events, in order."""
-        with self._translated_errors("read"):
-            sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
-            return [(seq, bytes(body)) for seq, body in self._run(sql, (player, after, limit)).fetchall()]
+        sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? ORDER BY seq LIMIT ?"
+        return [(seq, bytes(body)) for seq, body in self._rows(sql, player, after, limit)]
 
     def first_since(self, player: int, moment: int) -> int | None:
         """The number of the first event at or after a moment."""
-        with self._translated_errors("read"):
-            sql = "SELECT min(seq) FROM abex_events WHERE player = ? AND moment >= ?"
-            (found,) = self._run(sql, (player, moment)).fetchone()
-            return None if found is None else int(found)
+        sql = "SELECT min(seq) FROM abex_events WHERE player = ? AND moment >= ?"
+        return self._rows(sql, player, moment)[0][0]  # type: ignore[no-any-return]
 
     def snapshot(self, player: int) -> tuple[int, bytes] | None:
         """The latest snapshot, after the number of the event after which it was taken."""
-        with self._translated_errors("read"):
-            sql = "SELECT seq, body FROM abex_snapshots WHERE player = ? ORDER BY seq DESC LIMIT 1"
-            found = self._run(sql, (player,)).fetchone()
-            return None if found is None else (int(found[0]), bytes(found[1]))
+        sql = "SELECT seq, body FROM abex_snapshots WHERE player = ? ORDER BY seq DESC LIMIT 1"
+        found = self._rows(sql, player)
+        return (found[0][0], bytes(found[0][1])) if found else None
 
     def latest_snapshot(self, player: int) -> int:
         """The number of the event after which the latest snapshot was taken; 0 if there is none."""
-        with self._translated_errors("read"):
-            (found,) = self._run("SELECT max(seq) FROM abex_snapshots WHERE player = ?", (player,)).fetchone()
-            return int(found or 0)
+        return self._rows("SELECT max(seq) FROM abex_snapshots WHERE player = ?", player)[0][0] or 0
 
     def add_snapshot(self, player: int, seq: int, body: bytes, keep: int) -> None:
         """Keep a snapshot, and the ``keep`` latest before it."""
@@ -304,7 +287,12 @@ class Journal(ABC):
                     self._run(f"DELETE FROM {table} WHERE player = ?", (player,))
             return found > 0
 
-    # -- errors ---------------------------------------------------------------------------------------
+    # -- statements and errors ---------------------------------------------------------------------------------------
+
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
+        """What a statement finds."""
+        with self._translated_errors("read"):
+            return self._run(sql, values).fetchall()  # type: ignore[no-any-return]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -136,9 +136,7 @@ class PostgresqlJournal(Journal):
 
     def now(self) -> int:
         """By the clock of the server."""
-        with self._translated_errors("read"):
-            sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-            return int(self._run(sql).fetchone()[0])
+        return int(self._rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")[0][0])
 
     def _transaction(self) -> AbstractContextManager[Any]:
         return self._opened.transaction()  # type: ignore[no-any-return]

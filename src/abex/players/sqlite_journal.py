@@ -108,10 +108,8 @@ class SqliteJournal(Journal):
 
     def has_changed(self) -> bool:
         """SQLite counts what other connections have written."""
-        with self._translated_errors("read"):
-            (version,) = self._run("PRAGMA data_version").fetchone()
-            new, self._version = version != self._version, version
-            return bool(new)
+        before, self._version = self._version, self._rows("PRAGMA data_version")[0][0]
+        return bool(self._version != before)
 
     def now(self) -> int:
         """All processes of a file are on one machine, and have one clock."""

@@ -103,12 +103,7 @@ class Store(AbstractContextManager["Store"]):
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        deadline: float = DEADLINE,
-        freshness: float = FRESHNESS,
-        snapshot_every: int = EVERY,
+        self, url: str, deadline: float = DEADLINE, freshness: float = FRESHNESS, snapshot_every: int = EVERY
     ) -> None:
         self.url = url
         self.deadline = real_number("deadline", deadline, least=0.001, most=3600.0)
@@ -140,10 +135,8 @@ class Store(AbstractContextManager["Store"]):
         self._ticked = self._looked = self._timed = -10.0
         self._news = True  # for players that were not asked for anything
         self._round = deque(weakref.ref(player) for player in self._players)  # those that are open, by turns
-        self._left = 0  # how many of them are still to be looked at in this second,
-        self._alive, self._met = 0, set[int]()  # and how many have been, with their numbers
+        self._left = 0  # how many of them are still to be looked at in this second
         self._look_at_all = True  # whether the journal may have something new for them
-        self._twins = False  # whether a player was opened twice: it does not see its own connection's writes
         self._stopped = False
 
     @classmethod
@@ -175,9 +168,7 @@ class Store(AbstractContextManager["Store"]):
             if store is not None and not store._stopped:
                 store._users += 1
                 return store
-            store = _shared[key] = cls(
-                url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every
-            )
+            store = _shared[key] = cls(*key)
             return store
 
     # -- players --------------------------------------------------------------------------------------
@@ -363,7 +354,6 @@ class Store(AbstractContextManager["Store"]):
         """A player was opened."""
         self._players.add(player)
         self._round.append(weakref.ref(player))
-        self._twins = True  # until all have been looked at
 
     def leave(self, player: SharedPlayer) -> None:
         """A player was closed."""
@@ -438,6 +428,7 @@ class Store(AbstractContextManager["Store"]):
             if batch:
                 began = time.monotonic()
                 heads = self._journal.append(batch)
+                self._news = True  # for a player of this process that is open twice
                 self._commit_time = time.monotonic() - began
                 again += self._written(writing, heads)
                 writing = {}
@@ -480,7 +471,7 @@ class Store(AbstractContextManager["Store"]):
         in_use = list(dict.fromkeys(self._recent)) if now - self._looked >= self.freshness else []
         if in_use:
             self._journal.connect(create=False)
-            self._looked, self._news = now, self._news or self._has_news()
+            self._looked, self._news = now, self._news or self._journal.has_changed()
             if self._news:
                 self._look_at(in_use)
         players = self._next_players()
@@ -498,10 +489,10 @@ class Store(AbstractContextManager["Store"]):
         self._ticked = now
         for _ in range(len(self._recent)):
             self._recent.popleft().is_fresh = False
-        self._left, self._alive, self._met = len(self._round), 0, set()
+        self._left = len(self._round)
         if self._left:
             self._journal.connect(create=False)
-            self._look_at_all, self._news = self._news or self._has_news(), False
+            self._look_at_all, self._news = self._news or self._journal.has_changed(), False
             self._ask_the_time()
 
     def _next_players(self) -> list[SharedPlayer]:
@@ -513,14 +504,7 @@ class Store(AbstractContextManager["Store"]):
             if player is not None and not player.is_closed:
                 players.append(player)
                 self._round.append(weakref.ref(player))
-                self._met.add(player.id)
-                self._alive += 1
-        if self._left == 0:
-            self._twins = len(self._met) < self._alive
         return players
-
-    def _has_news(self) -> bool:
-        return self._journal.has_changed() or self._twins
 
     def _look_at(self, players: list[SharedPlayer]) -> None:
         heads = self._journal.heads(list({player.id for player in players}))
