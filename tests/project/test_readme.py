@@ -147,7 +147,7 @@ def test_every_command_stands_below_an_install_that_is_enough_for_it():
     assert len({name for _, _, name in commands}) > 8
     for page, above, name in commands:
         here = set(EXTRA_OF) - missing_without(extras_named_in(above))
-        extra = COMMANDS[name][2]
+        extra = COMMANDS[name][1]
         enough = [PACKAGES_OF[one] for one in (extra, ENOUGH.get(name)) if one]
         assert not extra or any(here >= set(packages) for packages in enough), f"{page.name}: abex {name}"
 
