@@ -209,7 +209,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
         there = "\n".join(names) or f"there are no players in {store.display_url}"
         click.echo(json.dumps(names) if as_json else there)
         return
-    from abex.cli.output import print_table
+    from abex.cli.help import print_table
 
     with _opened(url, name) as player:
         player.refresh()

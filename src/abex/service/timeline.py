@@ -1,8 +1,9 @@
 r"""What a journal tells over time: shares of the arms, rewards, and what uniform choice would have earned.
 
-Uniform choice is valued as `abex.evaluation` does it, by self-normalised inverse propensities with the likely interval: one of k
-decisions made at once among K arms, whose probability is p, weighs :math:`w=k/(Kp)`, and over n decisions uniform choice would
-have earned :math:`n\sum wr/\sum w`.
+Uniform choice is valued as `abex.evaluation` does it, by self-normalised inverse propensities with the interval that holds at
+every moment: one of k decisions made at once among K arms, whose probability is p, weighs :math:`w=k/(Kp)`, and over n decisions
+uniform choice would have earned :math:`n\sum wr/\sum w`. Beyond `MAX_BLOCKS` decisions, which are valued in blocks, the interval
+holds at each look.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.estimators import Contributions, self_normalised
-from abex.evaluation.evaluating import LEVEL, MIN_EFFECTIVE, interval_of, refusal_reason
+from abex.evaluation.evaluating import LEVEL, MIN_EFFECTIVE, refusal_reason
+from abex.evaluation.uncertainty import at_every_moment
 from abex.players.arms import NamedArms
 from abex.players.events import Decided, decode
 from abex.players.journal_log import LogReader
@@ -79,7 +81,7 @@ class UniformChoice:
             if self.contributions(count).effective < MIN_EFFECTIVE:
                 return None
             given = self.contributions(count, MAX_BLOCKS)
-            low, high = interval_of(given, self.span, LEVEL)
+            low, high = at_every_moment(given, self.span, LEVEL)
             self.known[count] = count * given.value(), count * low, count * high
         return self.known[count]
 
