@@ -1,13 +1,12 @@
-"""Off-policy estimators over synthetic logs whose truth is known: bias, spread, coverage of both intervals.
+"""Off-policy estimators over synthetic logs whose truth is known: bias, spread, coverage of the intervals.
 
-    python -m benchmarks.evaluation steady [logs]      logs of a fixed distribution
-    python -m benchmarks.evaluation bandits [logs]     logs that bandits collected
-    python -m benchmarks.evaluation batches [logs]     of decisions made two at once
+    python -m benchmarks.evaluation steady [logs]      logs of a fixed distribution: intervals for one look
+    python -m benchmarks.evaluation bandits [logs]     logs that bandits collected: the interval that holds at every moment
 
 Four arms. Steady: a target far from the logging policy, a ring as feedback graph; 300 and 2,000 rows a log, Bernoulli rewards,
-and again with rewards of a percent, like clicks. Bandits: five policies, two worlds, the first 200, 1,000 and 5,000 rows of each
-life, four targets; a line says how many logs answer, how often the likely interval covers in all logs and in
-those that answer, how often it lies below and above, how often the guaranteed one covers, and both median widths.
+and again with rewards of a percent, like clicks. Bandits: six policies, two worlds, four targets; a line says how many logs leave
+the h-weighted interval at any of their steps, and how wide it is after 200, 1,000 and 5,000 rows over the normal interval of IPS
+for one look, in the median of 100 logs; then how wide the one is that knows the probability of the chosen arm alone.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from benchmarks.bandit_logs import batches_of, logs_of
+from benchmarks.bandit_logs import logs_of
 
-from abex.evaluation import Log, Side, evaluate
-from abex.evaluation.batches import chances_of
-from abex.evaluation.estimators import ESTIMATORS
-from abex.evaluation.uncertainty import guaranteed, likely
+from abex.evaluation import Log, Side
+from abex.evaluation.estimators import ESTIMATORS, ips
+from abex.evaluation.sequence import ValueSums, add_decision, growth_of_value, value_of
+from abex.evaluation.uncertainty import at_every_moment, for_one_look
+from abex.kernels import compile_alone, kernel
 
 LOGGED = np.array([0.4, 0.3, 0.2, 0.1])
 TARGET = np.array([0.1, 0.2, 0.3, 0.4])
@@ -31,7 +31,7 @@ RING = np.array([[1, 1, 0, 1], [1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1]])
 OBSERVED = LOGGED @ RING
 WORLDS = {"coins": np.array([0.2, 0.4, 0.5, 0.6]), "clicks": np.array([0.05, 0.07, 0.09, 0.11])}
 TARGETS = {"uniform": [0.25] * 4, "best": [0, 0, 0, 1], "worst": [1, 0, 0, 0], "mixed": [0.4, 0.3, 0.2, 0.1]}
-POLICIES = ("EpsilonGreedy(epsilon=0.1)", "Exp3", "ABE(eta=1.0)", "Evidence", "Thompson")
+POLICIES = ("Uniform", "EpsilonGreedy(epsilon=0.1)", "Exp3", "ABE(eta=1.0)", "Evidence", "Thompson")
 SIZES = (200, 1_000, 5_000)
 SLOW = {"Thompson": 1_000}  # its probabilities are integrals
 
@@ -51,7 +51,7 @@ def steady(logs: int, rows: int, means: Any) -> None:
     truth = float(TARGET @ means)
     print(f"\n{logs:,} logs of {rows:,} rows, value {truth:g}")
     print(
-        f"{'estimator':14} {'bias':>10} {'z':>6} {'deviation':>10} {'likely':>7} {'guaranteed':>10} {'wider':>6}"
+        f"{'estimator':14} {'bias':>10} {'z':>6} {'deviation':>10} {'one look':>8} {'every moment':>12} {'wider':>6}"
     )
     drawn = [log_of(seed, rows, means) for seed in range(logs)]
     estimators: dict[str, Any] = ESTIMATORS
@@ -61,69 +61,54 @@ def steady(logs: int, rows: int, means: Any) -> None:
         found: list[Any] = [estimator(log, TARGET, *seed) for log, seed in zip(drawn, seeds, strict=True)]
         values = np.array([one.value() for one in found])
         span = (0.0, 1.0)
-        ends = np.array([(likely(one, span, 0.95, True), guaranteed(one, span, 0.95)) for one in found])
+        ends = np.array([(for_one_look(one, span, 0.95), at_every_moment(one, span, 0.95)) for one in found])
         inside = ((ends[..., 0] <= truth) & (truth <= ends[..., 1])).mean(axis=0)
         width = (ends[..., 1] - ends[..., 0]).mean(axis=0)
         bias, deviation = values.mean() - truth, values.std(ddof=1)
         print(
             f"{name:14} {bias:10.2e} {bias / deviation * math.sqrt(logs):6.2f} {deviation:10.2e} "
-            f"{inside[0]:7.1%} {inside[1]:10.1%} {width[1] / width[0]:6.1f}",
+            f"{inside[0]:8.1%} {inside[1]:12.1%} {width[1] / width[0]:6.1f}",
             flush=True,
         )
 
 
-def lines_of(prefix: str, logs: Sequence[Log], target: Any, truth: float) -> None:
-    """Lines of IPS and replay.
-
-    Where probabilities change SNIPS, direct and doubly robust have the interval of IPS, which reaches to their value: it
-    covers as often at least.
-    """
-    for name in ("IPS", "replay"):
-        found = [evaluate(log, target, estimators=[name], seed=seed)[name] for seed, log in enumerate(logs)]
-        told = np.array([not one.reason for one in found])
-        ends, sure = (
-            np.array([getattr(one, which) for one in found]) for which in ("interval", "guaranteed")
-        )
-        inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-        among = float(inside[told].mean()) if told.any() else math.nan
-        widths = [float(np.median(np.diff(some))) for some in (ends, sure)]
-        print(
-            f"{prefix} {name:6} {told.mean():6.1%} {inside.mean():6.1%} {among:6.1%} "
-            f"{(ends[:, 1] < truth).mean():6.1%} {(ends[:, 0] > truth).mean():6.1%} "
-            f"{((sure[:, 0] <= truth) & (truth <= sure[:, 1])).mean():6.1%} {widths[0]:6.3f} {widths[1]:6.3f}",
-            flush=True,
-        )
-
-
-HEADINGS = "estimator answer all answered below above sure width sure-width"
+@kernel
+def leaves(arms: Any, rewards: Any, target: Any, laws: Any, sums: Any, truth: float, level: float) -> bool:
+    """Whether a log leaves the h-weighted interval at any step."""
+    for i in range(arms.size):
+        add_decision(sums, arms[i], rewards[i], target, laws[i])
+        numbers = sums.weight, sums.gain, sums.spread
+        if max(growth_of_value(numbers, truth, 1.0), growth_of_value(numbers, truth, -1.0)) >= level:
+            return True
+    return False
 
 
 def bandits(logs: int, policies: Sequence[str] = POLICIES) -> None:
     """Logs of policies that learn."""
-    print(f"policy world rows target {HEADINGS}")
+    print("policy world target left; width over that of IPS, and so without laws, by rows")
+    left, level = compile_alone(leaves), math.log(40.0)
     for policy in policies:
         for world, means in WORLDS.items():
             longest = SLOW.get(policy, SIZES[-1])
-            drawn = logs_of(policy, means, logs, longest)
-            for rows in (size for size in SIZES if size <= longest):
-                lives = [
-                    Log(range(4), *(column[:rows] for column in life)) for life in zip(*drawn, strict=True)
-                ]
-                for name, target in TARGETS.items():
-                    prefix = f"{policy.split('(')[0]:13} {world:6} {rows:5} {name:7}"
-                    lines_of(prefix, lives, target, float(np.dot(target, means)))
-
-
-def batches(logs: int) -> None:
-    """Logs of policies that learn from batches of two different arms."""
-    print(f"rows target {HEADINGS}")
-    for world, means in WORLDS.items():
-        for rows in (400, 2_000):
-            lives = batches_of(means, logs, rows)
-            for name in ("uniform", "mixed"):
-                target = np.array(TARGETS[name])
-                lines_of(
-                    f"{world:6} {rows:5} {name:7}", lives, target, float(chances_of(target, 2) @ means) / 2.0
+            lives = list(zip(*logs_of(policy, means, logs, longest), strict=True))
+            for name, target in ((name, np.array(target, float)) for name, target in TARGETS.items()):
+                truth = float(target @ means)
+                gone = np.mean(
+                    [left(arm, paid, target, law, ValueSums(), truth, level) for arm, law, paid in lives]
+                )
+                cells = []
+                for rows in (size for size in SIZES if size <= longest):
+                    ratios = []
+                    for arm, law, paid in (tuple(column[:rows] for column in life) for life in lives[:100]):
+                        _, low, high = value_of(arm, paid, target, law, 0.05)
+                        given = ips(Log(range(4), arm, law[np.arange(rows), arm], paid), target)
+                        blind = at_every_moment(given, (0.0, 1.0), 0.95)
+                        normal = max(2 * 1.96 * given.gains.std() / math.sqrt(rows), 1e-9)
+                        ratios.append(((high - low) / normal, (blind[1] - blind[0]) / normal))
+                    cells.append("{:.2f} {:.2f}".format(*np.median(ratios, axis=0)))
+                print(
+                    f"{policy.split('(')[0]:13} {world:6} {name:7} {gone:5.1%}; {', '.join(cells)}",
+                    flush=True,
                 )
 
 
@@ -132,8 +117,6 @@ if __name__ == "__main__":
     count = int(float(sys.argv[2])) if len(sys.argv) > 2 else 1_000
     if what == "bandits":
         bandits(count, sys.argv[3:] or POLICIES)
-    elif what == "batches":
-        batches(count)
     else:
         steady(count, 300, np.array([0.2, 0.5, 0.6, 0.7]))
         steady(count, 2_000, np.array([0.2, 0.5, 0.6, 0.7]))

@@ -10,8 +10,9 @@ from abex import Graph, Player
 from abex.cli import main
 from abex.evaluation import Log, Side, evaluate, replay
 from abex.evaluation.batches import chances_of
-from abex.evaluation.estimators import ESTIMATORS
-from abex.evaluation.uncertainty import guaranteed, likely
+from abex.evaluation.estimators import ESTIMATORS, ips
+from abex.evaluation.target import as_target
+from abex.evaluation.uncertainty import at_every_moment
 from abex.players.player_settings import PlayerSettings
 from abex.players.requests import DecideRequest
 from abex.service.timeline import UniformChoice
@@ -94,10 +95,7 @@ def test_intervals_of_batches_cover():
         values = np.array([one.value() for one in found])
         if name != "SNIPS":
             assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(1_000)
-        ends = np.array([likely(one, (0.0, 1.0), 0.95) for one in found])
-        inside = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()
-        assert inside > 0.95 - 3.0 * math.sqrt(0.95 * 0.05 / 1_000)
-    sure = np.array([guaranteed(one, (0.0, 1.0), 0.95) for one in found[:200]])
+    sure = np.array([at_every_moment(one, (0.0, 1.0), 0.95) for one in found[:200]])
     assert ((sure[:, 0] <= truth) & (truth <= sure[:, 1])).mean() >= 0.98
 
 
@@ -105,10 +103,11 @@ def test_a_batch_is_one_unit_and_not_two():
     """Of 60 batches whose two rows pay alike the interval is as wide as of 60 rows."""
     paid = np.repeat(np.random.default_rng(3).random(60) < 0.5, 2).astype(float)
     arm, batch = np.tile([0, 1], 60), np.repeat(np.arange(60), 2)
-    together_made = evaluate(Log(["a", "b"], arm, np.ones(120), paid, batch=batch), "Uniform")["IPS"]
-    alone = evaluate(Log(["a", "b"], arm[:60], np.full(60, 0.5), paid[::2]), "Uniform")["IPS"]
-    assert together_made.effective == alone.effective == 60
-    assert np.diff(together_made.guaranteed) == pytest.approx(np.diff(alone.guaranteed), rel=1e-3)
+    logs = Log(["a", "b"], arm, np.ones(120), paid, batch=batch), Log(["a", "b"], arm[:60], 0.5, paid[::2])
+    found = [ips(log, as_target("Uniform", log, 0.5, (0.0, 1.0)).chances) for log in logs]
+    assert found[0].effective == found[1].effective == 60
+    together_made, alone = (at_every_moment(one, (0.0, 1.0), 0.95) for one in found)
+    assert np.diff(together_made) == pytest.approx(np.diff(alone), rel=1e-3)
 
 
 def test_the_live_page_takes_decisions_made_at_once_for_one():

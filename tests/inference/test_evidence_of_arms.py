@@ -101,21 +101,19 @@ def test_a_difference_by_moments_is_refuted_for_every_mean_of_the_second_arm():
     one, other = ((z.size, z.sum(), (z * z).sum()) for z in (x, y))
     low, high = moments.difference_by_moments(one, other)
     assert low < x.mean() - y.mean() < high
-    level, own = math.log(2.0 / (0.9 * 0.05)), math.log(4.0 / (0.1 * 0.05))
-    ends = {
-        (z.size, sign): moments.end_by_moments(z.size, z.sum(), (z * z).sum(), own, sign)
-        for z in (x, y)
-        for sign in (1, -1)
-    }
+    level = math.log(2.0 / (0.9 * 0.05))
+    (lowest, highest), (least, most) = (
+        moments.interval_by_moments(*arm, 0.1 * 0.05 / 2.0) for arm in (one, other)
+    )
     for d, sign in ((low, 1.0), (high, -1.0)):
-        first, last = max(ends[300, 1], ends[500, 1] - d), min(ends[300, -1], ends[500, -1] - d)
+        first, last = max(least, lowest - d), min(most, highest - d)
         grid = np.linspace(first, last, 2001)
-        least = naive.least_sum(
+        growth = naive.least_sum(
             lambda m, d=d, sign=sign: naive.log_growth_of_moments(x, m + d, sign),
             lambda m, sign=sign: naive.log_growth_of_moments(y, m, -sign),
             grid,
         )
-        assert least == pytest.approx(level, abs=0.01)
+        assert growth == pytest.approx(level, abs=0.01)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])

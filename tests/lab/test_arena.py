@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from abex import Bernoulli, Evidence, Thompson, UserError
+from abex import Bernoulli, DTracking, Evidence, Setting, Thompson, TopTwo, UserError
 from abex.cli import group
+from abex.inference import BETS, SUMS
 from abex.lab.arena import GRIDS, GROUPS, Instance, grid_of
 from abex.lab.arena.guide import answers
+from abex.lab.arena.identification import Stops, stop_table, stops_of
+from abex.lab.arena.instances import IDENTIFICATION
 from abex.lab.arena.page import markdown_of, markdown_table, write_page
 from abex.lab.arena.score_tables import guide_table
 from abex.lab.arena.scores import score_all, scored
@@ -23,13 +26,20 @@ from abex.lab.arena.study import (
     can_play,
     cells_of,
     collect,
+    finders,
     library,
+    method_of,
     own_entry,
     replications_for,
     run,
 )
 from abex.lab.results import Store, key_of
 from abex.lab.sweeps.problems import BOOSTING, bandit_problem, check_problem, data_of, late_rewards
+from abex.lab.sweeps.until_winner import play_until_winner
+from abex.samplers.scan import pick
+from abex.support.randomness import counter_key, stream
+from abex.theory import garivier_kaufmann
+from tests.naive import inference as naive
 
 STAR = {"environment": {"name": "Bernoulli", "means": [0.2, 0.9, 0.3]}, "graph": {"name": "star", "n": 3}}
 SMALL = [
@@ -297,3 +307,137 @@ def test_the_tables_say_what_was_played():
     assert "3 policies, 2 instances, 6 pairs of both, 36 runs: 0 pairs with 200 replications" in page
     assert "## Plain coins (2 instances)" in page
     assert "| Thompson | 3.00 (3.00 to 3.00) | 3.00 | 3.0 | 3.0 (a) | 0 of 12 |" in page
+
+
+# -- identification -------------------------------------------------------------------------------------------------------
+
+
+def test_the_grids_of_identification_are_coins_with_one_best_arm_and_time_for_15_times_the_least():
+    grids = [grid_of(name, (IDENTIFICATION,)) for name in GRIDS]
+    assert [len(grid) for grid in grids] == [10, 13]
+    problems = [{json.dumps(one.problem, sort_keys=True) for one in grid} for grid in grids]
+    assert not problems[0] & problems[1]
+    for one in (*grids[0], *grids[1]):
+        environment, _ = bandit_problem(one.problem)
+        assert 15.0 <= one.horizon / garivier_kaufmann(environment.means, 0.01) < 16.5
+        assert one.name not in {other.name for name in GRIDS for other in grid_of(name)}
+    digest = hashlib.sha256(
+        json.dumps([[dataclasses.astuple(one) for one in grid] for grid in grids]).encode()
+    )
+    assert digest.hexdigest() == "6f4b579cdddf526ced02be47a4a0b5ee629ac30d4517e4d6007fb86e5dd84306", (
+        "give the instance another name"
+    )
+
+
+def naive_run(policy, means, seed, replication, risk):
+    """Bets worked out anew from all decisions after each of them."""
+    world = Bernoulli(means).open(counter_key(seed, replication, "environment"), 1_000)
+    state, rng = policy.start(Setting(len(means), 1_000)), stream(seed, replication, "policy", repr(policy))
+    arms, rewards, laws, regret = [], [], [], 0.0
+    while True:
+        law = np.zeros(len(means))
+        policy.probabilities(state, len(arms) + 1, law)
+        arm = pick(law, 1.0, rng)
+        with np.errstate(over="ignore"):
+            reward = Bernoulli.draw(world, len(arms) + 1, arm)
+        policy.update(state, len(arms) + 1, arm, arm, reward, rng)
+        regret += max(means) - means[arm]
+        arms.append(arm), rewards.append(reward), laws.append(law)
+        _, best = naive.bets(np.array(arms), np.array(rewards), np.array(laws), len(means))
+        left = np.flatnonzero(best < 1.0 / risk)
+        if left.size == 1:
+            return len(arms), left[0], regret
+
+
+@pytest.mark.parametrize("replication", range(3))
+def test_a_run_stops_as_soon_as_bets_leave_one_arm(replication):
+    found = play_until_winner(
+        TopTwo(),
+        Bernoulli([0.2, 0.9, 0.1]),
+        horizon=1_000,
+        risk=0.1,
+        method=BETS,
+        seed=5,
+        replication=replication,
+    )
+    assert found == pytest.approx(naive_run(TopTwo(), [0.2, 0.9, 0.1], 5, replication, 0.1))
+
+
+def test_a_run_by_sums_stops_at_the_first_look_that_names_a_winner_and_a_run_without_one_at_the_horizon():
+    ends = [
+        play_until_winner(
+            DTracking(), Bernoulli([0.2, 0.8]), horizon=horizon, risk=0.01, method=SUMS, seed=1, replication=2
+        )
+        for horizon in (2_000, 10)
+    ]
+    assert ends[0].winner == 1
+    assert 20 < ends[0].stop < 300
+    assert ends[1][:2] == (10, -1)
+    before = play_until_winner(
+        DTracking(),
+        Bernoulli([0.2, 0.8]),
+        horizon=ends[0].stop - 2,
+        risk=0.01,
+        method=SUMS,
+        seed=1,
+        replication=2,
+    )
+    assert before.winner == -1
+    assert before.regret <= ends[0].regret
+
+
+def test_who_identifies_is_tested_by_bets_where_every_arm_keeps_a_probability():
+    tests = {entry.label: method_of(entry.policy) for entry in finders()}
+    assert {name for name, test in tests.items() if test == BETS} == {
+        "Uniform", "EpsilonGreedy", "Evidence", "TopTwo", "Certify"
+    }  # fmt: skip
+    assert {"TopTwo(soft=False)", "DTracking", "KLLUCB", "Thompson"} <= tests.keys()
+    assert not {entry.label for entry in library()} & {"TopTwo", "Certify"}
+
+
+def test_the_score_of_identification_is_the_median_stop_over_the_least(tmp_path):
+    means = [0.9, 0.1]
+    instances = [
+        Instance(name, IDENTIFICATION, {"environment": {"name": "Bernoulli", "means": means}}, 400)
+        for name in "ab"
+    ]
+    entries = [own_entry("Uniform"), Entry(TopTwo())]
+    with Store(tmp_path / "cells.sqlite") as store:
+        assert run(entries, instances, "train", store, most=4).failed == []
+        results = collect(entries, instances, "train", store, 4, stops_of)
+    one = results["TopTwo", "a"]
+    assert one.over_bound.size == 4
+    assert one.decided.all()
+    assert not one.wrong.any()
+    again = play_until_winner(
+        TopTwo(), Bernoulli(means), horizon=400, risk=0.01, method=BETS, seed=101, replication=3
+    )
+    assert one.over_bound[3] == again.stop / garivier_kaufmann(means, 0.01)
+    assert one.regret[3] == pytest.approx(again.regret)
+    yes, no = np.ones(3, bool), np.zeros(3, bool)
+    known = {
+        ("Uniform", "a"): Stops(np.array([2.0, 4.0, 9.0]), yes, no, np.full(3, 10.0)),
+        ("Uniform", "b"): Stops(np.array([1.0, 1.0, 1.0]), yes, no, np.full(3, 10.0)),
+        ("TopTwo", "a"): Stops(
+            np.array([1.0, 1.0, 15.0]), np.array([True, True, False]), no, np.full(3, 5.0)
+        ),
+        ("TopTwo", "b"): Stops(
+            np.array([1.0, 1.0, 1.0]), yes, np.array([True, False, False]), np.full(3, 20.0)
+        ),
+    }
+    table = stop_table(known, entries, instances)
+    assert table["policy"].tolist() == ["TopTwo", "Uniform"]
+    assert [cells[2].split()[0] for cells in table.itertuples(index=False)] == ["1.00", "2.00"]
+    assert table.iloc[0].tolist()[1] == BETS
+    assert table.iloc[0].tolist()[4:] == ["16.7%", "1 of 6", "1.00"]
+    assert table.iloc[1]["worst"] == "4.0 (a)"
+    with pytest.raises(UserError, match="uniform choice, the yardstick"):
+        stop_table({}, entries, instances)
+
+
+def test_the_command_plays_identification(tmp_path):
+    runner = CliRunner()
+    plan = runner.invoke(
+        group, ["arena", "--grid", "train", "--group", "identification", "--only", "TopTwo", "--dry-run"]
+    )
+    assert "2 policies, 10 instances, 20 pairs" in plan.output

@@ -18,8 +18,13 @@ def log_growth_of_moments(rewards, m, sign):
     """From the rewards themselves."""
     bound = m if sign > 0 else 1.0 - m
     d, v = sign * (rewards - m).sum() / bound, ((rewards - m) ** 2).sum() / bound**2
-    psi = -np.log(1.0 - MOMENT_RATES) - MOMENT_RATES
-    return logsumexp(MOMENT_RATES * d - psi * v) - np.log(MOMENT_RATES.size)
+    return mixed(d, v)
+
+
+def mixed(d, v):
+    """The mixture over rates of moments, the larger ones with larger shares."""
+    psi, shares = -np.log(1.0 - MOMENT_RATES) - MOMENT_RATES, MOMENT_RATES**0.25
+    return logsumexp(MOMENT_RATES * d - psi * v, b=shares / shares.sum(), axis=-1)
 
 
 def least_sum(first, second, grid):
@@ -67,3 +72,21 @@ def leaders_sums(arms, rewards, n_arms):
             count[arms[t]] += 1.0
             total[arms[t]] += rewards[t]
     return count, total
+
+
+def weighted_terms(arms, rewards, target, laws, drawn=False):
+    """h, h phi and the square of h (phi - c) of each decision; ``drawn`` takes the weight drawn for the largest."""
+    rows = np.arange(len(arms))
+    before = np.concatenate([[0.0], np.cumsum(rewards)[:-1]])
+    c = (before + 0.5) / (rows + 1.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        weights = np.where(target > 0.0, target / laws, 0.0)
+    w = weights[rows, arms]
+    h = 1.0 / ((w if drawn else weights.max(axis=1)) * np.maximum(c, 1.0 - c))
+    shift = h * w * (rewards - c)
+    return np.array([h, h * c + shift, shift**2])
+
+
+def weighted_sums(arms, rewards, target, laws):
+    """Their sums."""
+    return weighted_terms(arms, rewards, target, laws).sum(axis=1)

@@ -17,7 +17,9 @@ from abex.support.extras import demand
 
 @click.command(
     epilog=examples(
-        "abex arena --only Thompson --only Evidence", "abex arena --grid train --policy mine.py:MyPolicy"
+        "abex arena --only Thompson --only Evidence",
+        "abex arena --grid train --policy mine.py:MyPolicy",
+        "abex arena --group identification",
     ),
 )
 @click.option(
@@ -30,7 +32,8 @@ from abex.support.extras import demand
 @click.option(
     "--group",
     default=None,
-    help="Only one group of instances: stochastic, graphs, late, changing, adversarial, boosting.",
+    help="Only one group of instances: stochastic, graphs, late, changing, adversarial, shop, boosting; or identification, which "
+    "is scored by the time until the winner is known.",
 )
 @click.option(
     "--policy", "own", multiple=True, help="A policy of yours, module:Policy or file.py:Policy; repeatable."
@@ -55,6 +58,8 @@ def command(
     demand("report")
     from abex.lab.arena import study
     from abex.lab.arena.guide import answers
+    from abex.lab.arena.identification import stop_table, stops_of
+    from abex.lab.arena.instances import IDENTIFICATION
     from abex.lab.arena.page import markdown_table, write_page
     from abex.lab.arena.score_tables import guide_table
     from abex.lab.arena.scores import score_all
@@ -62,7 +67,10 @@ def command(
     from abex.lab.sweeps.sweep import raise_on_failure
 
     most = study.REPLICATIONS if replications is None else replications
-    entries = [*chosen(only), *(study.own_entry(text) for text in own)]
+    entries = [
+        *chosen(only, study.finders if group == IDENTIFICATION else study.library),
+        *(study.own_entry(text) for text in own),
+    ]
     instances, missing = study.playable(study.instances_of(grid, group))
     name = f"{study.NAME}-{grid}"
     if missing:
@@ -78,6 +86,10 @@ def command(
             )
         reporter.finish([status])
         raise_on_failure(status)
+        if group == IDENTIFICATION:
+            stops = study.collect(entries, instances, grid, store, most, stops_of)
+            show_stops(stop_table(stops, entries, instances), Path(folder), f"{name}-{group}", as_json)
+            return
         results = study.collect(entries, instances, grid, store, most)
     scores = score_all(results, instances)
     paths = write_page(Path(folder), name, results, entries, instances)
@@ -90,13 +102,13 @@ def command(
         click.echo(f"page: {paths[0]}; numbers: {paths[1]}; tables: {paths[2]}")
 
 
-def chosen(only: tuple[str, ...]) -> list[Any]:
-    """The policies of the library that a person asked for, uniform choice among them."""
-    from abex.lab.arena.study import Entry, library
+def chosen(only: tuple[str, ...], every: Any) -> list[Any]:
+    """The policies of the library that a person asked for, uniform choice among them; all of ``every()`` unless one did."""
+    from abex.lab.arena.study import Entry
     from abex.policies.naming import parse_policy
 
     if not only:
-        return library()
+        return every()  # type: ignore[no-any-return]
     policies = [parse_policy(text) for text in dict.fromkeys(("Uniform", *only))]
     return [Entry(policy) for policy in policies]
 
@@ -113,9 +125,22 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
     )
 
 
+def show_stops(frame: Any, folder: Path, name: str, as_json: bool) -> None:
+    """The table of identification, on the screen and as a file."""
+    from abex.cli.help import print_table
+    from abex.lab.arena.page import markdown_table, write
+
+    write(folder / f"{name}.md", markdown_table(frame))
+    if as_json:
+        click.echo(frame.to_json(orient="records", lines=True).rstrip())
+    else:
+        print_table(name, frame.columns, frame.itertuples(index=False), (2, 4, 5, 6))
+        click.echo(f"table: {folder / name}.md")
+
+
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.cli.output import print_table
+    from abex.cli.help import print_table
     from abex.lab.arena.score_tables import score_table
 
     frame = score_table(scores)

@@ -11,15 +11,19 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples, load_own, own_option, whole
-from abex.cli.output import can_be_written, check_graph_is_there, print_table
+from abex.cli.help import (
+    can_be_written,
+    check_graph_is_there,
+    examples,
+    load_own,
+    own_option,
+    print_table,
+    whole,
+)
 from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError, one_of, real_number
 
-COLUMNS = (
-    *("policy", "estimator", "value", "low", "high", "guaranteed_low", "guaranteed_high"),
-    *("effective", "largest_weight", "remark"),
-)
+COLUMNS = (*("policy", "estimator", "value", "low", "high", "effective", "largest_weight", "remark"),)
 
 
 @click.command(
@@ -66,6 +70,7 @@ def command(
     """
     from abex.evaluation import Log, evaluate, replay
     from abex.evaluation.estimators import ESTIMATORS
+    from abex.evaluation.evaluating import HEADINGS
     from abex.graphs import Graph
     from abex.policies import parse_policy
 
@@ -101,27 +106,16 @@ def command(
             graph=graph,
         )
         shown = found.policy if isinstance(policy, str) else json.dumps(policy)
-        for one in found.verdicts:
-            numbers = [one.value, *one.interval, *one.guaranteed, one.effective, one.largest_weight]
+        for one in (*found.verdicts, found.always):
+            numbers = [one.value, *one.interval, one.effective, one.largest_weight]
             rows.append([shown, one.estimator, *numbers, one.reason])
         if learning and isinstance(policy, str):
             lived = replay(read, policy, graph=graph)
             remark = lived.reason or f"while it learns, over its first {lived.steps:,} steps"
-            nan = float("nan")
-            value = [lived.value, *lived.interval, nan, nan, float(lived.steps), 1.0, remark]
+            value = [lived.value, *lived.interval, float(lived.steps), 1.0, remark]
             rows.append([shown, "replay, learning", *value])
-    title = f"{len(read):,} decisions on {read.n_arms} arms, 95 % intervals: likely, and guaranteed"
-    headings = [
-        "policy",
-        "estimator",
-        "value",
-        "interval",
-        "guaranteed",
-        "effective size",
-        "largest weight",
-        "remark",
-    ]
-    print_table(title, headings, [_cells(row) for row in rows], (2, 3, 4, 5, 6))
+    title = f"{len(read):,} decisions on {read.n_arms} arms, 95 % intervals; {found.note}"
+    print_table(title, ("policy", *HEADINGS), [_cells(row) for row in rows], (2, 3, 4, 5))
     if out is not None:
         _write(rows, read, out)
 
@@ -157,10 +151,10 @@ def _pair(text: str) -> tuple[float, float]:
 
 def _cells(row: list[Any]) -> list[str]:
     """A line of the table as people read it."""
-    policy, estimator, value, low, high, least, most, effective, largest, remark = row
-    ends = [f"{one:.4g} to {two:.4g}" if one == one else "" for one, two in ((low, high), (least, most))]
-    numbers = [f"{value:.4g}" if value == value else "cannot tell", *ends]
-    return [policy, estimator, *numbers, f"{effective:,.0f}", f"{largest:.3g}", remark]
+    policy, estimator, value, low, high, effective, largest, remark = row
+    ends = f"{low:.4g} to {high:.4g}" if low == low else ""
+    value = f"{value:.4g}" if value == value else "cannot tell"
+    return [policy, estimator, value, ends, f"{effective:,.0f}", f"{largest:.3g}", remark]
 
 
 def _write(rows: list[list[Any]], log: Any, out: str) -> None:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.evaluation.estimators import ESTIMATORS, Contributions, ips
+from abex.evaluation.estimators import ESTIMATORS, Contributions, graph_ips, ips
 from abex.evaluation.log import Log, as_log
+from abex.evaluation.sequence import value_of
 from abex.evaluation.target import Target, as_target
-from abex.evaluation.uncertainty import guaranteed, likely, within
+from abex.evaluation.uncertainty import at_every_moment, for_one_look
 from abex.support.errors import UserError, one_of, real_number
 from abex.support.tables import html_table
 
@@ -21,19 +22,21 @@ MIN_EFFECTIVE = 30.0
 MIN_INFORMATIVE = 5.0
 MAX_WEIGHT_BIAS = 0.02  # of the mean weight, which is 1
 LEVEL = 0.95
+HEADINGS = ("estimator", "value", "interval", "effective size", "largest weight", "remark")
+FOR_ONE_LOOK = "those of the estimators are for one look, the last one holds at every moment"
+AT_EVERY_MOMENT = "the probabilities of this log change, and the interval holds at every moment"
 
 
 class EstimateResult(NamedTuple):
     """What one estimator says, and how sure that is.
 
-    Where ``reason`` says why the log cannot tell, ``value`` is NaN, ``raw`` is what it would have been, and both intervals are
-    the guaranteed one.
+    The interval is for one look where the probabilities of the log never change, else it is the one that holds at every moment.
+    It is that one too where ``reason`` says why the log cannot tell; ``value`` is NaN then, and ``raw`` what it would have been.
     """
 
     estimator: str
     value: float
     interval: tuple[float, float]
-    guaranteed: tuple[float, float]
     effective: float
     largest_weight: float
     reason: str
@@ -42,7 +45,17 @@ class EstimateResult(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The verdicts of all estimators about one policy."""
+    """The verdicts of all estimators about one policy.
+
+    Attributes
+    ----------
+    verdicts : tuple of EstimateResult
+        One for each estimator.
+    always : EstimateResult
+        The interval of the value that holds at every moment, whatever policy made the log, however often one looks.
+    note : str
+        What the intervals are good for.
+    """
 
     policy: str
     rows: int
@@ -50,6 +63,8 @@ class Evaluation:
     level: float
     probabilities: NDArray[np.float64]
     verdicts: tuple[EstimateResult, ...]
+    always: EstimateResult
+    note: str
 
     def __getitem__(self, estimator: str) -> EstimateResult:
         for verdict in self.verdicts:
@@ -65,42 +80,30 @@ class Evaluation:
         return any(not verdict.reason for verdict in self.verdicts)
 
     def rows_of_table(self) -> list[tuple[str, ...]]:
-        """A table for people: estimator, value, both intervals, effective size, largest weight, remark."""
+        """A table for people under `HEADINGS`."""
         table: list[tuple[str, ...]] = []
-        for one in self.verdicts:
+        for one in (*self.verdicts, self.always):
             value = "cannot tell" if one.reason else f"{one.value:.5g}"
-            sizes = f"{one.effective:,.0f}", f"{one.largest_weight:.3g}"
-            ends = _interval(one.interval), _interval(one.guaranteed)
-            table.append((one.estimator, value, *ends, *sizes, one.reason))
+            ends = f"[{one.interval[0]:.5g}, {one.interval[1]:.5g}]"
+            table.append(
+                (one.estimator, value, ends, f"{one.effective:,.0f}", f"{one.largest_weight:.3g}", one.reason)
+            )
         return table
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        headings = (
-            "estimator",
-            "value",
-            "interval",
-            "guaranteed",
-            "effective size",
-            "largest weight",
-            "remark",
-        )
-        return html_table(headings, self.rows_of_table(), f"{self.policy} on {self.rows:,} rows")
+        return html_table(HEADINGS, self.rows_of_table(), f"{self.policy} on {self.rows:,} rows; {self.note}")
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
         learned = f", learned from the {self.learned:,} rows before" if self.learned else ""
-        lines = [f"{self.policy} on {self.rows:,} rows{learned}"]
-        for row in self.rows_of_table():
-            said = f"{row[1]} in {row[2]}" + (f": {row[6]}" if row[6] else "")
-            lines.append(f"  {row[0]:<14} {said} (effective size {row[4]}, largest weight {row[5]})")
+        lines = [f"{self.policy} on {self.rows:,} rows{learned}; {self.note}"]
+        for estimator, value, ends, effective, largest, reason in self.rows_of_table():
+            said = f"{value} in {ends}" + (f": {reason}" if reason else "")
+            lines.append(f"  {estimator:<15} {said} (effective size {effective}, largest weight {largest})")
         return "\n".join(lines)
-
-
-def _interval(ends: tuple[float, float]) -> str:
-    return f"[{ends[0]:.5g}, {ends[1]:.5g}]"
 
 
 def evaluate(
@@ -142,8 +145,9 @@ def evaluate(
     Returns
     -------
     Evaluation
-        One verdict an estimator. Where arms that the policy would choose were never logged, or the effective sample
-        size is below 30, it holds a sentence instead of a number, and the interval says what is known all the same.
+        One verdict an estimator, and an interval that holds at every moment. Where arms that the policy would choose were never
+        logged, or the effective sample size is below 30, a sentence stands instead of a number, and the interval says what is
+        known all the same.
 
     Examples
     --------
@@ -163,10 +167,14 @@ def evaluate(
     names = list(estimators) if estimators is not None else [
         name for name in ESTIMATORS if name != "graph-IPS" or log.side is not None
     ]  # fmt: skip
+    always = _always(target, span, level)
     verdicts = tuple(
-        _verdict(one_of("estimators", name, ESTIMATORS), target, span, level, seed) for name in names
+        _verdict(one_of("estimators", name, ESTIMATORS), target, span, level, seed, always) for name in names
     )
-    return Evaluation(target.name, len(target.log), target.learned, level, target.probabilities, verdicts)
+    note = FOR_ONE_LOOK if target.log.is_steady else AT_EVERY_MOMENT
+    return Evaluation(
+        target.name, len(target.log), target.learned, level, target.probabilities, verdicts, always, note
+    )
 
 
 def _range(log: Log, rewards: tuple[float, float] | None) -> tuple[float, float]:
@@ -187,7 +195,33 @@ def _range(log: Log, rewards: tuple[float, float] | None) -> tuple[float, float]
     return low, high
 
 
-def _verdict(name: str, valued: Target, span: tuple[float, float], level: float, seed: int) -> EstimateResult:
+def _always(valued: Target, span: tuple[float, float], level: float) -> EstimateResult:
+    """The interval that holds at every moment, h-weighted where laws are known and nothing was seen beside."""
+    log, target = valued.log, valued.chances
+    name = "IPS" if log.side is None else "graph-IPS"
+    given = (ips if log.side is None else graph_ips)(log, target)
+    value, (least, most) = given.value(), at_every_moment(given, span, level)
+    if log.side is None and log.laws is not None:
+        low, scale = span[0], span[1] - span[0]
+        found = value_of(log.arm, (log.reward - low) / scale, target[0], log.laws, 1.0 - level)
+        if not math.isnan(found[0]):  # else the log never chooses among all that the policy plays
+            value, least, most = (low + scale * end for end in found)
+    reason = reason_against(name, log, target, given, span, valued.learned)
+    largest = float(given.shares.max(initial=0.0))
+    return EstimateResult(
+        "at every moment",
+        math.nan if reason else value,
+        (least, most),
+        given.effective,
+        largest,
+        reason,
+        value,
+    )
+
+
+def _verdict(
+    name: str, valued: Target, span: tuple[float, float], level: float, seed: int, always: EstimateResult
+) -> EstimateResult:
     estimator: Any = ESTIMATORS[name]
     log, target = valued.log, valued.chances
     given: Contributions = estimator(log, target, seed) if name == "replay" else estimator(log, target)
@@ -195,27 +229,8 @@ def _verdict(name: str, valued: Target, span: tuple[float, float], level: float,
     if name == "direct":
         largest *= log.units.start.size  # in the units of the others, where 1 is a row of an even log
     reason = reason_against(name, log, target, given, span, valued.learned)
-    sure = guaranteed(given, span, level)
-    shown = sure if reason else interval_of(given, span, level, log.is_steady)
-    return EstimateResult(
-        name, math.nan if reason else raw, shown, sure, given.effective, largest, reason, raw
-    )
-
-
-def interval_of(
-    given: Contributions, span: tuple[float, float], level: float, steady: bool = False
-) -> tuple[float, float]:
-    """The interval to read: the likely one; the guaranteed one where the log of a policy that learns is hardly enough.
-
-    Of such logs those that seem to be enough are a choice: the large weights did not come.
-    """
-    if steady or (
-        given.effective >= 2.0 * MIN_EFFECTIVE and given.informative_rows(span) >= 2.0 * MIN_INFORMATIVE
-    ):
-        return likely(given, span, level, steady)
-    low, high = guaranteed(given, span, level)
-    value = given.value()
-    return within(min(low, value), max(high, value), span)
+    shown = for_one_look(given, span, level) if log.is_steady and not reason else always.interval
+    return EstimateResult(name, math.nan if reason else raw, shown, given.effective, largest, reason, raw)
 
 
 def reason_against(

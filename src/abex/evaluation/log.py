@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.batches import Units, counted, units_of
+from abex.inference.columns import laws_of
 from abex.support.errors import UserError, nearest, shown
 
 Label = str | int
@@ -56,6 +57,9 @@ class Log:
         decision by itself. Rows of a batch stand next to each other.
     batch_size : array of int, optional
         How many decisions each batch had, those without a reward included; counted from the rows unless given.
+    law : array, (rows, arms), optional
+        The probabilities of all arms at each decision, which make an interval narrower that holds at every moment. They follow
+        where they never change and where there are two arms.
 
     Examples
     --------
@@ -77,6 +81,7 @@ class Log:
     context: Mapping[str, Any] = field(default_factory=dict)
     batch: Any = None
     batch_size: Any = None
+    law: Any = None
 
     def __post_init__(self) -> None:
         arms = tuple(self.arms)
@@ -109,6 +114,8 @@ class Log:
         if self.side is not None:
             object.__setattr__(self, "side", _checked_side(self.side, arm, len(arms)))
         self._check_batches(arm)
+        if self.law is not None:
+            object.__setattr__(self, "law", _checked_law(self.law, self))
 
     def _check_batches(self, arm: NDArray[np.int64]) -> None:
         if self.batch is None:
@@ -134,6 +141,13 @@ class Log:
     def units(self) -> Units:
         """What was decided at once: batches, and rows by themselves."""
         return units_of(self.arm, self.batch, self.batch_size)
+
+    @cached_property
+    def laws(self) -> Floats | None:
+        """The probabilities of all arms at each decision, (1, arms) where they never change; None where they are not known."""
+        if self.law is not None or self.has_batches:
+            return None if self.has_batches else self.law
+        return laws_of(self.probability, self.arm, self.n_arms)[0]
 
     @property
     def has_batches(self) -> bool:
@@ -184,22 +198,25 @@ class Log:
 
     def rows(self, which: slice) -> Log:
         """A part of the log."""
-        side = None
         begin, end, _ = which.indices(len(self))
+        found = {name: value if value is None else value[which] for name, value in self._columns().items()}
         if self.side is not None:
             start = self.side.start[begin : max(begin, end) + 1]
             part = slice(int(start[0]), int(start[-1]))
             whole = self.side
-            side = Side(start - start[0], whole.arm[part], whole.reward[part], whole.probability[part])
-        return Log(
-            self.arms, self.arm[which], self.probability[which], self.reward[which],
-            None if self.decision is None else self.decision[which],
-            None if self.time is None else self.time[which],
-            None if self.observed is None else self.observed[which],
-            side, {name: np.asarray(values)[which] for name, values in self.context.items()},
-            None if self.batch is None else self.batch[which],
-            None if self.batch_size is None else self.batch_size[which],
-        )  # fmt: skip
+            found["side"] = Side(
+                start - start[0], whole.arm[part], whole.reward[part], whole.probability[part]
+            )
+        context = {name: np.asarray(values)[which] for name, values in self.context.items()}
+        return Log(self.arms, context=context, **found)
+
+    def _columns(self) -> dict[str, Any]:
+        """What has a row for each decision."""
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in ("arms", "side", "context")
+        }
 
     @classmethod
     def from_columns(
@@ -327,6 +344,26 @@ def check_numbers(
         row = int(np.flatnonzero(wrong)[0])
         must = "above 0 and at most 1" if probability else "a finite number"
         raise UserError(f"{name} must be {must}, got {values[row]:g} in {at(row)}")
+
+
+def _checked_law(law: Any, log: Log) -> Floats:
+    try:
+        found = np.array(law, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"law must be an array of numbers, got {shown(law)}") from None
+    if found.shape != (len(log), log.n_arms):
+        raise UserError(
+            f"law must have {len(log):,} rows of {log.n_arms} probabilities, got an array of shape {found.shape}"
+        )
+    rows = np.arange(len(log))
+    wrong = ~((found >= 0.0).all(axis=1) & (np.abs(found.sum(axis=1) - 1.0) <= STEADY))
+    wrong |= ~np.isclose(found[rows, log.arm], log.probability, rtol=STEADY)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise UserError(
+            f"law must be probabilities that sum to 1 and have that of the arm chosen: row {row} is {shown(found[row].tolist())}"
+        )
+    return found
 
 
 def _checked_side(side: Side, arm: NDArray[np.int64], n_arms: int) -> Side:

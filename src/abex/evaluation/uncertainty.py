@@ -10,18 +10,18 @@ best share in hindsight would have made
 of it. The same g is the logarithm of the empirical likelihood ratio (Owen 2001, Section 2) where a mass that was never seen may
 lie anywhere above. So two thresholds make two intervals:
 
-* **likely**: :math:`g=z^2/2`, z the normal quantile: that of the likelihood ratio, also where each number depends on the past
-  (Mykland 1995);
-* **guaranteed**: :math:`g=\ln\frac2\delta+\ln\big(2\sqrt{n+1}\big)`: Cover's universal portfolio uses no hindsight and is
-  poorer than the best share by that factor :math:`2\sqrt{n+1}` at most (Cover and Ordentlich 1996). So the interval holds with
-  probability :math:`1-\delta` for every n and at all of them together, for logs of any policy that learns, whatever the weights
-  (Orabona and Jun 2024).
+* **for one look** at a log whose probabilities never change (`Log.is_steady`), so that its rows are independent and alike:
+  :math:`g=z^2/2`, z the normal quantile, of the contributions of the estimator itself;
+* **at every moment**, for logs of any policy that learns, whatever the weights:
+  :math:`g=\ln\frac2\delta+\ln\big(2\sqrt{n+1}\big)`. Cover's universal portfolio uses no hindsight and is poorer than the best
+  share by that factor :math:`2\sqrt{n+1}` at most (Cover and Ordentlich 1996). So the interval holds with probability
+  :math:`1-\delta` for every n and at all of them together (Orabona and Jun 2024). Where the probabilities of all arms are known,
+  `abex.evaluation.sequence` has a narrower one.
 
-**The numbers.** With rewards scaled to [0, 1], weights w and gains wx, the lower end is that of :math:`y=wx`, and the upper one
-mirrors it: 1 minus the lower end of :math:`y=w(1-x)`. Where weights were too small by chance, because large ones did not come,
-the two draw apart by what is missing: nobody knows what it would have paid. The same holds where the log never tries what the
-policy would. Where the probabilities of the log never change (`Log.is_steady`) all weights that can occur are known, and the
-likely interval is that of the contributions of the estimator itself, which is narrower.
+**The numbers at every moment.** With rewards scaled to [0, 1], weights w and gains wx, the lower end is that of :math:`y=wx`, and
+the upper one mirrors it: 1 minus the lower end of :math:`y=w(1-x)`. Where weights were too small by chance, because large ones
+did not come, the two draw apart by what is missing: nobody knows what it would have paid. The same holds where the log never
+tries what the policy would.
 """
 
 from __future__ import annotations
@@ -39,34 +39,23 @@ MAX_STEPS = 60
 Interval = tuple[float, float]
 
 
-def likely(given: Contributions, span: Interval, level: float, steady: bool = False) -> Interval:
-    """The interval of the likelihood ratio; it contains the estimate."""
-    threshold = NormalDist().inv_cdf(0.5 + level / 2.0) ** 2 / 2.0
-    z = influence(given)
-    if not steady:
-        low, high = of_pairs(given.weights, given.gains, span, threshold)
-    elif np.ptp(z) <= 1e-12 * (span[1] - span[0]):  # not a single click, say: likelihood knows nothing
-        return guaranteed(given, span, level)
-    else:
-        least, most = float(z.min()), float(z.max())
-        low, high = least + least_mean(z - least, threshold), most - least_mean(most - z, threshold)
-    value = given.value()
+def for_one_look(given: Contributions, span: Interval, level: float) -> Interval:
+    """The interval of the likelihood ratio, of a log whose probabilities never change; it contains the estimate."""
+    threshold, z = NormalDist().inv_cdf(0.5 + level / 2.0) ** 2 / 2.0, influence(given)
+    if np.ptp(z) <= 1e-12 * (span[1] - span[0]):  # not a single click, say: likelihood knows nothing
+        return at_every_moment(given, span, level)
+    least, most, value = float(z.min()), float(z.max()), given.value()
+    low, high = least + least_mean(z - least, threshold), most - least_mean(most - z, threshold)
     return within(min(low, value), max(high, value), span)
 
 
-def guaranteed(given: Contributions, span: Interval, level: float) -> Interval:
-    """The interval that holds for every number of rows and every policy that made the log."""
+def at_every_moment(given: Contributions, span: Interval, level: float) -> Interval:
+    """The interval that holds for every number of rows and every policy that made the log, from weights of mean 1 and gains."""
     threshold = math.log(2.0 / (1.0 - level)) + math.log(2.0 * math.sqrt(given.weights.size + 1.0))
-    return within(*of_pairs(given.weights, given.gains, span, threshold), span)
-
-
-def of_pairs(weights: Floats, gains: Floats, span: Interval, threshold: float) -> Interval:
-    """The interval of the value from weights of mean 1 and gains, weights times rewards."""
-    low, high = span
-    above = np.maximum(gains - low * weights, 0.0)
-    below = np.maximum(high * weights - gains, 0.0)
-    ends = low + least_mean(above, threshold), high - least_mean(below, threshold)
-    return min(ends), max(ends)
+    above = np.maximum(given.gains - span[0] * given.weights, 0.0)
+    below = np.maximum(span[1] * given.weights - given.gains, 0.0)
+    ends = span[0] + least_mean(above, threshold), span[1] - least_mean(below, threshold)
+    return within(min(ends), max(ends), span)
 
 
 def least_mean(values: Floats, threshold: float) -> float:

@@ -15,16 +15,19 @@ two of them by golden section.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from abex.kernels import compile_alone, kernel
+from abex.kernels import can_compile, compile_alone, compiled, kernel
 
 RATES = np.geomspace(0.003, 6.0, 18)  # the eta_j
 RISE, FALL = np.expm1(RATES), np.expm1(-RATES)
 HALVINGS = 40  # of an interval that is bisected: to 1e-12 of its length
 SECTIONS = 32  # golden sections: to 2e-7
+WIDEST = 40.0  # logarithms of a ratio from its estimate to an end that is none
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -46,22 +49,6 @@ def log_growth(count: float, total: float, mean: float, sign: float) -> float:
         value = sign * RATES[j] * total - count * math.log1p(mean * factor)
         top, mass = with_exponential(top, mass, value)
     return top + math.log(mass / RATES.size)
-
-
-@kernel
-def end_of_interval(count: float, total: float, level: float, sign: float) -> float:
-    """The mean nearest the observed one that is refuted at ``level``: sign 1 for the lower end, -1 for the upper one."""
-    inside = total / count
-    outside = 0.0 if sign > 0.0 else 1.0
-    if log_growth(count, total, outside, sign) < level:
-        return outside
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2.0
-        if log_growth(count, total, middle, sign) < level:
-            inside = middle
-        else:
-            outside = middle
-    return outside
 
 
 @kernel
@@ -89,33 +76,41 @@ def difference_growth(
     return min(at_left, at_right)
 
 
-@kernel
-def end_of_difference(n: float, s: float, m: float, t: float, level: float, sign: float) -> float:
-    """The difference of two means nearest the observed one that is refuted: sign 1 for the lower end."""
-    inside, outside = s / n - t / m, -sign
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2.0
-        if difference_growth(n, s, m, t, 1.0, middle, sign) < level:
-            inside = middle
-        else:
-            outside = middle
-    return outside
+@cache
+def end_finder(growth: Callable[..., float]) -> Callable[..., float]:
+    """The function that finds an end of an interval by bisection: the value nearest ``inside`` at which the growth is ``level``.
+
+    ``growth(numbers, value, sign)`` rises from ``inside`` to ``outside``, which is the end where the level is not reached.
+    """
+
+    def end(numbers: Any, inside: float, outside: float, level: float, sign: float) -> float:
+        for _ in range(HALVINGS):
+            middle = (inside + outside) / 2.0
+            if growth(numbers, middle, sign) < level:
+                inside = middle
+            else:
+                outside = middle
+        return outside
+
+    return compiled(growth)(end) if can_compile() else end
 
 
 @kernel
-def end_of_ratio(n: float, s: float, m: float, t: float, level: float, sign: float) -> float:
-    """The ratio of two means nearest the observed one that is refuted, sign 1 for the lower end; 0 or infinity if none is."""
-    inside = math.log((s + 0.5) * (m + 1.0) / ((t + 0.5) * (n + 1.0)))
-    outside = inside - 40.0 * sign
-    if difference_growth(n, s, m, t, math.exp(outside), 0.0, sign) < level:
-        return 0.0 if sign > 0.0 else math.inf
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2.0
-        if difference_growth(n, s, m, t, math.exp(middle), 0.0, sign) < level:
-            inside = middle
-        else:
-            outside = middle
-    return math.exp(outside)
+def growth_of_mean(numbers: Any, mean: float, sign: float) -> float:
+    """Of a mean, from number and sum."""
+    return log_growth(numbers[0], numbers[1], mean, sign)
+
+
+@kernel
+def growth_of_difference(numbers: Any, shift: float, sign: float) -> float:
+    """Of a difference, from number and sum of both arms."""
+    return difference_growth(numbers[0], numbers[1], numbers[2], numbers[3], 1.0, shift, sign)
+
+
+@kernel
+def growth_of_ratio(numbers: Any, log_ratio: float, sign: float) -> float:
+    """The same of the logarithm of a ratio."""
+    return difference_growth(numbers[0], numbers[1], numbers[2], numbers[3], math.exp(log_ratio), 0.0, sign)
 
 
 def interval(count: float, total: float, risk: float = 0.05) -> tuple[float, float]:
@@ -127,8 +122,8 @@ def interval(count: float, total: float, risk: float = 0.05) -> tuple[float, flo
     """
     if count <= 0.0:
         return 0.0, 1.0
-    end, level = compile_alone(end_of_interval), math.log(2.0 / risk)
-    return end(float(count), float(total), level, 1.0), end(float(count), float(total), level, -1.0)
+    end, numbers, level = end_finder(growth_of_mean), (float(count), float(total)), math.log(2.0 / risk)
+    return end(numbers, total / count, 0.0, level, 1.0), end(numbers, total / count, 1.0, level, -1.0)
 
 
 def intervals(counts: Any, totals: Any, risk: float = 0.05) -> tuple[Any, Any]:
@@ -163,9 +158,9 @@ def difference(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tu
     """
     if min(n, m) <= 0.0:
         return -1.0, 1.0
-    end, level = compile_alone(end_of_difference), math.log(2.0 / risk)
-    numbers = float(n), float(s), float(m), float(t), level
-    return end(*numbers, 1.0), end(*numbers, -1.0)
+    end, level, middle = end_finder(growth_of_difference), math.log(2.0 / risk), s / n - t / m
+    numbers = float(n), float(s), float(m), float(t)
+    return end(numbers, middle, -1.0, level, 1.0), end(numbers, middle, 1.0, level, -1.0)
 
 
 def ratio(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tuple[float, float]:
@@ -177,9 +172,16 @@ def ratio(n: float, s: float, m: float, t: float, risk: float = 0.05) -> tuple[f
     """
     if min(n, m) <= 0.0:
         return 0.0, math.inf
-    end, level = compile_alone(end_of_ratio), math.log(2.0 / risk)
-    numbers = float(n), float(s), float(m), float(t), level
-    return end(*numbers, 1.0), end(*numbers, -1.0)
+    end, level = end_finder(growth_of_ratio), math.log(2.0 / risk)
+    numbers = float(n), float(s), float(m), float(t)
+    middle = math.log((s + 0.5) * (m + 1.0) / ((t + 0.5) * (n + 1.0)))
+    low, high = (
+        end(numbers, middle, middle - WIDEST, level, 1.0),
+        end(numbers, middle, middle + WIDEST, level, -1.0),
+    )
+    return math.exp(low) if low > middle - WIDEST else 0.0, math.exp(
+        high
+    ) if high < middle + WIDEST else math.inf
 
 
 def sample_ratio(counts: Any, shares: Any) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.inference.betting import Comparison, leading_arm, left_over
-from abex.inference.sums import difference_growth
+from abex.inference.sums import difference_growth, with_exponential
 from abex.kernels import compile_alone, kernel
 from abex.support.divergence import bernoulli_kl
 from abex.support.errors import UserError, real_number
@@ -65,8 +65,7 @@ def refute_by_pairs(state: Comparison, out: NDArray[np.float64]) -> None:
                 growth = difference_growth(
                     state.observations[j], state.sums[j], state.observations[k], state.sums[k], 1.0, 0.0, 1.0
                 )
-                mass = mass * math.exp(top - max(top, growth)) + math.exp(growth - max(top, growth))
-                top = max(top, growth)
+                top, mass = with_exponential(top, mass, growth)
         out[k] = top + math.log(mass / (out.size - 1))
 
 

@@ -34,7 +34,15 @@ from abex.theory.lemmas import (
     lemma_5,
     lemma_6,
 )
-from abex.theory.published import bge_bound, elp_bound, exp3p_bound, exp3p_bound_2012, lai_robbins, ucb1_bound
+from abex.theory.published import (
+    bge_bound,
+    elp_bound,
+    exp3p_bound,
+    exp3p_bound_2012,
+    garivier_kaufmann,
+    lai_robbins,
+    ucb1_bound,
+)
 from abex.theory.schedule import Epoch, FirstExploration, Schedule
 from abex.theory.tuning import Recommendation, recommend
 
@@ -55,6 +63,7 @@ __all__ = [
     "exploration_overhead",
     "finite_time_bound",
     "gamma_exponent",
+    "garivier_kaufmann",
     "lai_robbins",
     "largest_alpha",
     "lemma_1_lower",

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from abex.kernels import compile_alone
+from abex.policies.policy import Setting
+from abex.policies.tracking import DTracking, write_proof_weights
 from abex.support.divergence import bernoulli_kl
 from abex.support.errors import UserError, real_number, whole_number
 from abex.theory.bounds import check_gaps
@@ -87,6 +90,38 @@ def elp_bound(n_arms: int, horizon: int, independence_number: float, beta: float
     step = min(math.sqrt(log / (3.0 * size * horizon)), 0.5 / n_arms) if beta is None else beta
     step = real_number("beta", step, above=0.0, most=0.5 / n_arms)
     return 3.0 * step * horizon * size + log / step
+
+
+def garivier_kaufmann(means: Iterable[float], risk: float) -> float:
+    r"""Observations that nobody can do without who names the best Bernoulli arm with this risk, :math:`T^*\,kl(\delta,1-\delta)`.
+
+    Garivier and Kaufmann 2016, Theorem 1: it bounds the mean stop of every rule that is wrong with probability at most
+    :math:`\delta` whatever the means are. :math:`1/T^*` is the largest, over shares w of the arms, of the least over rivals k of
+    :math:`w_l\,kl(\mu_l,m)+w_k\,kl(\mu_k,m)`, l the best arm and m the mean of both with their shares.
+
+    >>> round(garivier_kaufmann([0.6, 0.5], 0.01))
+    893
+    """
+    mu = np.asarray(list(means), dtype=np.float64)
+    if (
+        mu.ndim != 1
+        or mu.size < 2
+        or not bool(np.all((mu >= 0.0) & (mu <= 1.0)))
+        or (mu == mu.max()).sum() > 1
+    ):
+        raise UserError("means must be at least two numbers in [0, 1], of which one is the largest")
+    risk = real_number("risk", risk, above=0.0, most=0.5)
+    state = DTracking().start(Setting(mu.size))
+    state.means[:] = mu
+    compile_alone(write_proof_weights)(state)
+    w, lead = state.weights, int(np.argmax(mu))
+    rates = [
+        w[lead] * bernoulli_kl(mu[lead], m) + w[k] * bernoulli_kl(mu[k], m)
+        for k in range(mu.size)
+        for m in [(w[lead] * mu[lead] + w[k] * mu[k]) / (w[lead] + w[k])]
+        if k != lead
+    ]
+    return float(bernoulli_kl(risk, 1.0 - risk) / min(rates))
 
 
 def lai_robbins(means: Iterable[float]) -> float:

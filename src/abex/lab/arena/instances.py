@@ -16,6 +16,7 @@ from abex.support.errors import one_of
 VERSION = 3
 GRIDS = ("train", "test")
 GROUPS = ("stochastic", "graphs", "late", "changing", "adversarial", "shop", "boosting")
+IDENTIFICATION = "identification"  # scored by the time to a winner, where all others are by what is lost
 SEEDS = {"train": 101, "test": 202}
 Spec = dict[str, Any]
 
@@ -40,15 +41,16 @@ class Instance:
 
 
 @cache
-def grid_of(name: str) -> tuple[Instance, ...]:
-    """All instances of a grid; in the group *boosting* a policy names the features that AdaBoost.MH splits.
+def grid_of(name: str, groups: tuple[str, ...] = GROUPS) -> tuple[Instance, ...]:
+    """The instances of groups of a grid, of all that are scored by what is lost unless given.
 
+    In the group *boosting* a policy names the features that AdaBoost.MH splits.
     What it loses there is the share of rows that the classifier gets wrong at the end (`abex.lab.sweeps.boosting_cells`): that of
     the best policy after as many iterations stands in the place of the least regret.
     """
     one_of("grid", name, GRIDS)
     written = tomllib.loads(files(__package__).joinpath("instances.toml").read_text(encoding="utf-8"))
-    return tuple(_instance(group, **line) for group in GROUPS for line in written[name][group])
+    return tuple(_instance(group, **line) for group in groups for line in written[name][group])
 
 
 def _instance(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, star
-from abex.lab.arena.instances import GROUPS, SEEDS, VERSION, Instance, grid_of
+from abex.inference.winner import BETS, SUMS
+from abex.lab.arena.instances import GROUPS, IDENTIFICATION, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.cells import load_code, new_cell
 from abex.lab.sweeps.problems import MissingData, with_checksums
@@ -59,6 +60,13 @@ FIRST = (
 )  # fmt: skip
 
 
+RISK = 0.01  # of a wrong winner, in the group identification
+#: the usual ones that play there beside all that identify
+USUAL = ("Uniform", "EpsilonGreedy", "Thompson", "Evidence")
+#: their winners follow from sums: they choose without chance, leave rivals without a probability, or have integrals for them
+BY_SUMS = ("DTracking", "KLLUCB", "SuccessiveHalving", "Thompson", "TopTwo(soft=False)")
+
+
 @dataclass(frozen=True)
 class Entry:
     """A policy that plays, and the source of the file it comes from, if it is a person's own."""
@@ -92,6 +100,20 @@ def library() -> list[Entry]:
     ]
     policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
     return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
+
+
+def finders() -> list[Entry]:
+    """Who plays in the group identification: every policy that aims at knowing the best arm, and the usual ones."""
+    found = [
+        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and cls.identifies
+    ]
+    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
+    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, USUAL), *policies])]
+
+
+def method_of(policy: Policy[Any]) -> str:
+    """What names the winner of a policy: bets where it knows the probabilities of all arms in closed form, else sums."""
+    return SUMS if policy.probabilities is None or str(policy) in BY_SUMS else BETS
 
 
 def own_entry(text: str) -> Entry:
@@ -185,6 +207,15 @@ def cells_of(entry: Entry, instance: Instance, grid: str, most: int = REPLICATIO
             )
             for replication in range(count)
         ]  # fmt: skip
+    if instance.group == IDENTIFICATION:
+        return [
+            new_cell(
+                "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
+                replication=first, replications=min(BLOCK, count - first), risk=RISK, test=method_of(entry.policy),
+                code=dict(entry.code),
+            )
+            for first in range(0, count, BLOCK)
+        ]  # fmt: skip
     halves: Any = [instance.horizon // 2, instance.horizon]
     return [
         new_cell(
@@ -211,23 +242,6 @@ def run(
     return sweep(cells, store, executor, tell)
 
 
-def collect(
-    entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store, most: int = REPLICATIONS
-) -> dict[tuple[str, str], Played]:
-    """What the store holds: (policy, instance) -> what it lost in the replications that are there."""
-    found: dict[tuple[str, str], Played] = {}
-    for entry in entries:
-        for one in instances:
-            if not can_play(entry.policy, one):
-                continue
-            cells = cells_of(entry, one, grid, most)
-            payloads = store.read(key_of(cell) for cell in cells)
-            arrays = [payloads[key].arrays for key in map(key_of, cells) if key in payloads]
-            if arrays:
-                found[entry.label, one.name] = losses_of(one, arrays)
-    return found
-
-
 def losses_of(instance: Instance, arrays: list[dict[str, NDArray[Any]]]) -> Played:
     """What was lost, from the arrays of all cells of a policy on an instance."""
     if instance.group == "boosting":
@@ -237,7 +251,25 @@ def losses_of(instance: Instance, arrays: list[dict[str, NDArray[Any]]]) -> Play
     return Played(curves[:, -1], curves[:, -1] - curves[:, 0])
 
 
+def collect(
+    entries: Sequence[Entry], instances: Sequence[Instance], grid: str, store: Store, most: int = REPLICATIONS,
+    of: Callable[[Instance, list[dict[str, NDArray[Any]]]], Any] = losses_of,
+) -> dict[tuple[str, str], Any]:  # fmt: skip
+    """What the store holds: (policy, instance) -> what it lost in the replications that are there, or what ``of`` finds there."""
+    found: dict[tuple[str, str], Any] = {}
+    for entry in entries:
+        for one in instances:
+            if not can_play(entry.policy, one):
+                continue
+            cells = cells_of(entry, one, grid, most)
+            payloads = store.read(key_of(cell) for cell in cells)
+            arrays = [payloads[key].arrays for key in map(key_of, cells) if key in payloads]
+            if arrays:
+                found[entry.label, one.name] = of(one, arrays)
+    return found
+
+
 def instances_of(grid: str, group: str | None = None) -> tuple[Instance, ...]:
-    """The instances of a grid, or of one of its groups."""
-    found = grid_of(grid)
-    return found if group is None else tuple(i for i in found if i.group == one_of("group", group, GROUPS))
+    """The instances of one group of a grid, or of all that are scored by what is lost."""
+    groups = GROUPS if group is None else (one_of("group", group, (*GROUPS, IDENTIFICATION)),)
+    return grid_of(grid, groups)

@@ -10,6 +10,7 @@ import numpy as np
 from abex.lab.results import Cell, CellResult, canonical
 from abex.lab.sweeps.problems import BANDIT, bandit_problem, late_rewards
 from abex.lab.sweeps.task import Interrupted, Stopped, Task
+from abex.lab.sweeps.until_winner import Identified, play_until_winner
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
 
@@ -83,6 +84,8 @@ class BanditTask(Task):
         delay, batch = late_rewards(cell["problem"], environment)
         steps = as_checkpoints(cell["checkpoints"], cell["horizon"])
         check_setting([policy], environment, graph, cell["horizon"])
+        if "risk" in cell:
+            return self._identified(cell, policy, environment, stopped)
         runs = []
         for replication in replications_of(cell):
             run = play_replication(
@@ -107,6 +110,24 @@ class BanditTask(Task):
                 **reports,
             },
             measured={"nanoseconds": [run.nanoseconds for run in runs]},
+        )
+
+    def _identified(self, cell: Cell, policy: Policy[Any], environment: Any, stopped: Stopped) -> CellResult:
+        """Play until a winner is named; arrays ``stop``, ``winner`` and ``regret``, an entry for each replication."""
+        found = []
+        for replication in replications_of(cell):
+            run = play_until_winner(
+                policy, environment, horizon=cell["horizon"], risk=cell["risk"], method=cell["test"], seed=cell["seed"],
+                replication=replication, stopped=stopped,
+            )  # fmt: skip
+            found.append(run)
+            if stopped():
+                raise Interrupted
+        return CellResult(
+            arrays={
+                name: np.array(column)
+                for name, column in zip(Identified._fields, zip(*found, strict=True), strict=True)
+            }
         )
 
     def arms(self, problem: dict[str, Any]) -> int | None:

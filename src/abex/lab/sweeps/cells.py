@@ -56,8 +56,8 @@ def new_cell(
 ) -> Cell:  # fmt: skip
     """One replication of a policy in a problem; the only place where cells are made, as their hash is the key of a result.
 
-    ``more`` are keys that few cells have (``replications``, ``version``, ``rows_at``, ``code``); those that are None or empty
-    are left out.
+    ``more`` are keys that few cells have (``replications``, ``risk``, ``test``, ``version``, ``rows_at``, ``code``); those that
+    are None or empty are left out.
     """
     cell = {
         "kind": kind,
