@@ -48,7 +48,7 @@ def categorical_columns(X: Any, wanted: Any) -> list[int]:
         return []
     if isinstance(wanted, str) and wanted == FROM_DTYPE:
         kinds = [str(kind).lower() for kind in X.dtypes] if names else []
-        return [j for j, kind in enumerate(kinds) if kind.startswith(("categor", "enum"))]
+        return [j for j, kind in enumerate(kinds) if kind.startswith(("category", "categorical", "enum"))]
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise UserError(
             f"categorical_features must be 'from_dtype', None, a mask, or a list of columns, got {shown(wanted)[:80]}"
