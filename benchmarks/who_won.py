@@ -198,7 +198,9 @@ def certify(runs: int) -> str:
                 + ("" if stopped.all() else f" ({stopped.mean():.0%} stop)")
             )
         rows.append(cells)
-    text = f"Median stop; mean regret at it, {few} runs (Evidence {rest}), at most {most:,} steps, risk .01.\n\n"
+    text = (
+        f"Median stop; mean regret at it, {few} runs (Evidence {rest}), at most {most:,} steps, risk .01.\n\n"
+    )
     return text + table(["means", "Uniform", "TopTwo", "Certify", "share .6", "share .7", "Evidence"], rows)
 
 

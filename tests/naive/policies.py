@@ -434,7 +434,23 @@ def first_block_after_change(blocks, low, high, patience):
     return best if best is not None and found[best] > patience * (4 + 1.5 * math.log(total[0])) else None
 
 
-def evidence(policy, history, n, horizon, shows=None):
+def newcomers(came):
+    """The last arms, as far as they came in the second half of the time before the last of all did."""
+    new = []
+    for k in reversed(range(len(came))):
+        if came[k] == 0 or 2 * came[k] <= max(came):
+            break
+        new.append(k)
+    return new
+
+
+def evidence(policy, history, n, horizon, shows=None, came=None):
+    """``came`` says after how many observations each arm came, where arms came later."""
+    new = newcomers(came or [0])
+    taken = np.full(n, 1 / n)
+    if new:
+        taken /= 2
+        taken[new] += 1 / (2 * len(new))
     caution = min(1.0, policy.safety / math.sqrt(len(history) + 1))
     tables, highest = [(1.0, np.zeros(n), np.zeros(n), np.zeros(n))], 1.0
     if history:
@@ -447,17 +463,17 @@ def evidence(policy, history, n, horizon, shows=None):
             else None
         )
         for cautious, share_of in ((True, caution), (False, 1 - caution)):
-            weights = np.ones(n)
+            weights = np.minimum(1 / (n * taken), 1)
             for k in np.flatnonzero(number):
                 x = number[k] * two_moments(mean[k], variance[k], mean[lead], 1.0 if cautious else highest)
                 weights[k] = math.erfc(math.sqrt(x))
             if lead is not None:
-                weights[lead] = n - np.delete(weights, lead).sum()
+                weights[lead] = (1 - np.delete(taken * weights, lead).sum()) / taken[lead]
             for k in range(n):
                 play = k
                 if shows is not None and policy.aim and k != lead:
                     play = best_observer(mean, shows(len(history) + 1), weights, lead, k)
-                law[play] += share_of_table * share_of * weights[k] / n
+                law[play] += share_of_table * share_of * taken[k] * weights[k]
     return law
 
 

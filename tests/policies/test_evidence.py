@@ -137,6 +137,27 @@ def test_an_arm_that_comes_is_explored_and_one_that_goes_leaves_no_trace():
     assert state.largest_reward == 0.3
 
 
+def test_newcomers_are_drawn_as_stated_and_go_along_with_the_arms_that_stay(tmp_path):
+    player = Player(Evidence(safety=0.0), n_arms=4, seed=4)
+    player.update_many([(0, 0.2), (1, 0.9), (2, 0.3), (3, 0.4)] * 30)
+    first, second = player.add_arm(), player.add_arm()
+    player.update_many([(first, 0.8), (first, 0.9)])
+    law, runner, rng = player.probabilities(), player._state, stream(3, "draws")
+    weight = weight_of(runner.state, first, 1, False)
+    assert law[[first, second]] == pytest.approx([weight * (1 / 4 + 1 / 12), 1 / 6])
+    counts = np.bincount([Evidence.select(runner.state, 123, rng) for _ in range(20_000)], minlength=6)
+    likely = law > 1e-3
+    assert chisquare(counts[likely], law[likely] / law[likely].sum() * counts[likely].sum()).pvalue > 1e-6
+    player.save(tmp_path / "player.json")
+    assert Player.load(tmp_path / "player.json").probabilities().tolist() == law.tolist()
+    player.remove_arm(2)
+    assert player.probabilities()[-1] == pytest.approx(1 / 5), "never observed"
+    player.remove_arm(second)
+    assert player.probabilities()[-1] == pytest.approx(weight * (1 / 2 + 1 / 8), rel=1e-6), (
+        "one of one newcomer"
+    )
+
+
 def after_an_alarm():
     """A player in whose second era three arms have been seen."""
     player, chance = Player(Evidence(), n_arms=3, seed=4), stream(3, "rewards")
@@ -172,7 +193,9 @@ def test_what_is_kept_goes_along_with_the_arms_that_stay():
     order = player._state.state.order
     assert (order.unit, new) == (1, 3)
     assert order.means.tolist() == [kept[0], kept[1], 0.0]
-    assert player.probabilities()[0] == pytest.approx(before[0], rel=0.2), "one of three arms as before"
+    assert player.probabilities()[0] == pytest.approx(0.5 * before[0], rel=0.2), (
+        "one of three arms as before, of which half the draws take the new one"
+    )
     player.remove_arm(1)
     assert player._state.state.order.unit == -1, "who told the level is gone: what is fresh counts"
     assert player.probabilities().sum() == pytest.approx(1.0)

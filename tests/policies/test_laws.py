@@ -13,7 +13,7 @@ from scipy.special import chdtrc
 
 import abex
 from abex import DropOut, ErdosRenyiEachStep, Graph, GraphSequence, known_policies
-from abex.kinds import weighed_by
+from abex.kinds import saved, weighed_by
 from abex.policies.forgetting import Forgetting
 from abex.policies.policy import Setting, plays_on
 from abex.support.randomness import counter_key, stream
@@ -373,6 +373,29 @@ def test_evidence_keeps_the_order_of_arms_beside_what_a_change_makes_new(kind, f
     )
     assert (state.test.patience > 1.0) == (forget and kind == "amounts"), "where the order was judged to stay"
     assert (alarms > 2) == forget
+
+
+@pytest.mark.parametrize("forget", [True, False])
+def test_evidence_takes_every_second_arm_among_those_that_came_later(forget):
+    """Two arms come, a third soon after them, and long afterwards a fourth; between them the level moves."""
+    policy, came = abex.Evidence(forget=forget), [0] * 9
+    state, rng, chance, history = policy.start(Setting(9)), stream(1, "policy"), stream(1, "rewards"), []
+    seen = set()
+    for t in range(1, 1001):
+        for _ in range({301: 2, 361: 1, 801: 1}.get(t, 0)):
+            came.append(t - 1)
+            state = policy.resume(Setting(len(came)), saved(state), np.arange(len(came) - 1))
+        if t % 20 == 1 or t - came[-1] < 9:
+            out = np.zeros(len(came))
+            policy.probabilities(state, t, out)
+            wanted = LAWS["Evidence"](policy, history, len(came), None, came=came)
+            np.testing.assert_allclose(out, wanted, atol=1e-9)
+            seen.add((len(came), state.sampler.newcomers, state.order.unit >= 0))
+        arm = policy.select(state, t, rng)
+        reward = float(chance.random() < (0.8, 0.3, 0.6)[arm % 3] * (0.4 if t > 500 else 1.0))
+        policy.update(state, t, arm, arm, reward, rng)
+        history.append((arm, {arm: reward}))
+    assert seen >= {(9, 0, False), (11, 2, False), (12, 3, False), (12, 3, forget), (13, 1, forget)}
 
 
 @pytest.mark.parametrize("name", sorted(COINS))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from abex.graphs.feedback import observers, reveal
 from abex.kernels import Record, kernel, single_dispatch
-from abex.samplers.evidence import leading_arm, weight_of
+from abex.samplers.evidence import leading_arm, rarity_of, weight_of
 
 
 class Aim(Record):
@@ -46,7 +46,7 @@ def observer_probabilities(
     left = share
     for k in range(out.size):
         if k != lead:
-            drawn = share * weight_of(state, k, lead, cautious) / out.size
+            drawn = share * weight_of(state, k, lead, cautious) / rarity_of(state.sampler, k, out.size)
             out[k] += drawn
             left -= drawn
     if lead >= 0:

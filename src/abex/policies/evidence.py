@@ -33,12 +33,24 @@ class EvidenceState(Learned):
     highest: Score  # float64 (K,), highest reward
     least_reward: Number  # of all arms
     largest_reward: Number
+    learned: Number  # observations so far
+    came: Score  # float64 (K,), how many there were when an arm came
     test: ChangeTest
     order: KeptOrder
     initial: float  # the mean of an arm without observations
     safety: float
     forgets: bool
     aim: Any = None  # the graph, if it is known
+
+
+def newcomers(came: NDArray[np.float64]) -> int:
+    """How many of the last arms came in the second half of the time before the last one did.
+
+    >>> newcomers(np.zeros(3)), newcomers(np.array([0.0, 0.0, 40.0, 90.0, 100.0]))
+    (0, 2)
+    """
+    settled = np.flatnonzero(came <= 0.5 * came.max())
+    return came.size - 1 - int(settled.max(initial=-1))
 
 
 @kernel
@@ -53,6 +65,7 @@ def learn_moments(state: EvidenceState, arm: int, reward: float, weight: float) 
     if leading_arm(state.sampler) < 0:
         state.least_reward = state.largest_reward = reward
     if weight > 0.0:
+        state.learned += 1.0
         state.least_reward = min(state.least_reward, reward)
         state.largest_reward = max(state.largest_reward, reward)
         state.lowest[arm] = min(state.lowest[arm], reward)
@@ -72,6 +85,10 @@ class Evidence(Learner[EvidenceState]):
     (`abex.support.divergence.two_moment_divergence`). Arm k is drawn with probability :math:`w_k/K`,
     :math:`w_k=\mathrm{erfc}\sqrt{x_k}\approx e^{-x_k}/\sqrt{\pi x_k}`, the leader with what is left; an arm never
     observed has weight 1.
+
+    Arms that come to a player that has learned something are *newcomers*: every second time an arm is taken among them
+    alone. So of n newcomers one is drawn with probability :math:`(\frac1{2n}+\frac1{2K})w_k`, any other arm that does not
+    lead with :math:`\frac{w_k}{2K}`. They cease to be when others come after as long a time.
 
     With probability :math:`\min\{1,c/\sqrt t\}` the step is cautious: b is the upper end of rewards, 1, so that a
     rare large reward not yet seen cannot fool it. (Where a reward of 1 has been seen, as with coins, it is no other step.)
@@ -134,6 +151,7 @@ class Evidence(Learner[EvidenceState]):
             squares=np.zeros(n),
             lowest=np.ones(n),
             highest=np.zeros(n),
+            came=np.zeros(n),
             test=new_change_test(),
             order=new_order(n if self.forget else 0),
             safety=self.safety,
@@ -153,6 +171,7 @@ class Evidence(Learner[EvidenceState]):
         check_order(state.order)
         state.sampler = sampler_for("evidence", state)
         state.order.sampler = sampler_for("evidence", state.order)
+        state.sampler.newcomers = state.order.sampler.newcomers = newcomers(state.came)
         return state
 
     def resume(self, setting: Setting, values: Any, keep: NDArray[np.int64] | None = None) -> EvidenceState:
@@ -161,6 +180,7 @@ class Evidence(Learner[EvidenceState]):
         seen = state.observations > 0.0
         if keep is None or not seen.any():
             return state
+        state.came[keep.size :] = state.learned
         state.least_reward = float(state.lowest[seen].min())
         state.largest_reward = float(state.highest[seen].max())
         go_on(state.test, state, values["test"], keep)

@@ -8,6 +8,11 @@ take one of the K arms, all alike, and play it with probability :math:`w_k`, whi
 Up to rounding: a number between 0 and 1 is a multiple of :math:`2^{-53}`, so a weight below that is drawn as if it were
 :math:`2^{-53}`, and a weight of more than 700 nats is 0.
 
+**Newcomers.** The last n arms may have come later than the others. Every second time the arm is taken among them alone, so
+that arm k is taken with probability :math:`q_k=\frac1{2K}+\frac1{2n}` if it is one of them, else :math:`\frac1{2K}`, and
+drawn with :math:`q_kw_k`. While it was never observed it is drawn with 1/K all the same, by the weight
+:math:`\frac1{Kq_k}`: where rewards come late it may not have more than its share before anything is known of it.
+
 **Cost.** One weight for each draw. An observation replays the matches of its arm in a tournament of means, which knows who
 leads: :math:`O(\log K)`. Most draws of an arm with much evidence against it need no logarithm: with
 :math:`g=\hat\mu^*-\hat\mu_k` and :math:`r=b-\hat\mu_k`, Pinsker's inequality says
@@ -31,6 +36,7 @@ from abex.support.divergence import two_moment_divergence
 from abex.support.randomness import below
 
 UPPER_END = 1.0  # of rewards
+NEWCOMERS = 0.5  # how often an arm is taken among them alone
 MAX_LOG = 700.0  # weights below exp(-700) are 0
 INTERPRETED = 2_000  # arms up to which Python plays the tournament of a new record
 
@@ -39,6 +45,7 @@ class MeanTournament(Record):
     """Who has the largest mean, and would have it among the arms below every node of a tree."""
 
     winners: NDArray[np.int32]  # (2P,), root at 1, arm k at P + k, -1 where none was observed
+    newcomers: int  # n
 
 
 def new_mean_tournament(state: Any) -> MeanTournament:
@@ -103,6 +110,32 @@ def leading_arm(sampler: Any) -> int:
 
 
 @kernel
+def take_arm(sampler: MeanTournament, n_arms: int, rng: Any) -> int:
+    """An arm, all alike; every second time one of the newcomers."""
+    if sampler.newcomers > 0 and rng.random() < NEWCOMERS:
+        return n_arms - 1 - below(sampler.newcomers, rng)
+    return below(n_arms, rng)
+
+
+@kernel
+def rarity_of(sampler: MeanTournament, arm: int, n_arms: int) -> float:
+    """One over the probability that an arm is taken."""
+    if sampler.newcomers == 0:
+        return float(n_arms)
+    chance = (1.0 - NEWCOMERS) / n_arms
+    if arm >= n_arms - sampler.newcomers:
+        chance += NEWCOMERS / sampler.newcomers
+    return 1.0 / chance
+
+
+@kernel
+def unseen_weight(state: Any, arm: int) -> float:
+    """The weight of an arm that was never observed."""
+    n_arms = state.observations.size
+    return float(min(rarity_of(state.sampler, arm, n_arms) / n_arms, 1.0))
+
+
+@kernel
 def highest_reward(state: Any, cautious: bool) -> float:
     """What the evidence allows for: a cautious step for rewards higher than those seen."""
     return UPPER_END if cautious else float(state.largest_reward)
@@ -118,7 +151,7 @@ def moments_of(state: Any, arm: int) -> tuple[float, float]:
 def weight_of(state: Any, arm: int, lead: int, cautious: bool) -> float:
     """The weight of an arm that does not lead."""
     if state.observations[arm] == 0.0:
-        return 1.0
+        return unseen_weight(state, arm)
     highest = highest_reward(state, cautious)
     mean, variance = moments_of(state, arm)
     goal, _ = moments_of(state, lead)
@@ -143,11 +176,14 @@ def surely_above(state: Any, arm: int, lead: int, cautious: bool, u: float) -> b
 @draw.register(MeanTournament)
 @kernel
 def draw_by_evidence(sampler: Any, state: Any, cautious: bool, rng: Any) -> int:
-    """An arm, all alike, if its weight lets it, else the leader."""
-    arm = below(state.observations.size, rng)
+    """An arm that is taken, if its weight lets it, else the leader."""
+    arm = take_arm(sampler, state.observations.size, rng)
     lead = leading_arm(sampler)
-    if lead < 0 or arm == lead or state.observations[arm] == 0.0:
+    if lead < 0 or arm == lead:
         return arm
+    if state.observations[arm] == 0.0:
+        weight = unseen_weight(state, arm)
+        return arm if weight == 1.0 or rng.random() < weight else lead
     u = rng.random()
     if surely_above(state, arm, lead, cautious, u) or u >= weight_of(state, arm, lead, cautious):
         return lead
