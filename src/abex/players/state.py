@@ -14,17 +14,20 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen, reveal
 from abex.kinds import agree, check_kept, kept_with_decisions, weighed_by
+from abex.players.answers import Answer, Answers
 from abex.players.arms import NamedArms
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
-from abex.players.ids import LIFE_AT, is_id
-from abex.players.open_windows import OpenWindows, open_windows
+from abex.players.ids import LIFE_AT, is_id, moment_of
+from abex.players.open_windows import OpenWindows, check_weighable, open_windows
 from abex.players.player_settings import PlayerSettings
 from abex.players.policy_runner import PolicyRunner
 from abex.policies.policy import Setting
@@ -37,6 +40,12 @@ RECENT = 1_000  # decisions whose share of each arm a summary tells
 LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 
 
+BY_ARM, IN_ALL = (
+    ("pulls", "observations", "sums", "conversions"),
+    ("rewarded", "expired", "late", "corrected"),
+)
+
+
 class Tallies:
     """Counts by the places of the arms; rewards in [0, 1]."""
 
@@ -45,13 +54,16 @@ class Tallies:
         #: rewards learned, side observations too, and their sums
         self.observations: NDArray[np.int64] = np.zeros(n_arms, np.int64)
         self.sums: NDArray[np.float64] = np.zeros(n_arms)
+        self.conversions: NDArray[np.int64] = np.zeros(n_arms, np.int64)  # in windows
         self.recent: deque[int] = deque(maxlen=RECENT)  # numbers of the arms of the last decisions
         self.rewarded = 0  # decisions that had their reward
         self.expired = 0  # decisions that had none in time
+        self.late = 0  # decisions of which a reward or a correction came too late
+        self.corrected = 0  # corrections that changed a reward
 
     def keep(self, places: NDArray[np.int64], n_arms: int) -> None:
         """Go on with these places and empty ones after them."""
-        for name in ("pulls", "observations", "sums"):
+        for name in BY_ARM:
             old = getattr(self, name)
             new = np.zeros(n_arms, old.dtype)
             new[: places.size] = old[places]
@@ -66,6 +78,100 @@ class Tallies:
         return twin
 
 
+class Pending(OrderedDict[str, Decided]):
+    """Decisions that wait for their reward, by id, the oldest first."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most  # beyond, the oldest is forgotten
+        self.lives: dict[str, str] = {}  # the last decision of each life, be it waiting or not
+        self._by_arm: dict[int, OrderedDict[str, None]] = {}  # ids by the number of their arm,
+        self._units: dict[str, str] = {}  # by the unit for which they were made,
+        self._keys: dict[str, str] = {}  # by the key of their request
+
+    def copy(self) -> Pending:
+        """The same, to go on independently."""
+        twin = Pending(self.most)
+        twin.update(self)
+        twin.lives, twin._units, twin._keys = dict(self.lives), dict(self._units), dict(self._keys)
+        twin._by_arm = {arm: OrderedDict(names) for arm, names in self._by_arm.items()}
+        return twin
+
+    def stands_for(self, event: Decided) -> Decided | None:
+        """The decision that a void one is answered by; None for a new one, which is known to be made from now on.
+
+        Decisions of one life come in order: one that comes again is void. So is one for a unit or under a key that has a
+        decision which waits.
+        """
+        name = event.id
+        life = name[LIFE_AT:]
+        last = self.lives.get(life, "")
+        if name <= last:
+            return event
+        self.lives[life] = name
+        if not last and len(self.lives) > MOST_LIVES:
+            self._trim_lives()
+        return None if event.unit is None and event.key is None else self.open_decision(event.unit, event.key)
+
+    def _trim_lives(self) -> None:
+        """Leave out old lives that nothing waits for."""
+        needed = {name[LIFE_AT:] for name in self}
+        needed.update(list(self.lives)[-MOST_LIVES:])
+        self.lives = {life: last for life, last in self.lives.items() if life in needed}
+
+    def has_made(self, name: str) -> bool | None:
+        """Whether a decision of that id was made; None if its life is unknown."""
+        last = self.lives.get(name[LIFE_AT:]) if is_id(name) else None
+        return None if last is None else name <= last
+
+    def open_decision(self, unit: str | None, key: str | None) -> Decided | None:
+        """The decision that waits under this key, or for this unit."""
+        name = self._keys.get(key) if key is not None else None
+        if name is None and unit is not None:
+            name = self._units.get(unit)
+        return None if name is None else self[name]
+
+    def of_arm(self, number: int) -> list[str]:
+        """The ids of the decisions on an arm, the oldest first."""
+        return list(self._by_arm.get(number, ()))
+
+    def latest_of(self, number: int) -> str | None:
+        """The id of the latest decision on an arm."""
+        waiting = self._by_arm.get(number)
+        return next(reversed(waiting)) if waiting else None
+
+    def due(self, cutoff: int) -> list[str]:
+        """The ids of the oldest decisions, up to the first one made after a moment."""
+        return [one.id for one in takewhile(lambda one: one.moment <= cutoff, self.values())]
+
+    def add(self, event: Decided) -> Decided | None:
+        """Let a decision wait; returns the one that is forgotten for it."""
+        name = event.id
+        self[name] = event
+        if event.unit is not None:
+            self._units[event.unit] = name
+        if event.key is not None:
+            self._keys[event.key] = name
+        waiting = self._by_arm.get(event.arm)
+        if waiting is None:
+            waiting = self._by_arm[event.arm] = OrderedDict()
+        waiting[name] = None
+        return self.drop(next(iter(self))) if len(self) > self.most else None
+
+    def drop(self, name: str) -> Decided:
+        """A decision waits no more."""
+        event = self.pop(name)
+        waiting = self._by_arm[event.arm]
+        del waiting[name]
+        if not waiting:
+            del self._by_arm[event.arm]
+        if event.unit is not None:
+            del self._units[event.unit]
+        if event.key is not None:
+            del self._keys[event.key]
+        return event
+
+
 class PlayerState(PolicyRunner):
     """Policy, what it has learned, arms, pending decisions and tallies of a player."""
 
@@ -74,29 +180,23 @@ class PlayerState(PolicyRunner):
     ) -> None:
         super().__init__(policy, setting, compiled)
         self.arms = arms
-        self.max_pending = max_pending
         self.tallies = Tallies(setting.n_arms)
         self.steps = 0  # of the policy's life: decisions made, and arms tried elsewhere
         self.elsewhere = 0  # arms tried elsewhere
-        self.pending: OrderedDict[str, Decided] = OrderedDict()  # by id, in the order of the decisions
-        self.waiting: dict[int, OrderedDict[str, None]] = {}  # ids in `pending` by the number of their arm
-        self.lives: dict[str, str] = {}  # the last decision of each life
-        self.units: dict[str, str] = {}  # ids in `pending` by the unit for which they were made
-        self.keys: dict[str, str] = {}  # ids in `pending` by the key of their request
+        self.pending = Pending(max_pending)
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
         self.windows: OpenWindows | None = None  # where silence counts by its age
+        self.answers: Answers | None = None  # where a decision may have another reward
 
     def copy(self) -> PlayerState:
         """An independent state, equal to this one."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.state = copy.deepcopy(self.state)
-        twin.arms, twin.tallies = self.arms.copy(), self.tallies.copy()
-        twin.pending = OrderedDict(self.pending)
-        twin.waiting = {arm: OrderedDict(names) for arm, names in self.waiting.items()}
-        twin.lives, twin.units, twin.keys = dict(self.lives), dict(self.units), dict(self.keys)
+        twin.arms, twin.tallies, twin.pending = self.arms.copy(), self.tallies.copy(), self.pending.copy()
         twin.seen_keys = OrderedDict(self.seen_keys)
         twin.windows = None if self.windows is None else self.windows.copy()
+        twin.answers = None if self.answers is None else self.answers.copy()
         return twin
 
     @property
@@ -107,7 +207,10 @@ class PlayerState(PolicyRunner):
     # -- silence --------------------------------------------------------------------------------------
 
     def begin_windows(self, settings: PlayerSettings) -> None:
-        """Let decisions count by their age, where the settings say so."""
+        """Let decisions count by their age and rewards change, where the settings say so."""
+        if settings.kept is not None and self.answers is None:
+            check_weighable(self.policy, self.setting, settings.weighs)
+            self.answers = Answers(settings, self.pending.most)
         if settings.weighs and self.windows is None:
             silence = settings.unrewarded_scaled
             assert settings.expire is not None
@@ -140,7 +243,7 @@ class PlayerState(PolicyRunner):
             agree(
                 (event.decision is None) != (event.arm is None), "a reward must be of a decision or of an arm"
             )
-            agree(event.key is None or event.arm is not None, "a reward under a key must be of an arm")
+            agree(not event.corrects or event.arm is None, "a correction must be of a decision")
             if event.key is not None:
                 checked_name("key", event.key)
 
@@ -156,14 +259,14 @@ class PlayerState(PolicyRunner):
 
     def apply(self, event: Event, settings: PlayerSettings, rng: Any) -> Any:
         """Let an event happen; returns what came of it, an error as a value if it cannot happen."""
-        if settings.weighs:
+        if settings.kept is not None:
             self.begin_windows(settings)
             self.settle()
         kind = type(event)
         if kind is Decided:
             return self._decided(event)  # type: ignore[arg-type]
         if kind is Rewarded:
-            return self._rewarded(event, rng)  # type: ignore[arg-type]
+            return self._rewarded(event, settings, rng)  # type: ignore[arg-type]
         if isinstance(event, Expired):
             return self._expired(event.cutoff, settings.unrewarded_scaled, rng)
         try:
@@ -187,85 +290,24 @@ class PlayerState(PolicyRunner):
     # -- decisions ------------------------------------------------------------------------------------
 
     def _decided(self, event: Decided) -> Decided:
-        """A decision was made: it waits for its reward; beyond `max_pending` the oldest is forgotten.
-
-        Decisions of one life come in order; one that comes again changes nothing. One for a unit or under a key that has a
-        decision which waits is void: that one, which is returned, stands for it.
-        """
-        name, number = event.id, event.arm
-        life = name[LIFE_AT:]
-        last = self.lives.get(life, "")
-        if name <= last:
-            return event
-        self.lives[life] = name
-        if event.unit is not None or event.key is not None:
-            found = self.open_decision(event.unit, event.key)
-            if found is not None:
-                return found
+        """A decision was made and waits for its reward; a void one changes nothing, and what stands for it is returned."""
+        standing = self.pending.stands_for(event)
+        if standing is not None:
+            return standing
+        number = event.arm
         self.steps += 1
+        if self.answers is not None:
+            self.answers.forget(event.moment)
         if self.arms.has(number):
             tallies = self.tallies
             tallies.pulls[self.arms.place(number)] += 1
             tallies.recent.append(number)
-            self.add_pending(event)
+            oldest = self.pending.add(event)
             if self.windows is not None:
-                self.windows.decided(name, event.moment, number, self.arms.place(number))
-            if len(self.pending) > self.max_pending:
-                oldest = self.drop_pending(next(iter(self.pending)))
-                if self.windows is not None:
+                self.windows.decided(event.id, event.moment, number, self.arms.place(number))
+                if oldest is not None:
                     self.windows.forgotten(oldest.id, self.arms.place(oldest.arm))
-        if not last and len(self.lives) > MOST_LIVES:
-            self._trim_lives()
         return event
-
-    def open_decision(self, unit: str | None, key: str | None) -> Decided | None:
-        """The decision that waits under this key, or for this unit."""
-        name = self.keys.get(key) if key is not None else None
-        if name is None and unit is not None:
-            name = self.units.get(unit)
-        return None if name is None else self.pending[name]
-
-    def add_pending(self, event: Decided) -> None:
-        """Let a decision wait."""
-        name = event.id
-        self.pending[name] = event
-        if event.unit is not None:
-            self.units[event.unit] = name
-        if event.key is not None:
-            self.keys[event.key] = name
-        waiting = self.waiting.get(event.arm)
-        if waiting is None:
-            waiting = self.waiting[event.arm] = OrderedDict()
-        waiting[name] = None
-
-    def drop_pending(self, name: str) -> Decided:
-        """A decision waits no more."""
-        event = self.pending.pop(name)
-        waiting = self.waiting[event.arm]
-        del waiting[name]
-        if not waiting:
-            del self.waiting[event.arm]
-        if event.unit is not None:
-            del self.units[event.unit]
-        if event.key is not None:
-            del self.keys[event.key]
-        return event
-
-    def _trim_lives(self) -> None:
-        """Leave out old lives that nothing waits for."""
-        needed = {name[LIFE_AT:] for name in self.pending}
-        needed.update(list(self.lives)[-MOST_LIVES:])
-        self.lives = {life: last for life, last in self.lives.items() if life in needed}
-
-    def has_made(self, name: str) -> bool | None:
-        """Whether a decision of that id was made; None if its life is unknown."""
-        last = self.lives.get(name[LIFE_AT:]) if is_id(name) else None
-        return None if last is None else name <= last
-
-    def waits_for(self, number: int) -> str | None:
-        """The latest decision on an arm that waits for its reward."""
-        waiting = self.waiting.get(number)
-        return next(reversed(waiting)) if waiting else None
 
     def observed_with(self, decision: Decided) -> dict[int, float] | None:
         """On a feedback graph: the arms that a decision reveals, by number, each with its probability of being observed then.
@@ -290,7 +332,7 @@ class PlayerState(PolicyRunner):
 
     # -- rewards --------------------------------------------------------------------------------------
 
-    def _rewarded(self, event: Rewarded, rng: Any) -> bool:
+    def _rewarded(self, event: Rewarded, settings: PlayerSettings, rng: Any) -> bool:
         """A decision had its reward, or an arm tried elsewhere; False if that teaches nothing."""
         name = event.decision
         if name is None:
@@ -299,37 +341,93 @@ class PlayerState(PolicyRunner):
             if event.key is None:
                 if self._is_repeated(event):
                     return False
-                name = self.waits_for(number)  # an arm stands for its latest decision that waits
+                name = self.pending.latest_of(number)  # an arm stands for its latest decision that waits
             elif not self.arms.has(number) or not self.is_first(event.key):
                 return False
             if name is None:
                 return self._observed_without_decision(number, event.reward, event.also, rng)
-        if self.windows is not None:
-            return self._convert(name, event, rng)
-        return self._close(name, event.reward, event.also, rng)
+        if self.answers is not None and (name in self.pending or self.answers.find(name) is not None):
+            return self._answered(name, event, settings, rng)
+        return self._close(name, event.reward, event.also, rng) or self._came_late(name, event, settings)
 
-    def _convert(self, name: str, event: Rewarded, rng: Any) -> bool:
-        """A decision whose window is open had its reward; False if it does not wait for one."""
-        if name not in self.pending:
+    def _came_late(self, name: str, event: Rewarded, settings: PlayerSettings) -> bool:
+        """A decision that waits no more had a reward: it teaches nothing, and is counted once if its time is over."""
+        known = None if self.answers is None else self.answers.find(name)
+        if self.answers is not None and known is not None:
+            late = self.answers.is_over(known, event) and (
+                event.corrects or (event.key or "") not in known.parts
+            )
+        else:
+            time = settings.expire or settings.kept
+            late = (
+                time is not None
+                and event.moment - moment_of(name) >= time
+                and bool(self.pending.has_made(name))
+            )
+        if late and self.is_first(f"late {name}"):
+            self.tallies.late += 1
+        return False
+
+    def _answered(self, name: str, event: Rewarded, settings: PlayerSettings, rng: Any) -> bool:
+        """A decision had a conversion, or it is corrected what it paid; False if there is nothing new in it."""
+        assert self.answers is not None
+        before, pending = self.answers.find(name), self.pending.get(name)
+        if event.corrects and self._is_repeated(event):
             return False
-        assert self.windows is not None
-        pending = self.drop_pending(name)
-        place = self.arms.place(pending.arm)
-        self.tallies.rewarded += 1
-        self._count(place, event.reward)
-        delay, paid = max(event.moment - pending.moment, 0), self.counted(event.reward, rng)
-        self.windows.answered(name, delay, place, event.reward, paid, self.learn_weighted)
-        self._observed_at_once(event.also, rng)
+        if before is not None:
+            after = self.answers.revised(before, event)
+        else:
+            assert pending is not None
+            after = self.answers.first(name, pending.moment, pending.arm, event)
+        if after is None or not self.arms.has(after.arm):
+            return self._came_late(name, event, settings)
+        place = self.arms.place(after.arm)
+        if pending is not None:
+            self.pending.drop(name)
+            self.tallies.rewarded += 1
+            self._count(place, after.reward)
+            self._observed_at_once(event.also, rng)
+        if before is not None:
+            total = self.tallies.sums[place] + (after.reward - before.reward)
+            self.tallies.sums[place] = min(max(total, 0.0), float(self.tallies.observations[place]))
+        self.tallies.corrected += event.corrects
+        self.answers.keep(self._learn_answer(before, after, place, event, rng))
         return True
 
+    def _learn_answer(
+        self, before: Answer | None, after: Answer, place: int, event: Rewarded, rng: Any
+    ) -> Answer:
+        """Learn the difference between what a decision paid and what it pays; returns that as it was counted."""
+        windows, was = self.windows, None if before is None else before.counted
+        is_silence = windows is not None and after.reward == windows.attribution.silence
+        changed = before is None or before.reward != after.reward
+        if not changed or (is_silence and was is None):
+            after = replace(after, counted=was)
+        else:
+            after = replace(after, counted=self.counted(after.reward, rng))
+        if windows is not None:
+            if not event.corrects:
+                silent = event.reward == windows.attribution.silence
+                self.tallies.conversions[place] += not silent
+                windows.heard(after, event.moment, silent and before is None, changed and not silent)
+            windows.answered(before, after, place)
+        if changed:
+            for reward, weight in ((was, -1.0), (after.counted, 1.0)):
+                if reward is not None:
+                    self.learn_weighted(place, reward, weight)
+        if windows is not None:
+            windows.hear(place, self.learn_weighted)
+        return after
+
     def _observed_at_once(self, seen: Mapping[int, float], rng: Any) -> None:
-        """Arms were seen without a decision whose window is open."""
-        assert self.windows is not None
+        """Arms were seen without a decision that waits."""
         for number, reward in seen.items():
             if self.arms.has(number):
                 place = self.arms.place(number)
                 self._count(place, reward)
-                self.windows.observed(place, reward)
+                if self.windows is not None:
+                    self.windows.observed(place, reward)
+                    self.tallies.conversions[place] += 1
                 self.learn_weighted(place, self.counted(reward, rng), 1.0)
 
     def _count(self, place: int, reward: float) -> None:
@@ -340,7 +438,7 @@ class PlayerState(PolicyRunner):
         """A decision had its reward in [0, 1], and other arms were seen with it; False if it does not wait for one."""
         if name not in self.pending:
             return False
-        pending = self.drop_pending(name)
+        pending = self.pending.drop(name)
         if pending.memory:
             self.recall(pending.memory)
         self.tallies.rewarded += 1
@@ -376,17 +474,13 @@ class PlayerState(PolicyRunner):
 
         They count as ``unrewarded``, or teach nothing if that is None.
         """
-        names = []
-        while self.pending:
-            name = next(iter(self.pending))
-            if self.pending[name].moment > cutoff:
-                break
-            names.append(name)
+        names = self.pending.due(cutoff)
+        for name in names:
             self.tallies.expired += 1
             if unrewarded is None:
-                self.drop_pending(name)
+                self.pending.drop(name)
             elif self.windows is not None:  # which has heard of it, or will when it is old enough
-                self._count(self.arms.place(self.drop_pending(name).arm), unrewarded)
+                self._count(self.arms.place(self.pending.drop(name).arm), unrewarded)
             else:
                 self._close(name, unrewarded, {}, rng)
                 self.tallies.rewarded -= 1
@@ -394,7 +488,7 @@ class PlayerState(PolicyRunner):
 
     def _observed(self, t: int, number: int, reward: float, also: Mapping[int, float], rng: Any) -> None:
         """An arm pulled at step t paid this, and others that; the pulled arm is learned last."""
-        if self.windows is not None:
+        if self.answers is not None:
             self._observed_at_once({**also, number: reward}, rng)
             return
         arms = self.arms
@@ -424,8 +518,8 @@ class PlayerState(PolicyRunner):
             self.check_remove(event.arm)
             self._keep_arms(np.delete(np.arange(self.n_arms), arms.place(event.arm)), self.n_arms - 1)
             arms.remove(event.arm)
-            for name in list(self.waiting.get(event.arm, ())):
-                self.drop_pending(name)
+            for name in self.pending.of_arm(event.arm):
+                self.pending.drop(name)
         elif arms.labels is None or event.label != arms.label(event.arm):
             if arms.knows(event.label):
                 raise UserError(f"there is an arm {event.label!r} already")
