@@ -133,7 +133,6 @@ NO_TABLE = {
     "bandit_logs",
     "boosting_figures",
     "boosting_policies",
-    "changes_of_order",
     "conversions",
     "many_players",
     "network_cut",
