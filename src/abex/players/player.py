@@ -295,6 +295,17 @@ class Player:
             self._note(event, decision)
             return decision
 
+    def waiting(self, unit: str) -> Decision | None:
+        """The decision of a unit that waits for its reward; None if nothing was decided for it, or all has its reward.
+
+        >>> player = Player(arms=["red", "green"], seed=0)
+        >>> player.waiting("ann"), player.decide(unit="ann") == player.waiting("ann")
+        (None, True)
+        """
+        with self._lock:
+            self._catch_up()
+            return self._open_decision(checked_name("unit", unit))
+
     def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
         found = self._state.open_decision(unit, None)
