@@ -149,7 +149,8 @@ class Certify(Policy[CertifyState]):
     @property
     def cheap_probabilities(self) -> bool:  # type: ignore[override]
         """Whether those of the policy inside are."""
-        return self.policy.cheap_probabilities
+        cheap: bool = self.policy.cheap_probabilities
+        return cheap
 
     @staticmethod
     def select(state: Any, t: int, rng: Any) -> int:
