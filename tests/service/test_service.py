@@ -877,7 +877,7 @@ def compare_timeline(shop):
     done = frame[frame["status"] == "rewarded"]
     assert timeline["reward"] == pytest.approx(done["reward"].sum())
     assert timeline["buckets"][-1]["reward"] == pytest.approx(timeline["reward"])
-    found = evaluate(Log.from_columns(dict(frame.items())), "Uniform")["SNIPS"]
+    found = evaluate(Log.from_frame(frame), "Uniform")["SNIPS"]
     assert timeline["uniform"] == pytest.approx([300 * end for end in (found.value, *found.interval)])
     played(shop, 50, seed=2)  # the next look reads on
     assert shop.get("/v1/players/banner/timeline").json()["buckets"][-1]["rewards"] == 350
