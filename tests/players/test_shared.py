@@ -27,7 +27,16 @@ from tests import postgresql
 from tests.carried_out import carried_out
 from tests.each import each, each_group
 from tests.examples import all_examples, by_class
-from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
+from tests.players.storm import (
+    ON_GRAPHS,
+    RECOMMENDED,
+    ROOT,
+    TO_CORRECT,
+    Storm,
+    make_players,
+    replayed,
+    verify,
+)
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
 
@@ -452,7 +461,7 @@ def test_every_policy_that_is_recommended_is_under_fire():
 
 
 def test_processes_may_be_killed_at_any_moment(url, tmp_path):
-    names = make_players(url, RECOMMENDED, ON_GRAPHS)
+    names = make_players(url, RECOMMENDED, ON_GRAPHS, TO_CORRECT)
     storm = Storm(url, names, tmp_path, places=3, total=500, seed=1)
     storm.rage(kills=6, pause=0.1)
     found = verify(url, names, tmp_path)
