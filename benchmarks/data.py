@@ -49,8 +49,14 @@ def main() -> None:
     from abex import Bernoulli, RatingTable, simulate
     from abex.lab.datasets import SocialMF, load
     from abex.lab.datasets.completion import binarise, filter_active
-    from abex.lab.datasets.factorisation import fit, observed_from, refit
-    from abex.lab.datasets.socialmf import compiled_descent, new_descent, penalties_of
+    from abex.lab.datasets.socialmf import (
+        compiled_descent,
+        fit,
+        new_descent,
+        observed_from,
+        penalties_of,
+        refit,
+    )
     from abex.support.errors import UserError
 
     print(f"{'data set':<20}{'first load':>12}{'second load':>13}{'ratio':>8}")
@@ -70,7 +76,7 @@ def main() -> None:
     spent, kept = cpu(lambda: filter_active(raw))
     stages.append(("filter", spent))
     spent, fitted = cpu(lambda: fit(kept, model, 0))
-    stages.append((f"fit, {fitted.checked[-1]} epochs, compilation included", spent))
+    stages.append((f"fit, {max(fitted.errors)} epochs, compilation included", spent))
     spent, factors = cpu(lambda: refit(kept, model, 0, fitted.epochs))
     stages.append((f"fit to all ratings, {fitted.epochs} epochs", spent))
     spent, table = cpu(lambda: binarise(kept, factors))
@@ -131,7 +137,7 @@ def errors(n_seeds: int = 5) -> None:
     """Root mean squared errors on held-out ratings; every seed splits them anew, 80 : 10 : 10."""
     from abex.lab.datasets import SocialMF, load
     from abex.lab.datasets.completion import filter_active
-    from abex.lab.datasets.factorisation import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
+    from abex.lab.datasets.socialmf import TEST, TRAIN, VALIDATION, fit, hold_out, rmse
 
     models = {  # the first two have the weights that were best on the validation ratings, the third Jamali and Ester's
         "matrix factorisation": SocialMF(trust_weight=0.0),

@@ -14,6 +14,7 @@ PUBLIC = {
     "abex.players": "Players",
     "abex.service": "The service",
     "abex.client": "The client of a service",
+    "abex.openfeature": "A provider of OpenFeature",
     "abex.simulation": "Simulation",
     "abex.simulation.curves": "Regret curves",
     "abex.simulation.delays": "Delays of rewards",

@@ -98,8 +98,15 @@ def _decide_many(player: str, count: int | None, units: Sequence[str | None] | N
     return _Call("POST", _of(player, "/decisions/batch"), body, parse)
 
 
-def _reward(player: str, decision: str, reward: float, also: Rewards | None) -> _Call[bool]:
-    body = _given(decision=decision, reward=reward, also=_named(also))
+def _reward(
+    player: str,
+    decision: str,
+    reward: float,
+    also: Rewards | None,
+    key: str | None,
+    corrects: bool | None = None,
+) -> _Call[bool]:
+    body = _given(decision=decision, reward=reward, also=_named(also), key=key, corrects=corrects)
     return _Call("POST", _of(player, "/rewards"), body, _learned)
 
 
@@ -304,12 +311,24 @@ class Client(_Connected, AbstractContextManager["Client"]):
         """``count`` choices of different arms, or one for each of ``units``."""
         return self._do(_decide_many(player, count, units))
 
-    def reward(self, player: str, decision: str, reward: float, also: Rewards | None = None) -> bool:
+    def reward(
+        self,
+        player: str,
+        decision: str,
+        reward: float,
+        also: Rewards | None = None,
+        key: str | None = None,
+    ) -> bool:
         """The reward of a decision; False if it had one already, has expired or is forgotten.
 
-        Also False if an attempt of this call, whose answer was lost, has reported it: it counts once.
+        Also False if an attempt of this call, whose answer was lost, has reported it: it counts once. Where a decision may have
+        several conversions, each has a ``key``, such as an order's number.
         """
-        return self._do(_reward(player, decision, reward, also))
+        return self._do(_reward(player, decision, reward, also, key))
+
+    def correct(self, player: str, decision: str, reward: float, key: str | None = None) -> bool:
+        """What a decision really paid, or its conversion under a ``key``; False if that is known, or its time is over."""
+        return self._do(_reward(player, decision, reward, None, key, True))
 
     def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> list[bool]:
         """Rewards of several decisions: all are learned, or none if one is wrong."""
@@ -413,9 +432,20 @@ class AsyncClient(_Connected):
         """``count`` choices of different arms, or one for each of ``units``."""
         return await self._do(_decide_many(player, count, units))
 
-    async def reward(self, player: str, decision: str, reward: float, also: Rewards | None = None) -> bool:
+    async def reward(
+        self,
+        player: str,
+        decision: str,
+        reward: float,
+        also: Rewards | None = None,
+        key: str | None = None,
+    ) -> bool:
         """The reward of a decision; False if it had one already, has expired or is forgotten."""
-        return await self._do(_reward(player, decision, reward, also))
+        return await self._do(_reward(player, decision, reward, also, key))
+
+    async def correct(self, player: str, decision: str, reward: float, key: str | None = None) -> bool:
+        """What a decision really paid, or its conversion under a ``key``; False if that is known, or its time is over."""
+        return await self._do(_reward(player, decision, reward, None, key, True))
 
     async def reward_many(self, player: str, rewards: Iterable[tuple[str, float]]) -> list[bool]:
         """Rewards of several decisions: all are learned, or none if one is wrong."""

@@ -10,7 +10,7 @@ import pytest
 
 from abex.cli import main
 from abex.lab.datasets import registry, source_files
-from abex.lab.datasets.registry import arrays_for, download, import_from
+from abex.lab.datasets.registry import arrays_for, download
 from abex.support.errors import UserError
 from tests.lab.test_datasets import CONTENT, RIGHT, TABLE, put, tarred, toy
 
@@ -132,20 +132,6 @@ def test_without_network_one_sentence_says_which_file_goes_where(cache):
     assert everything_in(cache) == []
 
 
-def test_files_a_person_has_are_checked_and_imported(cache, tmp_path):
-    mine, entry = tmp_path / "downloads", toy(checksum=RIGHT)
-    mine.mkdir()
-    with pytest.raises(UserError, match=r"has no toy\.txt, which toy needs"):
-        import_from(entry, mine)
-    put(mine, "toy.txt.gz", gzip.compress(b"9 9\n"))
-    with pytest.raises(UserError, match="checksum"):
-        import_from(entry, mine)
-    assert not cache.exists()
-    put(mine, "toy.txt.gz", gzip.compress(CONTENT))
-    import_from(entry, mine)
-    assert everything_in(cache) == ["toy/toy.txt.gz"]
-
-
 # -- the command line -----------------------------------------------------------------------------------------
 
 
@@ -187,12 +173,11 @@ def test_the_command_fetches_checks_and_tells(server, cache, registered, capsys)
     assert err.startswith("abex: toy: ")
 
 
-def test_the_commands_mistakes_are_one_sentence_and_exit_2(cache, registered, capsys, tmp_path):
+def test_the_commands_mistakes_are_one_sentence_and_exit_2(cache, registered, capsys):
     registered(toy())
     for arguments in (
         ("fetch", "toi"),
         ("fetch", "toy"),
-        ("fetch", "toy", "--from", str(tmp_path / "nowhere")),
         ("show", "tay"),
         ("check", "tay"),
     ):

@@ -98,7 +98,7 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
     [
         ("horizon", "horison", r"mine\.toml: unknown key 'horison'.*did you mean 'horizon'"),
         ('policy = "Uniform"', 'polici = "Uniform"', r"unknown key 'polici' in policies\[1\].*'policy'"),
-        ("seeds = 5", 'seeds = "4"', r"mine\.toml: seeds: expected `int`, got `str`"),
+        ("seeds = 5", 'seeds = "four"', r"mine\.toml: seeds: expected `int`, got `str`"),
         ("seeds = 5", "seeds = 0", r"seeds: expected `int` >= 1"),
         ('"UCB1",', '"UBC1",', r"mine\.toml: unknown policy 'UBC1'.*did you mean 'UCB1'"),
         ("eta=2.0", "etta=2.0", r"Boltzmann has no parameter 'etta'.*'eta'"),
@@ -446,23 +446,3 @@ def test_every_panel_has_a_tuned_rival_baselines_and_deviations_that_name_their_
         labels = {one.label for one in experiment.lines}
         assert {"ABE", "BGE", "BGE, authors' code", "uniform", "ABE, tuned"} <= labels
         assert len({claim.text for claim in experiment.claims}) == len(experiment.claims) >= 3
-
-
-def test_cells_of_other_sources_are_counted_and_pruned_on_request(file, tmp_path, capsys):
-    folder = tmp_path / "out"
-    assert command("run", file, "--results", folder) == 0
-    with Store(folder / "cells.sqlite") as store:
-        key, cell, payload = next(iter(store))
-        store.put(
-            [(cell, CellResult(payload.arrays, payload.numbers, {**payload.measured, "sources": "older"}))]
-        )
-        count = len(store)
-    capsys.readouterr()
-    command("results", "--results", folder)
-    assert "1 cells were computed by other sources" in capsys.readouterr().out
-    command("results", "--results", folder, "prune")
-    assert f"0 of {count} cells would go" in capsys.readouterr().out
-    command("results", "--results", folder, "prune", "--stale", "--yes")
-    with Store(folder / "cells.sqlite") as store:
-        assert len(store) == count - 1
-        assert key not in store.keys()  # noqa: SIM118 - a store is no dictionary

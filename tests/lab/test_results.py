@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import abex.lab.results.claims
 from abex.lab.results import CellResult, Claims, Store, key_of
-from abex.lab.results.database import FORMAT, connect, format_of, prepare
+from abex.lab.results.store import FORMAT, connect, format_of, prepare
 from abex.support.errors import UserError
 from tests.waiting import PATIENCE, wait_until
 

@@ -204,7 +204,7 @@ def test_runs_killed_at_random_moments_end_in_the_same_store_as_an_undisturbed_o
         with Store(path) as store:
             return process.poll() is not None or len(store) > before
 
-    for _ in range(12):
+    for _ in range(6):
         process = run_as_a_process(path, count, pause)
         wait_until(partial(got_into_its_work, process, before))
         time.sleep(luck.random() * 0.15)

@@ -27,6 +27,20 @@ def mixed(d, v):
     return logsumexp(MOMENT_RATES * d - psi * v, b=shares / shares.sum(), axis=-1)
 
 
+def log_growth_of_both(x, y, m, other, sign):
+    """Of the means of two arms: the mean of the product of both mixtures and of one over paired rates."""
+    bounds = (m, 1.0 - other) if sign > 0 else (1.0 - m, other)
+    d = [sign * (x - m).sum() / bounds[0], -sign * (y - other).sum() / bounds[1]]
+    v = [((x - m) ** 2).sum() / bounds[0] ** 2, ((y - other) ** 2).sum() / bounds[1] ** 2]
+    rates = np.minimum(MOMENT_RATES * bounds[1] / bounds[0], 0.95)
+    shares = MOMENT_RATES**0.25 / (MOMENT_RATES**0.25).sum()
+    exponents = sum(
+        rate * shift + (np.log(1.0 - rate) + rate) * spread
+        for rate, shift, spread in zip((MOMENT_RATES, rates), d, v, strict=True)
+    )
+    return np.logaddexp(mixed(d[0], v[0]) + mixed(d[1], v[1]), logsumexp(exponents, b=shares)) - np.log(2.0)
+
+
 def least_sum(first, second, grid):
     """The least over a grid of means of two growths, functions of the mean."""
     return min(first(m) + second(m) for m in grid)

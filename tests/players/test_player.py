@@ -476,7 +476,7 @@ def test_strange_rewards_are_named(arguments, message):
         player.update(*arguments)
     with pytest.raises(UserError, match=r"there is no arm .*: arms are 0 to 4"):
         player.update(f"00000000-{'9' * 5000}", 0.5)
-    for wrong in ([(3,)], {3: 1.0}, [3], [(1, 2, 3, 4)]):
+    for wrong in ([(3,)], {3: 1.0}, [3], [(1, 2, 3, 4, 5)]):
         with pytest.raises(UserError, match="a reward must be"):
             player.update_many(wrong)
     assert snapshot(player) == before

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -265,6 +266,67 @@ def test_a_batch_of_rewards_is_learned_whole_or_not_at_all(shop, store):
     right = [{"decision": name, "reward": place / 3} for place, name in enumerate([*ids, ids[0]])]
     answer = shop.post(f"{REWARD}/batch", json={"rewards": right})
     assert answer.json() == {"learned": [True, True, True, False]}
+
+
+def test_several_conversions_and_refunds_over_http(store):
+    """A sum of conversions, each once under its key; a correction of one, of all, and one that comes too late."""
+    with service(store) as client:
+        banner(client, rewards=[0, 10], window=600, conversions="sum", corrections=3600)
+        one, other = ask(client), ask(client)
+        for reward, key, learned in ((4, "order 1", True), (3, "order 2", True), (3, "order 2", False)):
+            assert tell(client, one["id"], reward, key=key).json() == {"learned": learned}
+        for learned in (True, False):
+            assert tell(client, one["id"], 1, key="order 1", corrects=True).json() == {"learned": learned}
+        assert tell(client, other["id"], 8).json() == {"learned": True}
+        batch = {"rewards": [{"decision": other["id"], "reward": 0, "corrects": True}] * 2}
+        assert client.post(f"{REWARD}/batch", json=batch).json() == {"learned": [True, False]}
+        summary = client.get("/v1/players/banner/summary").json()
+        assert (summary["rewarded"], summary["corrected"], summary["late"]) == (2, 2, 0)
+        assert (summary["window"], summary["expire"], summary["conversions"]) == (600.0, None, "sum")
+        rows = {row["arm"]: row for row in summary["arms"]}
+        assert sum(row["conversions"] for row in rows.values()) == 3
+        assert sum(row["mature"] + row["pending"] for row in rows.values()) == 2
+        log = client.get("/v1/players/banner/log").text
+        assert '"{""order 1"": 1.0, ""order 2"": 3.0}"' in log
+        timeline = client.get("/v1/players/banner/timeline").json()
+        assert timeline["reward"] == 4.0
+        text = client.get("/metrics").text
+        for line in (
+            'abex_corrections_total{player="banner"} 2.0',
+            'abex_instance_corrections_total{player="banner"} 2.0',
+        ):
+            assert line in text
+        paid = [float(value) for value in re.findall(r"^abex_arm_reward_sum{.*} (.*)$", text, re.M)]
+        assert sum(paid) == pytest.approx(4.0)
+
+
+@each("corrects", [False, True])
+@each("silence", ["window", "expire"])
+def test_a_reward_that_comes_too_late_is_answered_so_and_counted_once(silence, corrects, tmp_path):
+    url = f"sqlite:///{tmp_path}/{silence}{corrects}.db"
+    with service(url) as client:
+        banner(client, arms=["red"], corrections=60, **{silence: 60})
+        with Player.open(
+            f"{url}?synchronous=normal", "banner", clock=lambda: time.time() - 3_600.0
+        ) as before:
+            old = before.decide()
+            before.flush()
+        address = "/v1/players/banner/summary"
+        wait_until(lambda: client.get(address).json()["expired"] == 1)
+        for _ in range(2):
+            assert tell(client, old.id, 1.0, corrects=corrects).json() == {"learned": False}
+        summary = client.get(address).json()
+        assert (summary["late"], summary["rewarded"], summary["corrected"]) == (1, 0, 0)
+        assert 'abex_late_total{player="banner"} 1.0' in client.get("/metrics").text
+
+
+def test_what_cannot_be_corrected_is_one_sentence(shop):
+    answer = tell(shop, ask(shop)["id"], 0.0, corrects=True)
+    assert answer.status_code == 400
+    assert "The rewards of this player are final" in answer.json()["error"]
+    answer = shop.post("/v1/players", json={"name": "x", "arms": 2, "expire": 60, "conversions": "sum"})
+    assert answer.status_code == 400
+    assert "ounts what comes within a window" in answer.json()["error"]
 
 
 def test_arms_come_go_and_change_their_names(shop):
@@ -815,7 +877,7 @@ def compare_timeline(shop):
     done = frame[frame["status"] == "rewarded"]
     assert timeline["reward"] == pytest.approx(done["reward"].sum())
     assert timeline["buckets"][-1]["reward"] == pytest.approx(timeline["reward"])
-    found = evaluate(Log.from_columns(dict(frame.items())), "Uniform")["SNIPS"]
+    found = evaluate(Log.from_frame(frame), "Uniform")["SNIPS"]
     assert timeline["uniform"] == pytest.approx([300 * end for end in (found.value, *found.interval)])
     played(shop, 50, seed=2)  # the next look reads on
     assert shop.get("/v1/players/banner/timeline").json()["buckets"][-1]["rewards"] == 350

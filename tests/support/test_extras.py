@@ -31,6 +31,7 @@ DISTRIBUTION = {
     "sklearn": "scikit-learn",
     "dask": "distributed",
     "prometheus_client": "prometheus-client",
+    "openfeature": "openfeature-sdk",
     "opentelemetry.distro": "opentelemetry-distro",
     "opentelemetry.instrumentation.asgi": "opentelemetry-instrumentation-asgi",
     "opentelemetry.sdk": "opentelemetry-sdk",

@@ -13,40 +13,24 @@ import click
 from abex.support.errors import UserError, nearest
 from abex.support.extras import needed
 
-#: command -> (module of abex.cli, one line for the overview, the extra that is enough for all of it if it has one).
-#: Each module defines a click command `command`.
-COMMANDS: dict[str, tuple[str, str, str | None]] = {
-    "reproduce": (
-        "reproduce",
-        "every experiment of the paper, then the report; resumes where it stopped",
-        "report",
-    ),
-    "run": ("run", "one experiment: a built-in one or your own TOML file", "report"),
-    "report": ("report", "one HTML page of everything the store holds", "report"),
-    "results": ("results", "what the store holds: list, export, prune", "report"),
-    "simulate": (
-        "simulate",
-        "compare policies from the command line: a table, a figure, the numbers",
-        "simulate",
-    ),
-    "experiment": (
-        "experiment",
-        "who won an experiment, and may one stop: a table, a sentence, a figure",
-        "data",
-    ),
-    "evaluate": ("evaluate", "what other policies would have earned, from the log of one", "data"),
-    "arena": ("arena", "every policy, or your own, on many instances, and the scores", "report"),
-    "player": ("player", "players that many processes share: create, decide, reward, summary, log", None),
-    "serve": ("serve", "players behind HTTP: a decision service", "serve"),
-    "boost": ("boost", "train, evaluate, compare and use boosted classifiers", "report"),
-    "list": ("listing", "policies, environments, experiments, data sets; or one explained", None),
-    "theory": (
-        "theory",
-        "when ABE explores, what is proved about it, and parameters with a reason",
-        "simulate",
-    ),
-    "warm": ("warm", "compile ahead of time what would be compiled at first use", "simulate"),
-    "data": ("data", "data sets: what is here, what is missing, fetch and check them", "data"),
+#: command -> (one line for the overview, the extra that is enough for all of it if it has one). Each is a module that defines a
+#: click command `command`, of the same name but for ``list``: in `listing`, lest it hide the type.
+COMMANDS: dict[str, tuple[str, str | None]] = {
+    "reproduce": ("every experiment of the paper, then the report; resumes where it stopped", "report"),
+    "run": ("one experiment: a built-in one or your own TOML file", "report"),
+    "report": ("one HTML page of everything the store holds", "report"),
+    "results": ("what the store holds: list, export, prune", "report"),
+    "simulate": ("compare policies from the command line: a table, a figure, the numbers", "simulate"),
+    "experiment": ("who won an experiment, and may one stop: a table, a sentence, a figure", "data"),
+    "evaluate": ("what other policies would have earned, from the log of one", "data"),
+    "arena": ("every policy, or your own, on many instances, and the scores", "report"),
+    "player": ("players that many processes share: create, decide, reward, summary, log", None),
+    "serve": ("players behind HTTP: a decision service", "serve"),
+    "boost": ("train and use boosted classifiers, or hand them to other programs", "report"),
+    "list": ("policies, environments, experiments, data sets; or one explained", None),
+    "theory": ("when ABE explores, what is proved about it, and parameters with a reason", "simulate"),
+    "warm": ("compile ahead of time what would be compiled at first use", "simulate"),
+    "data": ("data sets: what is here, what is missing, fetch and check them", "data"),
 }
 
 
@@ -61,14 +45,14 @@ class Commands(click.Group):
         """The command, imported now; an unknown name is answered with the nearest one."""
         if cmd_name not in COMMANDS:
             raise UserError(f"unknown command {cmd_name!r}{nearest(cmd_name, COMMANDS)}; see `abex --help`")
-        module = importlib.import_module(f"abex.cli.{COMMANDS[cmd_name][0]}")
+        module = importlib.import_module(f"abex.cli.{'listing' if cmd_name == 'list' else cmd_name}")
         command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, from the table alone."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line, _) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (line, _) in COMMANDS.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -102,27 +86,22 @@ def sentence(error: click.ClickException) -> str:
     return f"{said[:1].lower()}{said[1:]}{where}"
 
 
-def _extra_of(arguments: list[str]) -> str | None:
-    """The extra of the command that these arguments begin with."""
-    return COMMANDS[arguments[0]][2] if arguments and arguments[0] in COMMANDS else None
-
-
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: a person's mistake is one sentence and exit code 2, a warning one sentence."""
-    from abex.cli.signals import WORDS, Terminated, exit_with_code, terminable
+    from abex.cli.signals import Terminated, end_after, terminable
 
     warnings.showwarning = show_warning
+    asked = (sys.argv[1:] if arguments is None else arguments)[:1]
+    extra = COMMANDS[asked[0]][1] if asked and asked[0] in COMMANDS else None
     try:
-        with terminable(), needed(_extra_of(sys.argv[1:] if arguments is None else arguments)):
+        with terminable(), needed(extra):
             return group.main(args=arguments, prog_name="abex", standalone_mode=False) or 0
     except UserError as error:
         message = str(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo(WORDS[signal.SIGINT], err=True)
-        exit_with_code(signal.SIGINT)
+        end_after(signal.SIGINT)
     except Terminated:
-        click.echo(WORDS[signal.SIGTERM], err=True)
-        exit_with_code(signal.SIGTERM)
+        end_after(signal.SIGTERM)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -127,7 +127,7 @@ def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None
 
 def show_stops(frame: Any, folder: Path, name: str, as_json: bool) -> None:
     """The table of identification, on the screen and as a file."""
-    from abex.cli.output import print_table
+    from abex.cli.help import print_table
     from abex.lab.arena.page import markdown_table, write
 
     write(folder / f"{name}.md", markdown_table(frame))
@@ -140,7 +140,7 @@ def show_stops(frame: Any, folder: Path, name: str, as_json: bool) -> None:
 
 def show(title: str, scores: list[Any]) -> None:
     """The table of scores."""
-    from abex.cli.output import print_table
+    from abex.cli.help import print_table
     from abex.lab.arena.score_tables import score_table
 
     frame = score_table(scores)

@@ -9,8 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from abex.cli.help import examples, number_option
-from abex.cli.output import can_be_written, print_table
+from abex.cli.help import can_be_written, examples, number_option, print_table
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from abex.cli.help import examples
-from abex.cli.output import print_table
+from abex.cli.help import examples, print_table
 from abex.lab.datasets.registry import (
     CatalogueEntry,
     check,
     download,
     entries,
     entry_of,
-    import_from,
     look,
 )
 from abex.lab.datasets.source_files import cache
@@ -26,7 +22,6 @@ from abex.support.errors import UserError
     epilog=examples(
         "abex data                            the table",
         "abex data fetch mnist                download, check and parse",
-        "abex data fetch all --from ~/files   import files you already have",
         "abex data check                      verify every file that is here",
     ),
 )
@@ -50,35 +45,22 @@ def command(context: click.Context) -> None:
 
 
 @command.command(
-    short_help="Download data sets, or import files you already have.",
-    epilog=examples(
-        "abex data fetch mnist usps", "abex data fetch all", "abex data fetch epinions --from ~/Downloads"
-    ),
+    short_help="Download data sets.", epilog=examples("abex data fetch mnist usps", "abex data fetch all")
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...|all")
-@click.option(
-    "--from",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="Import files from this folder, do not download.",
-)
-def fetch(names: tuple[str, ...], folder: Path | None) -> None:
-    """Download data sets into the cache, or import files you already have."""
-    wanted = chosen(names)
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"--from {folder} is not a folder")
-    failures = []
+def fetch(names: tuple[str, ...]) -> None:
+    """Download data sets into the cache; what is here already is left as it is."""
+    wanted, failures = chosen(names), []
     for entry in wanted:
         try:
-            fetch_one(entry, folder)
+            click.echo(f"{entry.name}: {fetched(entry)}")
         except UserError as error:
-            failures.append(str(error))
-            if len(wanted) > 1:
-                click.echo(f"{entry.name}: {error}", err=True)
+            if len(wanted) == 1:
+                raise
+            failures.append(entry.name)
+            click.echo(f"abex: {error}", err=True)
     if failures:
-        raise UserError(
-            failures[0] if len(wanted) == 1 else f"{len(failures)} of {len(wanted)} could not be fetched"
-        )
+        raise UserError(f"{', '.join(failures)} could not be fetched")
 
 
 @command.command(
@@ -134,15 +116,11 @@ def chosen(names: tuple[str, ...]) -> list[CatalogueEntry]:
     return [entry_of(name) for name in dict.fromkeys(names)]
 
 
-def fetch_one(entry: CatalogueEntry, folder: Path | None) -> None:
-    """Fetch or import one data set and say so."""
+def fetched(entry: CatalogueEntry) -> str:
+    """Fetch a data set unless it is here; what has come of it."""
     if not entry.parts:
-        click.echo(f"{entry.name}: comes with scikit-learn")
-    elif folder is not None:
-        copied = import_from(entry, folder)
-        click.echo(f"{entry.name}: {len(copied)} files checked and copied to {copied[0].parent}")
-    elif look(entry).status == "there":
-        click.echo(f"{entry.name}: already in {look(entry).place}")
-    else:
-        download(entry)
-        click.echo(f"{entry.name}: fetched and checked, in {look(entry).place}")
+        return "comes with scikit-learn"
+    if look(entry).status == "there":
+        return f"already in {look(entry).place}"
+    download(entry)
+    return f"fetched and checked, in {look(entry).place}"

@@ -11,8 +11,15 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples, load_own, own_option, whole
-from abex.cli.output import can_be_written, check_graph_is_there, print_table
+from abex.cli.help import (
+    can_be_written,
+    check_graph_is_there,
+    examples,
+    load_own,
+    own_option,
+    print_table,
+    whole,
+)
 from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError, one_of, real_number
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples
-from abex.cli.output import can_be_written
+from abex.cli.help import can_be_written, examples
 from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 

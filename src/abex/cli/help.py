@@ -1,13 +1,15 @@
-"""What the help texts and options of all commands share."""
+"""What all commands share: examples in help texts, options, tables, and checks before the work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from abex.support.errors import UserError, whole_number
+from abex.support.tables import text_table
 
 
 def examples(*lines: str) -> str:
@@ -68,10 +70,31 @@ own_option = click.option(
 def load_own(files: tuple[str, ...]) -> None:
     """Define what a person's own files define, so that it is known by its name."""
     if files:
-        from pathlib import Path
-
         from abex.lab.sweeps.cells import load_code
         from abex.support.files import read_text
 
         for file in files:
             load_code({Path(file).name: read_text(file, "policies")})
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[int] = ()
+) -> None:
+    """A table on standard output; the columns numbered in ``right`` are aligned to the right."""
+    left = [column for column in range(len(columns)) if column not in right]
+    click.echo(f"{title}\n{text_table(columns, [[str(cell) for cell in row] for row in rows], left)}\n")
+
+
+def check_graph_is_there(policy: Any, graph: Any) -> None:
+    """Refuse a policy that must know the feedback graph where none is given."""
+    if graph is None and policy.needs_graph:
+        raise UserError(f"{policy} needs to know the feedback graph: pass --graph FILE")
+
+
+def can_be_written(out: str) -> None:
+    """Complain before the work, not after, when ``out`` cannot be the name of its results."""
+    target = Path(out)
+    if target.name in ("", ".."):
+        raise UserError(f"--out {out!r} is no name of a file: write one such as result")
+    if not target.parent.is_dir():
+        raise UserError(f"cannot write {out!r}: there is no folder {str(target.parent)!r}")

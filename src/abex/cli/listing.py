@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples
-from abex.cli.output import print_table
+from abex.cli.help import examples, print_table
 from abex.environments import known_environments
 from abex.policies.naming import installed_policies
 from abex.support.errors import UserError, nearest
@@ -79,10 +78,7 @@ def explained(cls: Any, *, policy: bool) -> str:
         for name, one in inspect.signature(cls).parameters.items()
     ]
     text = f"{cls.__name__}({', '.join(parameters)})\n\n{inspect.getdoc(cls) or ''}"
-    given = ", ".join(parameters[:1])
-    use = (
-        f'On the command line\n-------------------\nabex simulate --policy "{cls.__name__}({given})"'
-        if policy
-        else ""
-    )
-    return f"{text}\n\n{use}".rstrip()
+    if not policy:
+        return text
+    given = f'abex simulate --policy "{cls.__name__}({"".join(parameters[:1])})"'
+    return f"{text}\n\nOn the command line\n-------------------\n{given}"

@@ -63,6 +63,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 )
 @click.option("--window", help="A conversion comes within this time, or silence counts: 30m.")
 @click.option(
+    "--conversions",
+    type=click.Choice(["first", "sum", "max"]),
+    default="first",
+    show_default=True,
+    help="Of several conversions in a window, what counts.",
+)
+@click.option("--corrections", help="How long after its first reward a decision can be corrected: 30d.")
+@click.option(
     "--unrewarded", type=float, default=0.0, show_default=True, help="What an expired decision counts."
 )
 @click.option(
@@ -106,6 +114,8 @@ def create(
         rewards=terms["rewards"],
         expire=None if terms["expire"] is None else span("--expire", terms["expire"]),
         window=None if terms["window"] is None else span("--window", terms["window"]),
+        conversions=terms["conversions"],
+        corrections=None if terms["corrections"] is None else span("--corrections", terms["corrections"]),
         unrewarded=terms["unrewarded"],
         propensities=False if terms["no_propensities"] else None,
         on_new_arms=terms["on_new_arms"],
@@ -147,21 +157,39 @@ def decide(name: str, url: str, count: int, as_json: bool) -> None:
     epilog=examples(
         "abex player reward banner 0190a7c8-5d2f-7000-8000-01f2d3c4b5a6 1",
         "abex player reward banner red 0.5 --also green 1",
+        "abex player reward banner 0190a7c8-5d2f-7000-8000-01f2d3c4b5a6 0 --correct",
     ),
 )
 @click.argument("name")
 @click.argument("decision")
 @click.argument("reward", type=float)
 @click.option("--also", multiple=True, nargs=2, help="A side observation: an arm and what it paid.")
+@click.option("--key", help="Of this conversion, where a decision may have several: it counts once.")
+@click.option("--correct", is_flag=True, help="The decision has had a reward, and this is the right one.")
 @store_option
-def reward(name: str, url: str, decision: str, reward: float, also: tuple[tuple[str, str], ...]) -> None:
+def reward(
+    name: str,
+    url: str,
+    decision: str,
+    reward: float,
+    also: tuple[tuple[str, str], ...],
+    key: str | None,
+    correct: bool,
+) -> None:
     """Report the REWARD of a DECISION (its id, or the arm that was tried) of the player NAME."""
     with _opened(url, name) as player:
         side = {_arm(player, arm): real_number("--also", _float(paid)) for arm, paid in also}
-        new = player.update(_arm(player, decision), reward, side or None)
-    click.echo(
-        "learned" if new else "nothing new: that decision has had its reward, has expired or is forgotten"
-    )
+        if correct and side:
+            raise UserError("--correct is of one decision: leave --also out")
+        if correct:
+            new, otherwise = (
+                player.correct(decision, reward, key),
+                "that is known, or the time for corrections is over",
+            )
+        else:
+            new = player.update(_arm(player, decision), reward, side or None, key)
+            otherwise = "that decision has had its reward, has expired or is forgotten"
+    click.echo("learned" if new else f"nothing new: {otherwise}")
 
 
 @command.command(
@@ -181,8 +209,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
         there = "\n".join(names) or f"there are no players in {store.display_url}"
         click.echo(json.dumps(names) if as_json else there)
         return
-    from abex.cli.output import print_table
-    from abex.players.summary import HEADINGS
+    from abex.cli.help import print_table
 
     with _opened(url, name) as player:
         player.refresh()
@@ -190,7 +217,7 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
     if as_json:
         click.echo(found.frame().to_json(orient="records"))
         return
-    print_table(found.caption, HEADINGS, found.cells(), range(1, len(HEADINGS)))
+    print_table(found.caption, found.headings, found.cells(), range(1, len(found.headings)))
     if found.footer():
         click.echo(found.footer())
 

@@ -32,7 +32,7 @@ def command(context: click.Context, folder: str) -> None:
 @click.pass_obj
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
-    from abex.cli.output import print_table
+    from abex.cli.help import print_table
     from abex.lab.sweeps.cells import length_of, name_of
 
     with open_store(folder, must_exist=True) as store:
@@ -47,11 +47,6 @@ def show(folder: str) -> None:
         print_table(f"{len(store)} cells in {store.path} ({size:.1f} MB)", columns, rows, (2, 3, 4))
         for name in store.experiments():
             click.echo(f"experiment {name}")
-        if stale := _stale(store):
-            click.echo(
-                f"{len(stale)} cells were computed by other sources of abex than these: their numbers may be those of "
-                "older kernels (`abex results prune --stale`)"
-            )
         for _, cell in store.damaged():
             click.echo(f"damaged: {name_of(cell)}; the next run computes it again", err=True)
         for name in store.damaged_experiments():
@@ -106,17 +101,16 @@ def as_frame(store: Store) -> Any:
     epilog=examples("abex results prune --yes", "abex results prune old-comparison-v1 --yes"),
 )
 @click.argument("experiments", nargs=-1, metavar="[EXPERIMENT...]")
-@click.option("--stale", is_flag=True, help="Also cells computed by other sources of abex than these.")
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would go.")
 @click.pass_obj
-def prune(folder: str, experiments: tuple[str, ...], stale: bool, yes: bool) -> None:
+def prune(folder: str, experiments: tuple[str, ...], yes: bool) -> None:
     """Remove damaged entries, the EXPERIMENTs named, and the cells that no other stored experiment uses."""
     with open_store(folder, must_exist=True) as store:
         kept = store.experiments()
         for name in experiments:
             kept.pop(one_of("experiment", name, kept or {"(the store has none)": {}}))
         doomed = store.keys() - _used(store, kept)
-        doomed |= {key for key, _ in store.damaged()} | (_stale(store) if stale else set())
+        doomed |= {key for key, _ in store.damaged()}
         if not yes:
             click.echo(f"{len(doomed)} of {len(store)} cells would go; add --yes to remove them")
             return
@@ -124,15 +118,6 @@ def prune(folder: str, experiments: tuple[str, ...], stale: bool, yes: bool) -> 
         for name in experiments:
             store.delete_experiment(name)
         click.echo(f"removed {removed} cells, {len(store)} are left")
-
-
-def _stale(store: Store) -> set[str]:
-    """Keys of the cells that other sources of abex have computed."""
-    from abex.kernels import source_stamp
-    from abex.lab.results import key_of
-
-    stamp = source_stamp()
-    return {key_of(cell) for cell, measured in store.measured() if measured.get("sources") != stamp}
 
 
 def _used(store: Store, definitions: dict[str, Any]) -> set[str]:

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import examples
-from abex.cli.output import print_table
+from abex.cli.help import examples, print_table
 from abex.cli.signals import exit_on_signal
 from abex.cli.sweep import SweepReporter, can_write, open_store, work_options
 from abex.support.errors import UserError

@@ -80,15 +80,10 @@ def _watch(reader: int) -> None:
         if number[0] not in WORDS:
             continue
         # the end of the work, a second signal, or the end of our patience
-        select.select([reader], [], [], GRACE)
-        if not _over(reader):
+        heard = select.select([reader], [], [], GRACE)[0]
+        if not heard or os.read(reader, 1):  # else the pipe is closed: the work has come to an end by itself
             _end(number[0])
         return
-
-
-def _over(reader: int) -> bool:
-    """Whether the pipe has been closed: the work has come to an end by itself."""
-    return bool(select.select([reader], [], [], 0)[0]) and not os.read(reader, 1)
 
 
 def _end(number: int) -> None:
@@ -97,20 +92,18 @@ def _end(number: int) -> None:
     os._exit(code_of(number))
 
 
-def exit_with_code(number: int) -> NoReturn:
-    """End the process in good order after a signal, without waiting for a thread that does not listen.
+def end_after(number: int) -> NoReturn:
+    """End the process in good order after a signal, with a word, without waiting for a thread that does not listen.
 
     Python waits at its end for every thread, also for one in the depths of compiled code that nobody joins any more: a
     signal that arrives while a pool starts a thread leaves such a one behind.
     """
+    print(WORDS[signal.Signals(number)], file=sys.stderr, flush=True)
     over = time.monotonic() + GRACE
-    others = [
-        one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()
-    ]
+    others = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
     for thread in others:
         thread.join(max(0.0, over - time.monotonic()))
     if any(thread.is_alive() for thread in others):
         sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code_of(number))
     sys.exit(code_of(number))

@@ -10,8 +10,17 @@ from typing import Any
 import click
 import numpy as np
 
-from abex.cli.help import WholeNumber, examples, load_own, number_option, own_option, whole
-from abex.cli.output import can_be_written, check_graph_is_there, print_table
+from abex.cli.help import (
+    WholeNumber,
+    can_be_written,
+    check_graph_is_there,
+    examples,
+    load_own,
+    number_option,
+    own_option,
+    print_table,
+    whole,
+)
 from abex.cli.signals import exit_on_signal
 from abex.environments import Bernoulli, SpecialArm, known_environments
 from abex.graphs import Graph

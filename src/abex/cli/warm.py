@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from abex.cli.help import WholeNumber, examples
-from abex.cli.output import print_table
+from abex.cli.help import WholeNumber, examples, print_table
 from abex.cli.signals import exit_on_signal
 from abex.policies.naming import as_policy, known_policies
 from abex.policies.policy import MOST_ARMS

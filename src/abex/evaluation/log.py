@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple
@@ -50,8 +50,6 @@ class Log:
         The probability that the chosen arm was *observed*, on a feedback graph; else that of choosing it.
     side : Side, optional
         Side observations.
-    context : dict of arrays
-        Other columns; they are carried, not used.
     batch : array, optional
         The id of the batch of each row, of decisions that were made at once (`abex.Player.decide_many`); None or "" for a
         decision by itself. Rows of a batch stand next to each other.
@@ -78,7 +76,6 @@ class Log:
     time: Any = None
     observed: Any = None
     side: Side | None = None
-    context: Mapping[str, Any] = field(default_factory=dict)
     batch: Any = None
     batch_size: Any = None
     law: Any = None
@@ -109,8 +106,6 @@ class Log:
                 values = np.asarray(getattr(self, name))
                 _same_length(name, values, arm)
                 object.__setattr__(self, name, values)
-        for name, values in self.context.items():
-            _same_length(name, np.asarray(values), arm)
         if self.side is not None:
             object.__setattr__(self, "side", _checked_side(self.side, arm, len(arms)))
         self._check_batches(arm)
@@ -199,7 +194,8 @@ class Log:
     def rows(self, which: slice) -> Log:
         """A part of the log."""
         begin, end, _ = which.indices(len(self))
-        found = {name: value if value is None else value[which] for name, value in self._columns().items()}
+        given = {one.name: getattr(self, one.name) for one in fields(self)[1:]}
+        found = {name: value[which] for name, value in given.items() if value is not None and name != "side"}
         if self.side is not None:
             start = self.side.start[begin : max(begin, end) + 1]
             part = slice(int(start[0]), int(start[-1]))
@@ -207,78 +203,50 @@ class Log:
             found["side"] = Side(
                 start - start[0], whole.arm[part], whole.reward[part], whole.probability[part]
             )
-        context = {name: np.asarray(values)[which] for name, values in self.context.items()}
-        return Log(self.arms, context=context, **found)
-
-    def _columns(self) -> dict[str, Any]:
-        """What has a row for each decision."""
-        return {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name not in ("arms", "side", "context")
-        }
-
-    @classmethod
-    def from_columns(
-        cls, columns: Mapping[str, Any], *, arms: Sequence[Label] | None = None, where: str = "the log"
-    ) -> Log:
-        """A log from columns such as those of a data frame: decision, arm, probability, reward, time, batch.
-
-        The Open Bandit Dataset's names (item_id, click, propensity_score, timestamp) are understood too. Other columns
-        are context.
-        """
-        from abex.evaluation.log_files import log_of_columns
-
-        return log_of_columns(columns, arms, where)
+        return Log(self.arms, **found)
 
     @classmethod
     def from_frame(
         cls,
         frame: Any,
         *,
-        arm: str = "arm",
-        reward: str = "reward",
-        probability: str | float = "probability",
+        arm: str | None = None,
+        reward: str | None = None,
+        probability: str | float | None = None,
         arms: Sequence[Label] | None = None,
     ) -> Log:
-        """A log from a data frame of pandas or polars, whose columns have names of their own; all others are context.
+        """A log from a data frame of pandas or polars, or a mapping of columns: arm, probability, reward, decision, time, batch.
 
-        ``probability`` is a column, or the probability of every choice.
+        Columns may have names of their own, and ``probability`` may be that of every choice; the Open Bandit Dataset's names
+        (item_id, click, propensity_score, timestamp) are understood too.
 
         >>> frame = {"variant": ["A", "B"], "clicked": [0, 1]}
         >>> Log.from_frame(frame, arm="variant", reward="clicked", probability=0.5).means().tolist()
         [0.0, 1.0]
         """
-        columns = {str(name): np.asarray(frame[name]) for name in getattr(frame, "columns", frame)}
-        named = {"arm": arm, "reward": reward}
-        if isinstance(probability, str):
-            named["probability"] = probability
-        for what, name in named.items():
-            if name not in columns:
-                raise UserError(
-                    f"the data frame has no column {shown(name)} for the {what}{nearest(name, columns)}"
-                )
-        from abex.evaluation.log_files import NAMES
+        from abex.evaluation.log_files import NAMES, log_of_columns
 
-        found = {what: columns[name] for what, name in named.items()}
-        if not isinstance(probability, str):
-            found["probability"] = np.full(found["arm"].size, probability, np.float64)
-        taken = {*named.values(), *(name for what in found for name in NAMES[what])}
-        rest = {name: values for name, values in columns.items() if name not in taken}
-        return cls.from_columns({**rest, **found}, arms=arms, where="the data frame")
+        columns = {str(name): np.asarray(frame[name]) for name in getattr(frame, "columns", frame)}
+        found = {}
+        for what, name in (("arm", arm), ("reward", reward), ("probability", probability)):
+            if isinstance(name, str):
+                if name not in columns:
+                    raise UserError(
+                        f"the log has no column {shown(name)} for the {what}{nearest(name, columns)}"
+                    )
+                found[what] = columns[name]
+            elif name is not None:
+                found[what] = np.full(len(next(iter(columns.values()))), name, np.float64)
+        other = {name for what in found for name in NAMES[what]}
+        rest = {name: values for name, values in columns.items() if name not in other}
+        return log_of_columns({**rest, **found}, arms, "the log")
 
     @classmethod
     def read(cls, path: str | PathLike[str], *, arms: Sequence[Label] | None = None) -> Log:
-        """A log from a file: CSV or Parquet (see `from_columns`), or Vowpal Wabbit's dsjson (.json, .dsjson, .jsonl); .gz too."""
+        """A log from a file: CSV or Parquet (see `from_frame`), or Vowpal Wabbit's dsjson (.json, .dsjson, .jsonl); .gz too."""
         from abex.evaluation.log_files import read_log
 
         return read_log(path, arms)
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write a file that `read` reads, in the format of its ending: .csv, .parquet, .dsjson; atomic."""
-        from abex.evaluation.log_files import write_log
-
-        write_log(self, path)
 
     @classmethod
     def from_player(cls, player: Any) -> Log:
@@ -286,7 +254,7 @@ class Log:
 
         Names of arms that are never in the journal are not in the log.
         """
-        return cls.from_columns(dict(player.log().items()), where=f"the journal of {player!r}")
+        return cls.from_frame(player.log())
 
 
 def _of_cells(cell: NDArray[np.int64], values: Floats, n_cells: int) -> Floats | None:
@@ -300,7 +268,7 @@ def as_log(log: Any) -> Log:
     """``log`` if it is a `Log`, else an error."""
     if not isinstance(log, Log):
         raise UserError(
-            f"log must be a Log, got {type(log).__name__}: see Log.read, Log.from_columns and Log.from_player"
+            f"log must be a Log, got {type(log).__name__}: see Log.read, Log.from_frame and Log.from_player"
         )
     return log
 

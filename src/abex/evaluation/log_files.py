@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from abex.evaluation.batches import counted
 from abex.evaluation.log import Floats, Label, Log, Side, check_numbers
 from abex.support.errors import UserError, brief, shown
-from abex.support.extras import needed
-from abex.support.files import table_bytes, write_atomically
 from abex.support.reading import check_json, check_size, opened, reader_errors, short_path
 from abex.support.table_files import is_text, read_columns
 
@@ -72,14 +70,12 @@ def log_of_columns(
 ) -> Log:
     """The log of columns under the names of `NAMES`; ``first_line`` is the line of a file in which the first row stands."""
     found: dict[str, NDArray[Any]] = {}
-    taken = set()
     for wanted, names in NAMES.items():
         here = [name for name in names if name in columns]
         if len(here) > 1:
             raise UserError(f"{where} has both a column {here[0]!r} and {here[1]!r}: keep one")
         if here:
             found[wanted] = np.asarray(columns[here[0]])
-            taken.add(here[0])
     missing = [name for name in ("arm", "probability", "reward") if name not in found]
     if missing:
         raise UserError(
@@ -113,7 +109,6 @@ def log_of_columns(
         own = _numbers(found["probability"], "probability", rows)
         side = _side(_side_rows(columns["also"], found["observed"], own, labels, arm, where), places, where)
         found["observed"] = own
-        taken.add("also")
     numbers_of = {
         name: _numbers(found[name], name, rows)
         for name in ("probability", "reward", "observed")
@@ -124,7 +119,6 @@ def log_of_columns(
     return Log(
         labels, arm, numbers_of["probability"], numbers_of["reward"],
         found.get("decision"), found.get("time"), numbers_of.get("observed"), side,
-        {str(name): np.asarray(values) for name, values in columns.items() if name not in taken},
         found.get("batch"), _sizes(found, rows),
     )  # fmt: skip
 
@@ -300,60 +294,15 @@ def _lines(path: Path) -> Iterator[bytes]:
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
-def write_log(log: Log, path: str | os.PathLike[str]) -> None:
-    """Write the file, whole or not at all."""
-    kind = ending(path)
-    if kind not in (*DSJSON, ".csv", ".parquet"):
-        raise UserError(
-            f"cannot write a log to {short_path(str(path))}: its name must end in .csv, .parquet or .dsjson"
-        )
-    content = log_bytes(log, kind)
-    if str(path).lower().endswith(".gz"):
-        import gzip
-
-        content = gzip.compress(content, mtime=0)
-    write_atomically(path, content)
-
-
-def log_bytes(log: Log, kind: str) -> bytes:
-    """The content of a file of the log whose name ends in ``kind``: .csv, .parquet or one of dsjson."""
-    if kind in DSJSON and log.has_batches:
-        raise UserError("dsjson has no place for decisions that were made at once: write .csv or .parquet")
-    return "".join(_dsjson_lines(log)).encode() if kind in DSJSON else _table(log, kind)
-
-
-def _table(log: Log, kind: str) -> bytes:
-    with needed():
-        import pandas as pd
-
-    rows = len(log)
-    columns: dict[str, Any] = {
-        "decision": np.arange(rows) if log.decision is None else log.decision,
-        "arm": [log.arms[place] for place in log.arm],
-        "probability": log.probability,
-        "reward": log.reward,
-        "time": np.arange(rows) if log.time is None else log.time,
-    }
-    if log.batch is not None:
-        columns |= {"batch": log.batch, "batch_size": log.batch_size}
-    own = log.probability if log.observed is None else log.observed
-    if log.side is None and log.observed is not None:
-        columns["observed"] = own
-    elif log.side is not None:
-        paid, known = [], []
-        for row in range(rows):
-            seen = range(log.side.start[row], log.side.start[row + 1])
-            names = [str(log.arms[log.side.arm[j]]) for j in seen]
-            chances = {str(log.arms[log.arm[row]]): float(own[row])}
-            known.append(chances | dict(zip(names, log.side.probability[seen].tolist(), strict=True)))
-            paid.append(dict(zip(names, log.side.reward[seen].tolist(), strict=True)))
-        columns |= {"also": list(map(json.dumps, paid)), "observed": list(map(json.dumps, known))}
-    frame = pd.DataFrame({**columns, **log.context})
-    return table_bytes(frame, kind)
+def dsjson_of(log: Log) -> bytes:
+    """The content of a file of Vowpal Wabbit's dsjson."""
+    if log.has_batches:
+        raise UserError("dsjson has no place for decisions that were made at once: take .csv or .parquet")
+    return "".join(_dsjson_lines(log)).encode()
 
 
 def _dsjson_lines(log: Log) -> Iterator[str]:
-    """Side observations and context have no place in dsjson; the arms are actions 1, 2, ..."""
+    """Side observations have no place in dsjson; the arms are actions 1, 2, ..."""
     for row in range(len(log)):
         place, probability = int(log.arm[row]), float(log.probability[row])
         others = [other + 1 for other in range(log.n_arms) if other != place]

@@ -7,6 +7,10 @@ With :math:`D=\sum x-nm`, :math:`V=\sum(x-m)^2` and the bound b = m of :math:`m-
 
 that it is below has -D and b = 1 - m. Since :math:`e^{\lambda y-\psi(\lambda)y^2}\le1+\lambda y` for :math:`y\ge-1` (Fan, Grama
 and Liu 2015, Lemma 4.1), its exponential is a supermartingale while the mean is at most m: whoever refutes m refutes all below.
+
+For a difference of two arms the evidence is the mean of two: the product of both mixtures, and one mixture over j with
+:math:`\lambda_j` for the first arm and :math:`\min\{\lambda_jb'/b,0.95\}` for the second, the rates that arms observed equally
+often need: one search for a rate in the place of two.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ LOG_SHARES = 0.25 * np.log(RATES) - math.log(
     float((RATES**0.25).sum())
 )  # ln g_j, more for those that few rewards need
 GRID = 32  # means of the second arm that are tried for a difference
+MOST_RATE = 0.95  # of the second arm, where the first one's rate asks for more
 SHARE = 0.1  # of the risk of a difference, for the intervals in which both means lie
 
 Triple = tuple[float, float, float]  # number, sum and sum of squares of rewards
@@ -42,11 +47,38 @@ def mixed(shift: float, spread: float) -> float:
 @kernel
 def log_growth_of_moments(count: float, total: float, squares: float, mean: float, sign: float) -> float:
     """Logarithm of the evidence that the mean is above (sign 1) or below (sign -1) ``mean``."""
+    bound, shift, spread = by_bound(count, total, squares, mean, sign)
+    return mixed(shift, spread) if bound > 0.0 else -math.inf
+
+
+@kernel
+def by_bound(
+    count: float, total: float, squares: float, mean: float, sign: float
+) -> tuple[float, float, float]:
+    """The bound b of one reward, D / b, and V over its square."""
     bound = mean if sign > 0.0 else 1.0 - mean
     if bound <= 0.0:
-        return -math.inf
+        return 0.0, 0.0, 0.0
     shift = sign * (total - count * mean) / bound
-    return mixed(shift, max(squares - mean * (2.0 * total - count * mean), 0.0) / (bound * bound))
+    return bound, shift, max(squares - mean * (2.0 * total - count * mean), 0.0) / (bound * bound)
+
+
+@kernel
+def log_growth_of_both(
+    n: float, s: float, q: float, mean: float, m: float, t: float, r: float, other: float, sign: float
+) -> float:
+    """The same that the first mean is above ``mean`` and the second below ``other``; with sign -1 the reverse."""
+    bound, shift, spread = by_bound(n, s, q, mean, sign)
+    second_bound, second_shift, second_spread = by_bound(m, t, r, other, -sign)
+    if min(bound, second_bound) <= 0.0:
+        return -math.inf
+    top, mass = mixed(shift, spread) + mixed(second_shift, second_spread), 1.0
+    for j in range(RATES.size):
+        rate = min(RATES[j] * second_bound / bound, MOST_RATE)
+        value = RATES[j] * shift - PSI[j] * spread + rate * second_shift
+        value += (math.log1p(-rate) + rate) * second_spread + LOG_SHARES[j]
+        top, mass = with_exponential(top, mass, value)
+    return top + math.log(0.5 * mass)
 
 
 @kernel
@@ -63,8 +95,7 @@ def growth_of_difference_by_moments(numbers: Any, shift: float, sign: float) -> 
     least = math.inf
     for i in range(GRID + 1):
         mean = first + (last - first) * i / GRID
-        growth = log_growth_of_moments(n, s, q, mean + shift, sign)
-        least = min(least, growth + log_growth_of_moments(m, t, r, mean, -sign))
+        least = min(least, log_growth_of_both(n, s, q, mean + shift, m, t, r, mean, sign))
     return least
 
 
@@ -89,7 +120,7 @@ def difference_by_moments(one: Triple, other: Triple, risk: float = 0.05) -> tup
 
     >>> low, high = difference_by_moments((1_000, 210.0, 45.1), (1_000, 200.0, 41.0))
     >>> round(low, 4), round(high, 4)
-    (0.0016, 0.0183)
+    (0.0021, 0.0178)
     """
     if min(one[0], other[0]) <= 0.0:
         return -1.0, 1.0

@@ -55,7 +55,8 @@ class Decided(Event, tag="decision", frozen=True):
 class Rewarded(Event, tag="reward", frozen=True):
     """A decision had its reward, or an arm tried elsewhere; rewards are in [0, 1].
 
-    With a ``key`` it is of an arm tried elsewhere, whatever decisions wait, and counts once under that key.
+    With an arm and a ``key`` it is of an arm tried elsewhere, whatever decisions wait, and counts once under that key. With a
+    decision, the key is that of one of its conversions, and an event that ``corrects`` says what that one really was.
     """
 
     decision: Id | None
@@ -63,6 +64,7 @@ class Rewarded(Event, tag="reward", frozen=True):
     reward: Share
     also: dict[Count, Share] = {}
     key: Word | None = None
+    corrects: bool = False
 
 
 class Expired(Event, tag="expiry", frozen=True):

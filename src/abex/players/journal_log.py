@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from abex.players.answers import Answer, Answers
 from abex.players.arms import NamedArms
 from abex.players.events import (
     ArmAdded,
@@ -28,7 +29,7 @@ from abex.support.extras import needed
 
 COLUMNS = (
     *("decision", "arm", "probability", "reward", "time", "step", "status", "also", "observed"),
-    *("batch", "batch_size"),
+    *("batch", "batch_size", "conversions"),
 )
 
 
@@ -71,6 +72,8 @@ class LogReader:
         self.asked: dict[tuple[str, str], str] = {}  # waiting decisions by their unit and key
         self.marks: dict[str, list[tuple[str, str]]] = {}  # unit and key of waiting decisions
         self.lives: dict[str, str] = {}  # the last decision of each life
+        self.answers = None if self.terms.kept is None else Answers(self.terms, self.most)
+        self.answered: dict[str, list[Any]] = {}  # rows of decisions whose reward may change
 
     def rows(self, events: Iterable[tuple[int, bytes]]) -> Iterator[list[Any]]:
         """All decisions; what comes later is filled in, so the rows are complete at the end."""
@@ -91,6 +94,9 @@ class LogReader:
 
     def closed(self, entry: list[Any], moment: int) -> None:
         """A decision has its reward, or will have none: for those who want to know."""
+
+    def revised(self, entry: list[Any], before: float, moment: int) -> None:
+        """The reward of a decision is another than before: for those who want to know."""
 
     def _close(self, name: str, status: str, moment: int, reward: float = math.nan) -> list[Any] | None:
         """A decision waits no more."""
@@ -137,7 +143,10 @@ class LogReader:
             None,
             text,
             *made,
+            None,
         ]
+        if self.answers is not None:
+            self._forget(self.answers.forget(event.moment))
         self.waiting[event.id] = entry
         self.numbers[event.id] = event.arm
         if len(self.waiting) > self.most:
@@ -146,16 +155,53 @@ class LogReader:
 
     def _rewarded(self, event: Rewarded) -> None:
         name = event.decision
-        if event.key is not None:
+        if name is None and event.key is not None:
             return  # tried elsewhere
         if name is None:  # of an arm: its latest decision that waits
             name = next((one for one in reversed(self.waiting) if self.numbers[one] == event.arm), None)
         if name is None:
             return
+        answer = None
+        if self.answers is not None and name in self.waiting:
+            answer = self.answers.first(name, self.waiting[name][4], self.numbers[name], event)
+            if answer is None:
+                return  # too late
         entry = self._close(name, "rewarded", event.moment, self.terms.shown(event.reward))
-        if entry is not None:
+        if entry is None:
+            self._revise(name, event)
+        else:
+            if answer is not None:
+                self._paid(answer, entry)
             also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
             entry[7] = json.dumps(also) if also else None
+
+    def _revise(self, name: str, event: Rewarded) -> None:
+        """A decision that had a reward had another conversion, or a correction."""
+        before = None if self.answers is None else self.answers.find(name)
+        if self.answers is None or before is None or not self.arms.has(before.arm):
+            return
+        after = self.answers.revised(before, event)
+        if after is not None:
+            entry = self.answered[name]
+            entry[3] = self.terms.shown(after.reward)
+            self._paid(after, entry)
+            self.revised(entry, self.terms.shown(before.reward), event.moment)
+
+    def _paid(self, answer: Answer, entry: list[Any]) -> None:
+        """What a decision paid, by conversion where there are several."""
+        assert self.answers is not None
+        self.answered[answer.id] = entry
+        self._forget(self.answers.keep(answer))
+        if answer.parts.keys() != {""}:
+            paid = {
+                key: None if part is None else self.terms.shown(part) for key, part in answer.parts.items()
+            }
+            entry[11] = json.dumps(paid)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """The rewards of these will not change any more."""
+        for name in names:
+            self.answered.pop(name, None)
 
     def _expired(self, event: Expired) -> None:
         while self.waiting:

@@ -13,13 +13,15 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from abex.inference.sums import intervals
 from abex.kinds import MOST_COUNT, agree
+from abex.players.answers import Answer
 from abex.players.arms import NamedArms
 from abex.players.events import Count, Id, Moment, Share
 from abex.policies.attribution import (
@@ -31,26 +33,30 @@ from abex.policies.attribution import (
     grow_older,
     hear_silence,
     new_attribution,
+    note_delay,
     weigh,
     weighed_decisions,
 )
 from abex.support.errors import UserError
 from abex.support.files import encode_array
 
-GONE = -2  # in the place of a conversion's bin: the decision counts no more by its age
+BY_AGE, IN_FULL, GONE = 1, 0, -1  # how a decision counts: GONE, it is not followed any more
 Numbers = NDArray[np.float64]
 Learn = Callable[[int, float, float], None]  # of an arm's place, a reward, with a weight
 
 
+Bin = Annotated[int, msgspec.Meta(ge=0, lt=HALVINGS)]
+
+
 class OpenDecision(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A decision in a file: its bin, that of its conversion or -1, 1 if age counts."""
+    """A decision in a file: its bin, how it counts, and the bins of its conversions."""
 
     id: Id
     moment: Moment
     arm: Count
-    bin: Annotated[int, msgspec.Meta(ge=0, lt=HALVINGS)]
-    conversion: Annotated[int, msgspec.Meta(ge=GONE, lt=HALVINGS)]
-    counts: Literal[0, 1]
+    bin: Bin
+    counts: Literal[-1, 0, 1]
+    conversions: list[Bin]
 
 
 class SavedWindows(msgspec.Struct):
@@ -70,6 +76,46 @@ class SavedWindows(msgspec.Struct):
     weights: Numbers
 
 
+class Weighed(NamedTuple):
+    """Of some arms: decisions whose answer is in and that still wait, and what they are worth together."""
+
+    mature: Numbers
+    pending: Numbers
+    worth: Numbers  # the sum of G(age) over both
+    excess: Numbers  # what they paid beyond silence so far
+    silence: float
+
+    def means(self) -> Numbers:
+        """What they paid over what they are worth; not a number before the first."""
+        beyond = np.divide(
+            self.excess, self.worth, out=np.full(self.worth.size, np.nan), where=self.worth > 0.0
+        )
+        means: Numbers = np.clip(self.silence + beyond, 0.0, 1.0)
+        return means
+
+    def intervals(self, risk: float) -> tuple[Numbers, Numbers]:
+        r"""Intervals of the means.
+
+        A decision of mean m has paid by age a what has the mean :math:`s+G(a)(m-s)`, s silence. So these are intervals for all n
+        decisions, as if each were of the mean weight :math:`ar G` (which is allowed by :math:`\prod(1+cG_i)\le(1+car G)^n`), in
+        the units of m: wider than those of :math:`nar G` decisions where means are large and many decisions young.
+        """
+        counts = self.mature + self.pending
+        share = np.divide(self.worth, counts, out=np.zeros(counts.size), where=counts > 0.0)
+        ends = intervals(counts, np.clip(self.silence * counts + self.excess, 0.0, counts), risk)
+        known = share > 0.0
+        low, high = (
+            np.clip(
+                self.silence
+                + np.divide(end - self.silence, share, out=np.full(share.size, none), where=known),
+                0.0,
+                1.0,
+            )
+            for end, none in zip(ends, (-1.0, 1.0), strict=True)
+        )
+        return low, high
+
+
 class OpenWindows:
     """The decisions of the last window, by age, and what follows from them."""
 
@@ -78,9 +124,7 @@ class OpenWindows:
         self.attribution: Attribution = new_attribution(n_arms, float(window), silence)
         self.excess = np.zeros(n_arms)  # sum of what conversions paid beyond silence
         self.queues: list[deque[tuple[str, int, int]]] = [deque() for _ in range(HALVINGS)]  # id, moment, arm
-        self.standing: dict[
-            str, list[int]
-        ] = {}  # id -> its bin, that of its conversion or -1, 1 if age counts
+        self.standing: dict[str, list[Any]] = {}  # id -> its bin, how it counts, bins of its conversions
         self.reported = False  # whether silence ever was
         self.due: int | None = None  # up to which moment decisions are still to grow older
 
@@ -90,7 +134,7 @@ class OpenWindows:
         twin.window, twin.attribution = self.window, copy.deepcopy(self.attribution)
         twin.reported, twin.due = self.reported, self.due
         twin.excess, twin.queues = self.excess.copy(), [deque(queue) for queue in self.queues]
-        twin.standing = {name: list(one) for name, one in self.standing.items()}
+        twin.standing = {name: [*one[:2], list(one[2])] for name, one in self.standing.items()}
         return twin
 
     # -- what happens ---------------------------------------------------------------------------------
@@ -99,7 +143,7 @@ class OpenWindows:
         """A decision was made: up to its moment all others will have grown older."""
         enter(self.attribution, place)
         self.queues[0].append((name, moment, number))
-        self.standing[name] = [0, -1, 1]
+        self.standing[name] = [0, BY_AGE, []]
         self.due = moment
 
     def settle(self, arms: NamedArms, learn: Learn) -> None:
@@ -120,13 +164,15 @@ class OpenWindows:
 
     def _grow(self, older: tuple[str, int, int], j: int, arms: NamedArms, touched: dict[int, None]) -> None:
         name, _, number = older
-        _, conversion, counts = self.standing[name]
-        if conversion == GONE or not arms.has(number):
+        _, counts, conversions = self.standing[name]
+        if counts == GONE or not arms.has(number):
             del self.standing[name]
             return
         place = arms.place(number)
-        grow_older(self.attribution, place, j, conversion)
-        if counts:
+        grow_older(self.attribution, place, j, -1)
+        for conversion in conversions:
+            note_delay(self.attribution, j, conversion)
+        if counts == BY_AGE:
             touched[place] = None
         else:  # in full already: only its delay is news
             self.attribution.decisions[place, j] += 1.0
@@ -137,28 +183,33 @@ class OpenWindows:
         else:
             del self.standing[name]
 
-    def answered(self, name: str, delay: int, place: int, reward: float, paid: float, learn: Learn) -> None:
-        """A decision had its reward: a conversion, which the policy counts as ``paid``, or silence that was reported."""
-        known, standing = self.attribution, self.standing.get(name)
-        if reward == known.silence:
-            if standing is not None:
-                self._count_in_full(standing, place)
-                standing[1] = GONE
-            self.reported = True
-        else:
-            if standing is not None:
-                standing[1] = bin_of(known, float(delay))
-                if self.reported:
-                    self._count_in_full(standing, place)
-            known.converted[place] += 1.0
-            self.excess[place] += reward - known.silence
-            learn(place, paid, 1.0)
-        self.hear(place, learn)
+    def heard(self, answer: Answer, moment: int, silence: bool, pays: bool) -> None:
+        """The ``silence`` of a decision was reported, or it had a conversion, which ``pays`` or changes nothing."""
+        self.reported |= silence
+        standing = self.standing.get(answer.id)
+        if standing is not None and pays:
+            standing[2].append(bin_of(self.attribution, float(max(moment - answer.moment, 0))))
 
-    def _count_in_full(self, standing: list[int], place: int) -> None:
-        self.attribution.decisions[place, standing[0]] -= 1.0
-        self.attribution.decisions[place, HALVINGS] += 1.0
-        standing[2] = 0
+    def answered(self, before: Answer | None, after: Answer, place: int) -> None:
+        """What a decision pays is another: by a conversion, a correction, or silence that was reported."""
+        known, standing = self.attribution, self.standing.get(after.id)
+        if after.counted is None:
+            if standing is not None:
+                self._count(standing, place, GONE)
+        elif before is None or before.counted is None:
+            known.converted[place] += 1.0
+            self.excess[place] += after.reward - known.silence
+            if standing is not None and self.reported:
+                self._count(standing, place, IN_FULL)
+        else:
+            self.excess[place] += after.reward - before.reward
+
+    def _count(self, standing: list[Any], place: int, how: int) -> None:
+        """A decision that counted by its age counts in full."""
+        if standing[1] == BY_AGE:
+            self.attribution.decisions[place, standing[0]] -= 1.0
+            self.attribution.decisions[place, HALVINGS] += 1.0
+        standing[1] = how
 
     def observed(self, place: int, reward: float) -> None:
         """An arm was seen without a decision that waits: an answer that is there at once."""
@@ -190,11 +241,12 @@ class OpenWindows:
         self.excess = np.append(self.excess[keep], np.zeros(n_arms - keep.size))
         known.turn = 0
 
-    def weighed(self, places: Any) -> tuple[Any, Any]:
-        """How many observations the decisions of these arms are worth by now, and the sums of what they paid."""
-        worth = np.array([weighed_decisions(self.attribution, place) for place in places.tolist()])
-        sums = self.attribution.silence * worth + self.excess[places]
-        return worth, np.clip(sums, 0.0, worth)
+    def weighed(self, places: Any) -> Weighed:
+        """What is known of these arms by now."""
+        known = self.attribution
+        worth = np.array([weighed_decisions(known, place) for place in places.tolist()])
+        mature, pending = known.decisions[places, HALVINGS], known.decisions[places, :HALVINGS].sum(axis=1)
+        return Weighed(mature, pending, worth, self.excess[places], known.silence)
 
     # -- in a file ------------------------------------------------------------------------------------
 
@@ -232,8 +284,8 @@ class OpenWindows:
         for one in saved.open:
             agree(one.id not in self.standing, "a decision is open twice")
             self.queues[one.bin].append((one.id, one.moment, one.arm))
-            self.standing[one.id] = [one.bin, one.conversion, one.counts]
-            if one.conversion != GONE and one.counts and arms.has(one.arm):
+            self.standing[one.id] = [one.bin, one.counts, one.conversions]
+            if one.counts == BY_AGE and arms.has(one.arm):
                 known.decisions[arms.place(one.arm), one.bin] += 1.0
 
 
@@ -244,11 +296,21 @@ def _fill(target: Numbers, values: Numbers, name: str, signed: bool = False) -> 
     target[...] = values
 
 
-def open_windows(policy: Any, setting: Any, window: int, silence: float) -> OpenWindows:
-    """No decision yet; refuses a policy that does not learn by weighted observations alone."""
-    if setting.graph is not None or not can_weigh(policy):
+def check_weighable(policy: Any, setting: Any, silence: bool = True) -> None:
+    """Refuse a policy that does not learn by weighted observations alone."""
+    if setting.graph is None and can_weigh(policy):
+        return
+    if silence:
         raise UserError(
             f"{policy} cannot weigh silence by its age: leave the window out and report silence, or play Evidence or Thompson "
             "without a graph"
         )
+    raise UserError(
+        f"{policy} cannot take back what it has learned: leave corrections out, or play Evidence or Thompson without a graph"
+    )
+
+
+def open_windows(policy: Any, setting: Any, window: int, silence: float) -> OpenWindows:
+    """No decision yet; refuses a policy that does not learn by weighted observations alone."""
+    check_weighable(policy, setting)
     return OpenWindows(setting.n_arms, window, silence)

@@ -146,6 +146,12 @@ class Player:
         decision counts by how much of its answer is in (`abex.policies.attribution`), so that early conversions are never
         counted without the silence beside them. For policies that learn by weighted observations alone: `Evidence` (which
         then does not look for changes), `Thompson`, the indices.
+    conversions : {"first", "sum", "max"}
+        Of several conversions within a window, what counts: the first one, their sum (within the range of ``rewards``), or the
+        largest one. Each is reported under a key of its own.
+    corrections : timedelta or float, optional
+        How long after its first reward a decision can be corrected (`correct`), and is remembered for it. Unless given, as
+        long as a window; without a window, not at all. It takes a policy that learns by weighted observations, as a window does.
     unrewarded : float or None
         The reward that an expired decision counts as; None forgets it without learning.
     seed : int, optional
@@ -199,6 +205,8 @@ class Player:
         rewards: tuple[float, float] = (0.0, 1.0),
         expire: timedelta | float | None = None,
         window: timedelta | float | None = None,
+        conversions: str = "first",
+        corrections: timedelta | float | None = None,
         unrewarded: float | None = 0.0,
         seed: int | None = None,
         propensities: bool | None = None,
@@ -206,7 +214,7 @@ class Player:
         max_pending: int = MOST_PENDING,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._settings = terms(rewards, expire, unrewarded, propensities, window)
+        self._settings = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
         self._state = new_state(policy, n_arms, arms, graph, horizon, compiled, max_pending, propensities)
         self._state.begin_windows(self._settings)
         self._rng = stream(
@@ -272,6 +280,17 @@ class Player:
             event, decision = self._chosen(place, memory, t, t, bool(self._settings.propensities), unit)
             self._note(event, decision)
             return decision
+
+    def waiting(self, unit: str) -> Decision | None:
+        """The decision of a unit that waits for its reward; None if nothing was decided for it, or all has its reward.
+
+        >>> player = Player(arms=["red", "green"], seed=0)
+        >>> player.waiting("ann"), player.decide(unit="ann") == player.waiting("ann")
+        (None, True)
+        """
+        with self._lock:
+            self._catch_up()
+            return self._open_decision(checked_name("unit", unit))
 
     def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
@@ -360,7 +379,11 @@ class Player:
     # -- learning -------------------------------------------------------------------------------------
 
     def update(
-        self, decision: Label | Decision, reward: float, also: Mapping[Any, float] | None = None
+        self,
+        decision: Label | Decision,
+        reward: float,
+        also: Mapping[Any, float] | None = None,
+        key: str | None = None,
     ) -> bool:
         """Learn a reward within the range of the player's rewards.
 
@@ -374,31 +397,75 @@ class Player:
             What it paid; True is 1.
         also : dict, optional
             Side observations: what other arms paid at the same time.
+        key : str, optional
+            Of this conversion, such as an order's number, where a decision may have several (``conversions``): it counts once
+            under its key. With an arm, it is of something tried outside the player, whatever decisions wait, and counts once.
 
         Returns
         -------
         bool
             False, with nothing learned, if that decision has had its reward (or has expired, or is forgotten); else True.
+            What comes after the window, or after `expire`, is counted among ``late`` in the summary's caption.
             An id that this player never gave raises an error, be it of another player or of a decision that was
             made after the save from which this one was loaded.
         """
         with self._lock:
             self._catch_up()
-            event = self._checked(decision, reward, also)
+            event = self._checked(decision, reward, also, key)
             return self._state.apply(event, self._settings, self._rng) is True
 
     def update_many(self, rewards: Iterable[Any]) -> int:
-        """Learn several rewards, ``(decision, reward)`` or ``(decision, reward, also)``; all are checked before any is learned.
+        """Learn several rewards, ``(decision, reward)``, with ``also`` and ``key`` behind it if wanted; all are checked first.
 
         Returns how many were new.
         """
+        return sum(self._learned([_entry(one) for one in rewards]))
+
+    def correct(self, decision: str | Decision, reward: float, key: str | None = None) -> bool:
+        """Say what a decision really paid: an order that was sent back has paid nothing, half an order half.
+
+        Parameters
+        ----------
+        decision : str or Decision
+            The decision, or its id.
+        reward : float or bool
+            What it paid in all; with a ``key``, what the conversion paid that was reported under it.
+        key : str, optional
+            Of one of several conversions.
+
+        Returns
+        -------
+        bool
+            False if that was known, or its time is over (``corrections``); else True: the difference has been learned, and the
+            state is, but for rounding, as if the right reward had been reported at once. (Evidence remembers the least and the
+            largest reward that it has seen; where Thompson tosses a coin for a fraction, it is tossed anew.)
+
+        Examples
+        --------
+        >>> player = Player("UCB1", arms=["red", "green"], window=3600, seed=1)
+        >>> sold = player.decide()
+        >>> player.update(sold, 1.0), player.correct(sold, 0.0), player.correct(sold, 0.0)
+        (True, True, False)
+        """
+        return self._learned([(decision, reward, None, key, True)])[0]
+
+    def _learned(self, rewards: list[tuple[Any, ...]]) -> list[bool]:
+        """Learn rewards or corrections; returns whether each was new."""
         with self._lock:
             self._catch_up()
-            events = [self._checked(*_entry(one)) for one in rewards]
-        return sum(outcome is True for outcome in self._happen(events))
+            events = [self._checked(*one) for one in rewards]
+        return [outcome is True for outcome in self._happen(events)]
 
-    def _checked(self, decision: Any, reward: Any, also: Any = None) -> Rewarded:
+    def _checked(
+        self, decision: Any, reward: Any, also: Any = None, key: Any = None, corrects: bool = False
+    ) -> Rewarded:
         """The event of a reward, or an error; nothing changes."""
+        if key is not None:
+            checked_name("a key", key)
+        if corrects and self._settings.kept is None:
+            raise UserError(
+                "the rewards of this player are final: make it with corrections=timedelta(days=30), or with a window"
+            )
         value, state = self._settings.scaled(reward), self._state
         name, number = decision.id if isinstance(decision, Decision) else decision, None
         if type(name) is str and (pending := state.pending.get(name)) is not None:
@@ -406,6 +473,8 @@ class Player:
         elif isinstance(name, str) and is_id(name):
             about = self._arm_of(name)
         else:
+            if corrects:
+                raise UserError(f"what is corrected must be a decision or its id, got {shown(name)}")
             number = about = state.arms.number(name)
             name = None
         side = {}
@@ -416,7 +485,7 @@ class Player:
                     f"arm {state.arms.label(about)!r} is both the arm tried and a side observation"
                 )
         event_id, moment = self._event_id()
-        return Rewarded(event_id, moment, name, number, value, side)
+        return Rewarded(event_id, moment, name, number, value, side, key, corrects)
 
     def _checked_side(self, also: Any) -> dict[int, float]:
         """Side observations by the numbers of the arms."""
@@ -590,6 +659,8 @@ class Player:
                 f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
                 f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
             )
+            more = {"late": tallies.late, "corrected": tallies.corrected}
+            caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
             return summarise(replica, self._settings, caption)
 
     def _repr_html_(self) -> str:
@@ -667,6 +738,8 @@ class Player:
         rewards: tuple[float, float] = (0.0, 1.0),
         expire: timedelta | float | None = None,
         window: timedelta | float | None = None,
+        conversions: str = "first",
+        corrections: timedelta | float | None = None,
         unrewarded: float | None = 0.0,
         seed: int | None = None,
         propensities: bool | None = None,
@@ -687,7 +760,7 @@ class Player:
             ``sqlite:///shop.db`` (a file, all processes on one machine) or ``postgresql://user:password@host/database``.
         name : str
             Of the player; a store may hold many.
-        policy, n_arms, arms, graph, horizon, rewards, expire, window, unrewarded, max_pending
+        policy, n_arms, arms, graph, horizon, rewards, expire, window, conversions, corrections, unrewarded, max_pending
             As for `Player`. A new player needs its arms at least; for one that is there what is given must agree with it.
         seed : int, optional
             Of this process's random numbers. Unless given they are fresh ones in every process.
@@ -725,7 +798,8 @@ class Player:
 
         wanted = wanted_player(
             policy, n_arms, arms=arms, graph=graph, horizon=horizon, rewards=rewards, expire=expire,
-            window=window, unrewarded=unrewarded, propensities=propensities, compiled=compiled, max_pending=max_pending,
+            window=window, conversions=conversions, corrections=corrections, unrewarded=unrewarded,
+            propensities=propensities, compiled=compiled, max_pending=max_pending,
             on_new_arms=on_new_arms, on_missing_arms=on_missing_arms,
         )  # fmt: skip
         store = Store.open(url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every)
@@ -803,6 +877,8 @@ def _unpickled(policy: Policy[Any], text: str, compiled: bool) -> Player:
 
 def _entry(one: Any) -> tuple[Any, ...]:
     """A reward as it is passed to `Player.update_many`."""
-    if not isinstance(one, tuple | list) or not 2 <= len(one) <= 3:
-        raise UserError(f"a reward must be (decision, reward) or (decision, reward, also), got {shown(one)}")
+    if not isinstance(one, tuple | list) or not 2 <= len(one) <= 4:
+        raise UserError(
+            f"a reward must be (decision, reward), with also and key behind it if wanted, got {shown(one)}"
+        )
     return tuple(one)

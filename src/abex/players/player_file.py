@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from abex.graphs.graph_file import read_graph, write_graph
 from abex.kinds import MOST_COUNT, agree, kept_with_decisions, read, saved, written
+from abex.players.answers import Answer
 from abex.players.arms import Label
 from abex.players.events import Count, Decided, Id, Moment, Share, Step, Word
 from abex.players.ids import LIFE_AT, is_id
@@ -29,7 +30,7 @@ from abex.players.open_windows import SavedWindows, open_windows
 from abex.players.player import Player, new_state
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import MANY_ARMS
-from abex.players.state import MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
+from abex.players.state import BY_ARM, IN_ALL, MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy
 from abex.support.errors import UserError, checked_name, shown
@@ -40,6 +41,7 @@ FORMAT = "abex-player"
 DEFINITION = "abex-shared-player"
 SNAPSHOT = "abex-snapshot"
 VERSION = 1
+CHANGES = ("conversions", "corrections")  # of what is declared, how a reward may change
 CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 Body = TypeVar("Body")
 Whole = NDArray[np.int64]
@@ -57,6 +59,8 @@ class Declared(msgspec.Struct, kw_only=True, omit_defaults=True):
     unrewarded: float | None
     propensities: bool | None
     window: bool = False
+    conversions: str = "first"
+    corrections: float | None = None
     n_arms: Size
     horizon: int | None
     max_pending: int
@@ -65,7 +69,8 @@ class Declared(msgspec.Struct, kw_only=True, omit_defaults=True):
     def terms(self) -> PlayerSettings:
         """The agreement, checked."""
         window, expire = (self.expire, None) if self.window else (None, self.expire)
-        return terms(self.rewards, expire, self.unrewarded, self.propensities, window)
+        more = self.propensities, window, self.conversions, self.corrections
+        return terms(self.rewards, expire, self.unrewarded, *more)
 
     def feedback(self) -> Any:
         """The feedback graph, checked; None for none."""
@@ -100,8 +105,11 @@ class SavedTallies(msgspec.Struct):
     observations: Whole
     sums: NDArray[np.float64]
     recent: Whole
+    conversions: Whole
     rewarded: Tally
     expired: Tally
+    late: Tally
+    corrected: Tally
 
 
 class SavedState(msgspec.Struct, kw_only=True):
@@ -119,6 +127,7 @@ class SavedState(msgspec.Struct, kw_only=True):
     elsewhere: Count = 0
     seen_keys: Annotated[list[Word], msgspec.Meta(max_length=MOST_SEEN_KEYS)] = []
     windows: SavedWindows | None = None
+    answers: list[Answer] = []
 
     def __post_init__(self) -> None:
         """See what holds between the fields: a name for each arm, before room is made for them."""
@@ -179,6 +188,8 @@ def declared(replica: PlayerState, terms: PlayerSettings) -> Declared:
         unrewarded=terms.unrewarded,
         propensities=terms.propensities,
         window=terms.weighs,
+        conversions=terms.conversions,
+        corrections=None if terms.corrections is None else terms.corrections / 1000.0,
         n_arms=replica.n_arms,
         horizon=replica.setting.horizon,
         max_pending=replica.max_pending,
@@ -204,6 +215,7 @@ def written_state(replica: PlayerState) -> dict[str, Any]:
         "elsewhere": replica.elsewhere,
         "seen_keys": list(replica.seen_keys),
         "windows": replica.windows and replica.windows.written(),
+        "answers": replica.answers and replica.answers.written(),
     }
     return values | {name: value for name, value in more.items() if value}
 
@@ -226,6 +238,7 @@ def read_player(
         policy, graph = read_policy(said), said.feedback()
         player = Player(policy, said.n_arms, graph=graph, seed=0, compiled=compiled, **options)
         player._settings = said.terms()
+        player._state.begin_windows(player._settings)
         read_state(player._state, saved)
         in_order(player._state)
         _set_random(player._rng, saved.random)
@@ -304,6 +317,10 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
     if saved.windows is not None:
         replica.windows = open_windows(policy, replica.setting, saved.windows.window, saved.windows.silence)
         replica.windows.read(saved.windows, replica.arms)
+    if saved.answers:
+        if replica.answers is None:
+            raise ValueError("answers are of a player whose rewards may change")
+        replica.answers.read(saved.answers)
     replica.seen_keys.update((checked_name("key", key), None) for key in saved.seen_keys)
     if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
         replica.be_careful(CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16)
@@ -348,17 +365,16 @@ def _written_tallies(tallies: Tallies) -> dict[str, Any]:
         "pulls": encode_array(np.minimum(tallies.pulls[met], int(MOST_COUNT))),
         "observations": encode_array(np.minimum(tallies.observations[met], int(MOST_COUNT))),
         "sums": encode_array(np.minimum(tallies.sums[met], MOST_COUNT)),
+        "conversions": encode_array(np.minimum(tallies.conversions[met], int(MOST_COUNT))),
         "recent": encode_array(np.array(tallies.recent, np.int64)),
-        "rewarded": min(tallies.rewarded, int(MOST_COUNT)),
-        "expired": min(tallies.expired, int(MOST_COUNT)),
-    }
+    } | {name: min(getattr(tallies, name), int(MOST_COUNT)) for name in IN_ALL}
 
 
 def _read_tallies(saved: SavedTallies, n_arms: int) -> Tallies:
     """What `_written_tallies` wrote, checked."""
     tallies, places, recent = Tallies(n_arms), saved.places, saved.recent
     _check_ascending("places", places, n_arms)
-    for name in ("pulls", "observations", "sums"):
+    for name in BY_ARM:
         values = getattr(saved, name)
         agree(values.shape == places.shape, f"{name} must be one an arm")
         agree(bool(np.all((values >= 0) & (values <= MOST_COUNT))), f"{name} must be numbers >= 0")
@@ -368,7 +384,8 @@ def _read_tallies(saved: SavedTallies, n_arms: int) -> Tallies:
     fine = recent.ndim == 1 and recent.size <= RECENT and bool((recent >= 0).all())
     agree(fine, "recent must be numbers of arms")
     tallies.recent.extend(recent.tolist())
-    tallies.rewarded, tallies.expired = saved.rewarded, saved.expired
+    for name in IN_ALL:
+        setattr(tallies, name, getattr(saved, name))
     return tallies
 
 
@@ -412,16 +429,17 @@ class Definition:
         with _damage_told(f"cannot open {self.where}"):
             options = (said.horizon, compiled, said.max_pending, said.propensities is not False)
             replica = new_state(read_policy(said), many, labels, said.feedback(), *options)
+            replica.begin_windows(self.terms)
         replica.draws_leave_state = True
         return replica
 
     def first_difference(self, replica: PlayerState, terms: PlayerSettings) -> str | None:
         """In what a player as the caller wants it differs from this one, but for its arms, which may have changed since."""
         wanted = declared(replica, terms)
-        for name in ("policy", "horizon", "graph", "rewards", "expire", "unrewarded", "window"):
+        for name in ("policy", "horizon", "graph", "rewards", "expire", "unrewarded", "window", *CHANGES):
             ours, theirs = getattr(self.declared, name), getattr(wanted, name)
             if ours != theirs:
-                unit = " seconds" if name == "expire" else ""
+                unit = " seconds" if name in ("expire", "corrections") else ""
                 return f"{name} is {shown(ours)}{unit} in the journal, not {shown(theirs)}{unit}"
         return None
 

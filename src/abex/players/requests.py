@@ -45,9 +45,9 @@ class DecideRequest(NamedTuple):
 
 
 class RewardRequest(NamedTuple):
-    """Rewards of decisions, ``(id, reward, also)``: all are learned, or none if one of them is wrong."""
+    """Rewards of decisions, ``(id, reward, also, key, corrects)``: all are learned, or none if one of them is wrong."""
 
-    rewards: Sequence[tuple[str, Any, Mapping[Any, Any] | None]]
+    rewards: Sequence[tuple[Any, ...]]
 
 
 class ObserveRequest(NamedTuple):
@@ -75,8 +75,8 @@ class RequestQueue:
     most_open : int, optional
         Beyond so many decisions that wait for a reward, a `DecideRequest` is refused.
     counters : sequence, optional
-        Three with a method ``inc``, as `prometheus_client` has them: of decisions, of rewards, of their sum. Each event counts
-        where it was written, and no void one.
+        Four with a method ``inc``, as `prometheus_client` has them: of decisions, of rewards, of their sum, of corrections. Each
+        event counts where it was written, and no void one.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class RequestQueue:
 
     def _answer(self, batch: list[_Work]) -> None:
         """Tell all who have not gone."""
-        made, paid, shown_reward = 0, list[float](), self.player.settings.shown
+        made, corrected, paid, shown_reward = 0, 0, list[float](), self.player.settings.shown
         with self.player._lock:
             for one in batch:
                 for entry in one.entries:
@@ -175,14 +175,16 @@ class RequestQueue:
                     if isinstance(event, Decided):
                         made += entry.done and entry.outcome.id == event.id
                     elif isinstance(event, Rewarded) and event.decision is not None and entry.outcome is True:
-                        paid.append(shown_reward(event.reward))
+                        corrected += event.corrects
+                        if not event.corrects:
+                            paid.append(shown_reward(event.reward))
                 if one.future.done():
                     continue
                 if one.error is None:
                     one.future.set_result(_answer(self.player, one))
                 else:
                     one.future.set_exception(one.error)
-        for counter, count in zip(self._counters, (made, len(paid), sum(paid)), strict=False):
+        for counter, count in zip(self._counters, (made, len(paid), sum(paid), corrected), strict=False):
             counter.inc(count)
 
     async def _written(self, entries: list[Proposal]) -> None:
@@ -350,17 +352,18 @@ def _side(player: SharedPlayer, also: Mapping[Any, Any] | None) -> dict[Any, Any
     return None if also is None else {arm_named(arms, arm): paid for arm, paid in also.items()}
 
 
-def _reward(player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any] | None) -> Rewarded:
+def _reward(
+    player: SharedPlayer, name: str, reward: Any, also: Mapping[Any, Any] | None = None, *more: Any
+) -> Rewarded:
     if not (isinstance(name, str) and is_id(name)):
         raise UserError(f"decision must be the id of a decision, got {shown(name)}")
-    return player._checked(name, reward, _side(player, also))
+    return player._checked(name, reward, _side(player, also), *more)
 
 
 def _observation(player: SharedPlayer, request: ObserveRequest) -> Rewarded:
     arms = player._state.arms
     label = arms.label(arms.number(arm_named(arms, request.arm)))
-    event = player._checked(label, request.reward, _side(player, request.also))
-    return replace(event, key=checked_name("a key", request.key))
+    return player._checked(label, request.reward, _side(player, request.also), request.key)
 
 
 def _answer(player: SharedPlayer, one: _Work) -> Any:

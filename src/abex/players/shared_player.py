@@ -383,10 +383,14 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         return super()._open_decision(unit) if found is None else found.decision
 
     def update(
-        self, decision: Label | Decision, reward: float, also: Mapping[Any, float] | None = None
+        self,
+        decision: Label | Decision,
+        reward: float,
+        also: Mapping[Any, float] | None = None,
+        key: str | None = None,
     ) -> bool:
         """Learn a reward as `Player.update` does; see `update_many`."""
-        return self.update_many([(decision, reward, also)]) == 1
+        return self._learned([(decision, reward, also, key)])[0]
 
     def update_many(self, rewards: Iterable[Any]) -> int:
         """Learn several rewards as `Player.update_many` does; all are in the journal, on disk, when it returns.
@@ -394,11 +398,13 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         Should the store fail or be silent for its ``deadline``, `abex.players.UnavailableError` is raised. Its ``kept`` tells
         whether this process keeps the rewards, and writes them when the store is back.
         """
-        rewards = list(rewards)
+        return super().update_many(rewards)
+
+    def _learned(self, rewards: list[tuple[Any, ...]]) -> list[bool]:
         until: float | None = None
         while True:
             try:
-                return super().update_many(rewards)
+                return super()._learned(rewards)
             except UnknownDecisionError as error:  # another process may have made it a moment ago
                 now = time.monotonic()
                 until = now + LATE_DECISIONS if until is None else until

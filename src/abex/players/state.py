@@ -17,14 +17,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen, reveal
 from abex.kinds import agree, check_kept, kept_with_decisions, weighed_by
+from abex.players.answers import Answer, Answers
 from abex.players.arms import NamedArms
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
-from abex.players.ids import LIFE_AT, is_id
-from abex.players.open_windows import OpenWindows, open_windows
+from abex.players.ids import LIFE_AT, is_id, moment_of
+from abex.players.open_windows import OpenWindows, check_weighable, open_windows
 from abex.players.player_settings import PlayerSettings
 from abex.players.policy_runner import PolicyRunner
 from abex.policies.policy import Setting
@@ -37,6 +39,12 @@ RECENT = 1_000  # decisions whose share of each arm a summary tells
 LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 
 
+BY_ARM, IN_ALL = (
+    ("pulls", "observations", "sums", "conversions"),
+    ("rewarded", "expired", "late", "corrected"),
+)
+
+
 class Tallies:
     """Counts by the places of the arms; rewards in [0, 1]."""
 
@@ -45,13 +53,16 @@ class Tallies:
         #: rewards learned, side observations too, and their sums
         self.observations: NDArray[np.int64] = np.zeros(n_arms, np.int64)
         self.sums: NDArray[np.float64] = np.zeros(n_arms)
+        self.conversions: NDArray[np.int64] = np.zeros(n_arms, np.int64)  # in windows
         self.recent: deque[int] = deque(maxlen=RECENT)  # numbers of the arms of the last decisions
         self.rewarded = 0  # decisions that had their reward
         self.expired = 0  # decisions that had none in time
+        self.late = 0  # decisions of which a reward or a correction came too late
+        self.corrected = 0  # corrections that changed a reward
 
     def keep(self, places: NDArray[np.int64], n_arms: int) -> None:
         """Go on with these places and empty ones after them."""
-        for name in ("pulls", "observations", "sums"):
+        for name in BY_ARM:
             old = getattr(self, name)
             new = np.zeros(n_arms, old.dtype)
             new[: places.size] = old[places]
@@ -85,6 +96,7 @@ class PlayerState(PolicyRunner):
         self.keys: dict[str, str] = {}  # ids in `pending` by the key of their request
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
         self.windows: OpenWindows | None = None  # where silence counts by its age
+        self.answers: Answers | None = None  # where a decision may have another reward
 
     def copy(self) -> PlayerState:
         """An independent state, equal to this one."""
@@ -97,6 +109,7 @@ class PlayerState(PolicyRunner):
         twin.lives, twin.units, twin.keys = dict(self.lives), dict(self.units), dict(self.keys)
         twin.seen_keys = OrderedDict(self.seen_keys)
         twin.windows = None if self.windows is None else self.windows.copy()
+        twin.answers = None if self.answers is None else self.answers.copy()
         return twin
 
     @property
@@ -107,7 +120,10 @@ class PlayerState(PolicyRunner):
     # -- silence --------------------------------------------------------------------------------------
 
     def begin_windows(self, settings: PlayerSettings) -> None:
-        """Let decisions count by their age, where the settings say so."""
+        """Let decisions count by their age and rewards change, where the settings say so."""
+        if settings.kept is not None and self.answers is None:
+            check_weighable(self.policy, self.setting, settings.weighs)
+            self.answers = Answers(settings, self.max_pending)
         if settings.weighs and self.windows is None:
             silence = settings.unrewarded_scaled
             assert settings.expire is not None
@@ -140,7 +156,7 @@ class PlayerState(PolicyRunner):
             agree(
                 (event.decision is None) != (event.arm is None), "a reward must be of a decision or of an arm"
             )
-            agree(event.key is None or event.arm is not None, "a reward under a key must be of an arm")
+            agree(not event.corrects or event.arm is None, "a correction must be of a decision")
             if event.key is not None:
                 checked_name("key", event.key)
 
@@ -156,14 +172,14 @@ class PlayerState(PolicyRunner):
 
     def apply(self, event: Event, settings: PlayerSettings, rng: Any) -> Any:
         """Let an event happen; returns what came of it, an error as a value if it cannot happen."""
-        if settings.weighs:
+        if settings.kept is not None:
             self.begin_windows(settings)
             self.settle()
         kind = type(event)
         if kind is Decided:
             return self._decided(event)  # type: ignore[arg-type]
         if kind is Rewarded:
-            return self._rewarded(event, rng)  # type: ignore[arg-type]
+            return self._rewarded(event, settings, rng)  # type: ignore[arg-type]
         if isinstance(event, Expired):
             return self._expired(event.cutoff, settings.unrewarded_scaled, rng)
         try:
@@ -203,6 +219,8 @@ class PlayerState(PolicyRunner):
             if found is not None:
                 return found
         self.steps += 1
+        if self.answers is not None:
+            self.answers.forget(event.moment)
         if self.arms.has(number):
             tallies = self.tallies
             tallies.pulls[self.arms.place(number)] += 1
@@ -290,7 +308,7 @@ class PlayerState(PolicyRunner):
 
     # -- rewards --------------------------------------------------------------------------------------
 
-    def _rewarded(self, event: Rewarded, rng: Any) -> bool:
+    def _rewarded(self, event: Rewarded, settings: PlayerSettings, rng: Any) -> bool:
         """A decision had its reward, or an arm tried elsewhere; False if that teaches nothing."""
         name = event.decision
         if name is None:
@@ -304,32 +322,84 @@ class PlayerState(PolicyRunner):
                 return False
             if name is None:
                 return self._observed_without_decision(number, event.reward, event.also, rng)
-        if self.windows is not None:
-            return self._convert(name, event, rng)
-        return self._close(name, event.reward, event.also, rng)
+        if self.answers is not None and (name in self.pending or self.answers.find(name) is not None):
+            return self._answered(name, event, settings, rng)
+        return self._close(name, event.reward, event.also, rng) or self._came_late(name, event, settings)
 
-    def _convert(self, name: str, event: Rewarded, rng: Any) -> bool:
-        """A decision whose window is open had its reward; False if it does not wait for one."""
-        if name not in self.pending:
+    def _came_late(self, name: str, event: Rewarded, settings: PlayerSettings) -> bool:
+        """A decision that waits no more had a reward: it teaches nothing, and is counted once if its time is over."""
+        known = None if self.answers is None else self.answers.find(name)
+        if self.answers is not None and known is not None:
+            late = self.answers.is_over(known, event) and (
+                event.corrects or (event.key or "") not in known.parts
+            )
+        else:
+            time = settings.expire or settings.kept
+            late = time is not None and event.moment - moment_of(name) >= time and bool(self.has_made(name))
+        if late and self.is_first(f"late {name}"):
+            self.tallies.late += 1
+        return False
+
+    def _answered(self, name: str, event: Rewarded, settings: PlayerSettings, rng: Any) -> bool:
+        """A decision had a conversion, or it is corrected what it paid; False if there is nothing new in it."""
+        assert self.answers is not None
+        before, pending = self.answers.find(name), self.pending.get(name)
+        if event.corrects and self._is_repeated(event):
             return False
-        assert self.windows is not None
-        pending = self.drop_pending(name)
-        place = self.arms.place(pending.arm)
-        self.tallies.rewarded += 1
-        self._count(place, event.reward)
-        delay, paid = max(event.moment - pending.moment, 0), self.counted(event.reward, rng)
-        self.windows.answered(name, delay, place, event.reward, paid, self.learn_weighted)
-        self._observed_at_once(event.also, rng)
+        if before is not None:
+            after = self.answers.revised(before, event)
+        else:
+            assert pending is not None
+            after = self.answers.first(name, pending.moment, pending.arm, event)
+        if after is None or not self.arms.has(after.arm):
+            return self._came_late(name, event, settings)
+        place = self.arms.place(after.arm)
+        if pending is not None:
+            self.drop_pending(name)
+            self.tallies.rewarded += 1
+            self._count(place, after.reward)
+            self._observed_at_once(event.also, rng)
+        if before is not None:
+            total = self.tallies.sums[place] + (after.reward - before.reward)
+            self.tallies.sums[place] = min(max(total, 0.0), float(self.tallies.observations[place]))
+        self.tallies.corrected += event.corrects
+        self.answers.keep(self._learn_answer(before, after, place, event, rng))
         return True
 
+    def _learn_answer(
+        self, before: Answer | None, after: Answer, place: int, event: Rewarded, rng: Any
+    ) -> Answer:
+        """Learn the difference between what a decision paid and what it pays; returns that as it was counted."""
+        windows, was = self.windows, None if before is None else before.counted
+        is_silence = windows is not None and after.reward == windows.attribution.silence
+        changed = before is None or before.reward != after.reward
+        if not changed or (is_silence and was is None):
+            after = replace(after, counted=was)
+        else:
+            after = replace(after, counted=self.counted(after.reward, rng))
+        if windows is not None:
+            if not event.corrects:
+                silent = event.reward == windows.attribution.silence
+                self.tallies.conversions[place] += not silent
+                windows.heard(after, event.moment, silent and before is None, changed and not silent)
+            windows.answered(before, after, place)
+        if changed:
+            for reward, weight in ((was, -1.0), (after.counted, 1.0)):
+                if reward is not None:
+                    self.learn_weighted(place, reward, weight)
+        if windows is not None:
+            windows.hear(place, self.learn_weighted)
+        return after
+
     def _observed_at_once(self, seen: Mapping[int, float], rng: Any) -> None:
-        """Arms were seen without a decision whose window is open."""
-        assert self.windows is not None
+        """Arms were seen without a decision that waits."""
         for number, reward in seen.items():
             if self.arms.has(number):
                 place = self.arms.place(number)
                 self._count(place, reward)
-                self.windows.observed(place, reward)
+                if self.windows is not None:
+                    self.windows.observed(place, reward)
+                    self.tallies.conversions[place] += 1
                 self.learn_weighted(place, self.counted(reward, rng), 1.0)
 
     def _count(self, place: int, reward: float) -> None:
@@ -394,7 +464,7 @@ class PlayerState(PolicyRunner):
 
     def _observed(self, t: int, number: int, reward: float, also: Mapping[int, float], rng: Any) -> None:
         """An arm pulled at step t paid this, and others that; the pulled arm is learned last."""
-        if self.windows is not None:
+        if self.answers is not None:
             self._observed_at_once({**also, number: reward}, rng)
             return
         arms = self.arms

@@ -613,6 +613,8 @@ def wanted_player(
     rewards: Any = (0.0, 1.0),
     expire: Any = None,
     window: Any = None,
+    conversions: Any = "first",
+    corrections: Any = None,
     unrewarded: Any = 0.0,
     propensities: Any = None,
     compiled: Any = None,
@@ -626,7 +628,7 @@ def wanted_player(
     if policy is None and n_arms is None and arms is None:
         return None
     replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
-    agreed = terms(rewards, expire, unrewarded, propensities, window)
+    agreed = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
     replica.begin_windows(agreed)
     return Wanted(replica, agreed, on_new, on_missing)
 

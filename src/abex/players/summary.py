@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 MOST_SHOWN = 30  # rows of a printed table
-HEADINGS = ("arm", "pulls", "observations", "mean", "interval", "probability", "recent share")
+COUNTS, IN_WINDOWS = ("pulls", "observations"), ("pulls", "mature", "pending", "conversions")
+HEADINGS = ("mean", "interval", "probability", "recent share")
 
 
 class ArmSummary(NamedTuple):
@@ -35,13 +36,18 @@ class ArmSummary(NamedTuple):
     high: float  # the interval
     probability: float  # of being chosen by the next decision; not a number where that is not known
     recent_share: float  # of the last 1,000 decisions
+    mature: int | None = None  # with a window: decisions whose answer is in
+    pending: int | None = None  # and those whose window is open, be there a conversion or not
+    conversions: int | None = None  # of both
 
 
 class Summary(tuple[ArmSummary, ...]):
     """One `ArmSummary` for each arm, in their order; it prints as a table.
 
     The intervals hold the true means with probability 95 % each at all moments together, however often one looks and whatever
-    the distribution of the rewards within their range (`abex.inference.sums`), as long as the mean stays what it is.
+    the distribution of the rewards within their range (`abex.inference.sums`), as long as the mean stays what it is. With a
+    window, a mean is what was paid so far over the sum of G(age) of all decisions, and its interval knows how many of them still
+    wait; of delays longer than the oldest decision nothing can be known, so both begin to hold after a few mean delays.
     """
 
     caption: str
@@ -60,13 +66,23 @@ class Summary(tuple[ArmSummary, ...]):
 
         return pandas.DataFrame(list(self), columns=list(ArmSummary._fields))
 
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The fields that say how many there are."""
+        return IN_WINDOWS if self and self[0].mature is not None else COUNTS
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the table."""
+        return "arm", *self.counts, *HEADINGS
+
     def cells(self) -> Iterator[tuple[str, ...]]:
         """The rows as words; of very many arms those pulled most."""
         rows = self if len(self) <= MOST_SHOWN else sorted(self, key=lambda row: -row.pulls)[:MOST_SHOWN]
         for row in rows:
             interval = f"{_number(row.low)} to {_number(row.high)}"
             chance, share = _percent(row.probability), _percent(row.recent_share)
-            counts = f"{row.pulls:,}", f"{row.observations:,}"
+            counts = [f"{getattr(row, name):,}" for name in self.counts]
             yield str(row.arm), *counts, _number(row.mean), interval, chance, share
 
     def footer(self) -> str:
@@ -74,10 +90,10 @@ class Summary(tuple[ArmSummary, ...]):
         return f"the {MOST_SHOWN} of {len(self):,} arms pulled most" if len(self) > MOST_SHOWN else ""
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, [self.caption, text_table(HEADINGS, self.cells()), self.footer()]))
+        return "\n".join(filter(None, [self.caption, text_table(self.headings, self.cells()), self.footer()]))
 
     def _repr_html_(self) -> str:
-        return html_table(HEADINGS, self.cells(), " ".join(filter(None, [self.caption, self.footer()])))
+        return html_table(self.headings, self.cells(), " ".join(filter(None, [self.caption, self.footer()])))
 
 
 def summarise(
@@ -97,25 +113,31 @@ def summarise(
         shares[number] = shares.get(number, 0) + 1
     recent = max(1, len(tallies.recent))
     counts, sums = tallies.observations[places].astype(float), tallies.sums[places]
-    if replica.windows is not None:  # silence that is not over yet counts by its age
-        counts, sums = replica.windows.weighed(places)
-    lows, highs = intervals(counts, sums, 1.0 - LEVEL)
+    weighed = None if replica.windows is None else replica.windows.weighed(places)
+    if weighed is None:
+        means = np.divide(sums, counts, out=np.full(counts.size, math.nan), where=counts > 0.0)
+        lows, highs = intervals(counts, sums, 1.0 - LEVEL)
+    else:
+        means = weighed.means()
+        lows, highs = weighed.intervals(1.0 - LEVEL)
     rows = []
     for row, (place, number) in enumerate(
         zip(places.tolist(), replica.arms.numbers[places].tolist(), strict=True)
     ):
-        count = int(tallies.observations[place])
-        mean = float(sums[row] / counts[row]) if counts[row] > 0.0 else math.nan
+        windows: tuple[int, ...] = ()
+        if weighed is not None:
+            windows = int(weighed.mature[row]), int(weighed.pending[row]), int(tallies.conversions[place])
         rows.append(
             ArmSummary(
                 replica.arms.label(number),
                 int(tallies.pulls[place]),
-                count,
-                terms.shown(mean),
+                int(tallies.observations[place]),
+                terms.shown(float(means[row])),
                 terms.shown(float(lows[row])),
                 terms.shown(float(highs[row])),
                 float(chances[place]),
                 shares.get(number, 0) / recent if tallies.recent else math.nan,
+                *windows,
             )
         )
     return Summary(rows, caption, unknown)

@@ -89,6 +89,12 @@ def grow_older(attribution: Attribution, arm: int, j: int, conversion: int) -> N
     """A decision leaves bin j for the next one; its conversion had a delay in bin ``conversion``, -1 if there was none yet."""
     attribution.decisions[arm, j] -= 1.0
     attribution.decisions[arm, j + 1] += 1.0
+    note_delay(attribution, j, conversion)
+
+
+@kernel
+def note_delay(attribution: Attribution, j: int, conversion: int) -> None:
+    """A decision that leaves bin j had a conversion with a delay in bin ``conversion``."""
     if 0 <= conversion <= j:
         attribution.within[j] += 1.0
         if conversion == j:

@@ -50,6 +50,15 @@ class NewPlayer(Body, frozen=True, kw_only=True):
             "counts by how much of its answer is in"
         ),
     ] = None
+    conversions: Annotated[
+        Literal["first", "sum", "max"], about("of several conversions within a window, what counts")
+    ] = "first"
+    corrections: Annotated[
+        Annotated[float, Meta(gt=0.0, le=LONGEST)] | None,
+        about(
+            "seconds after its first reward in which a decision can be corrected; null: as long as a window, else not at all"
+        ),
+    ] = None
     unrewarded: Annotated[
         float | None, about("what an expired decision counts; null: nothing is learned")
     ] = 0.0
@@ -90,13 +99,23 @@ class DecideManyBody(Body, frozen=True, kw_only=True):
 
 
 class RewardBody(Body, frozen=True, kw_only=True):
-    """The reward of a decision."""
+    """The reward of a decision, or a correction of it."""
 
     decision: Annotated[Word, about("its id")]
     reward: Reward
     also: Annotated[SideRewards | None, about("side observations: what other arms paid at the same time")] = (
         None
     )
+    key: Annotated[
+        Word | None,
+        about("of this conversion, where a decision may have several: it counts once under its key"),
+    ] = None
+    corrects: Annotated[
+        bool,
+        about(
+            "the reward is what the conversion under the key really paid; without a key, what the decision paid in all"
+        ),
+    ] = False
 
 
 class RewardManyBody(Body, frozen=True, kw_only=True):

@@ -132,7 +132,7 @@ class ServiceState:
 
         self.queues.pop(name, None)
         player, metrics = await asyncio.to_thread(opened), self.metrics
-        families = metrics.decisions, metrics.rewards, metrics.reward_sum
+        families = metrics.decisions, metrics.rewards, metrics.reward_sum, metrics.corrections
         counters = [family.labels(name) for family in families]
         queue = self.queues[name] = RequestQueue(player, self.settings.max_open, counters)
         return queue

@@ -116,6 +116,8 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
         rewards=body.rewards,
         expire=body.expire if body.window is None else None,
         window=body.window,
+        conversions=body.conversions,
+        corrections=body.corrections,
         unrewarded=body.unrewarded,
         propensities=None if body.propensities else False,
         compiled=False,
@@ -196,7 +198,10 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
 
 
 async def reward(state: ServiceState, request: Request, body: RewardBody) -> JSON:
-    """The reward of a decision; it counts once, however often it is reported."""
+    """The reward of a decision, which counts once, however often it is reported; or a correction of it.
+
+    ``learned`` is false where it is known, or came too late: then the summary counts it among ``late``.
+    """
     (learned,) = await _learned(state, request, [body])
     return {"learned": learned}
 
@@ -209,7 +214,7 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
 
 async def _learned(state: ServiceState, request: Request, rewards: list[RewardBody]) -> list[bool]:
     queue = await queue_of(state, request.path_params["name"])
-    work = RewardRequest([(one.decision, one.reward, one.also) for one in rewards])
+    work = RewardRequest([(one.decision, one.reward, one.also, one.key, one.corrects) for one in rewards])
     try:
         found: list[bool] = await queue.submit(work)
     except UnknownDecisionError as error:
@@ -297,9 +302,12 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
             "rewarded": now.tallies.rewarded,
             "waiting": len(now.pending),
             "expired": now.tallies.expired,
+            "late": now.tallies.late,
+            "corrected": now.tallies.corrected,
             "rewards": [terms.low, terms.high],
             "expire": None if terms.weighs else terms.expire_seconds,
             "window": terms.expire_seconds if terms.weighs else None,
+            "conversions": terms.conversions,
             "n_arms": now.n_arms,
             "shown": len(arms),
             "probabilities_unknown": arms.unknown,

@@ -53,6 +53,7 @@ class Metrics:
         self.reward_sum = Gauge(
             "abex_instance_reward_sum", "Their sum", by, multiprocess_mode="sum", registry=own
         )
+        self.corrections = Counter("abex_instance_corrections", f"Corrections of {about}", by, registry=own)
 
     def text(self, players: Iterable[SharedPlayer]) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -70,6 +71,12 @@ FAMILIES: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, li
     "abex_decisions": (CounterMetricFamily, "Decisions in the journal", ["player"]),
     "abex_rewards": (CounterMetricFamily, "Decisions in the journal that had their reward", ["player"]),
     "abex_expired": (CounterMetricFamily, "Decisions in the journal without a reward in time", ["player"]),
+    "abex_late": (
+        CounterMetricFamily,
+        "Decisions of which a reward or a correction came too late",
+        ["player"],
+    ),
+    "abex_corrections": (CounterMetricFamily, "Corrections that changed a reward", ["player"]),
     "abex_open_decisions": (GaugeMetricFamily, "Decisions that wait", ["player"]),
     "abex_oldest_open_decision_seconds": (GaugeMetricFamily, "Age of the oldest of them", ["player"]),
     "abex_arm_rewards": (CounterMetricFamily, "Rewards, side observations included", ["player", "arm"]),
@@ -100,6 +107,8 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     yield "abex_decisions", (), now.decisions
     yield "abex_rewards", (), now.tallies.rewarded
     yield "abex_expired", (), now.tallies.expired
+    yield "abex_late", (), now.tallies.late
+    yield "abex_corrections", (), now.tallies.corrected
     yield "abex_open_decisions", (), len(now.pending)
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
@@ -107,5 +116,7 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
         arm = (str(one.arm),)
         yield "abex_arm_rewards", arm, one.observations
-        yield "abex_arm_reward_sum", arm, one.observations * one.mean if one.observations else 0.0
+        paid = float(now.tallies.sums[now.arms.place(now.arms.number(one.arm))])
+        total = settings.low * one.observations + (settings.high - settings.low) * paid
+        yield "abex_arm_reward_sum", arm, total
         yield "abex_arm_share", arm, 0.0 if math.isnan(one.recent_share) else one.recent_share

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class UniformChoice:
         self.batches: dict[str, int] = {}
         self.unknown = 0  # decisions whose probability is not known
         self.known: dict[int, Value] = {}
+
+    def revise(self, place: int, reward: float) -> None:
+        """One of them paid something else."""
+        self.rewards[place] = reward
+        self.known.clear()
 
     def add(self, reward: float, weight: float | None, batch: str | None) -> None:
         """One more; without a weight where its probability is not known."""
@@ -117,6 +123,7 @@ class Timeline(LogReader):
         self.names: dict[int, Any] = {}
         self.uniform = UniformChoice(definition.terms)
         self.offered: dict[str, int] = {}  # how many arms there were, for waiting decisions
+        self.places: dict[str, int] = {}  # in `uniform`, of decisions whose reward may change
 
     def read_on(self, player: SharedPlayer) -> None:
         """Take notice of what is new."""
@@ -141,6 +148,19 @@ class Timeline(LogReader):
             bucket = self._bucket(moment)
             bucket.rewards += 1
             bucket.paid += reward
+            if self.answers is not None and entry[6] == "rewarded":
+                self.places[name] = len(self.uniform.rewards) - 1
+
+    def revised(self, entry: list[Any], before: float, moment: int) -> None:
+        """A reward is another: the difference was earned now."""
+        self._bucket(moment).paid += entry[3] - before
+        self.uniform.revise(self.places[entry[0]], entry[3])
+
+    def _forget(self, names: Iterable[str]) -> None:
+        names = list(names)
+        super()._forget(names)
+        for name in names:
+            self.places.pop(name, None)
 
     def _bucket(self, moment: int) -> Bucket:
         """The bucket of a moment; there are never more than `MOST_BUCKETS`, two become one where there would be."""

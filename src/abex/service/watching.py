@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from abex.evaluation import Log
 from abex.evaluation import evaluate as evaluated
-from abex.evaluation.log_files import log_bytes
+from abex.evaluation.log_files import dsjson_of
 from abex.service.bodies import EvaluateBody
 from abex.service.directory import ServiceState, capital
 from abex.service.handlers import JSON, limit_of, refreshed
@@ -109,7 +109,7 @@ async def metrics(state: ServiceState, request: Request, body: None) -> Response
 def log_file(frame: Any, kind: str, arms: list[Any]) -> bytes:
     """A data frame of decisions as a file; dsjson has those alone that had their reward."""
     if kind == "dsjson":
-        return log_bytes(_log(frame, arms), ".dsjson")
+        return dsjson_of(_log(frame, arms))
     if kind == "parquet":
         frame = frame.assign(arm=frame["arm"].map(str))
     return table_bytes(frame, f".{kind}")
@@ -130,7 +130,7 @@ def evaluate_policies(
 def _log(frame: Any, arms: list[Any]) -> Log:
     """With all arms of the player, also those that the log never tries, and those of the log that are gone."""
     gone = dict.fromkeys(frame["arm"][~frame["arm"].isin(arms)])
-    return Log.from_columns(dict(frame.items()), arms=[*arms, *gone], where="the log")
+    return Log.from_frame(frame, arms=[*arms, *gone])
 
 
 def _evaluated(log: Log, policy: str, learn: float, rewards: tuple[float, float]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ PACKAGES_OF = {
         *("pandas", "pyarrow", "scipy"),
     ),
     "export": (*_BOOSTING, "onnx"),
+    "openfeature": ("openfeature",),
     "trace": tuple(f"opentelemetry.{name}" for name in ("distro", "instrumentation.asgi", "sdk")),
 }
 

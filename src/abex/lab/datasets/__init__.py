@@ -5,34 +5,13 @@
 Dataset('digits': 1,200 + 597 rows, 64 features (uint8), 10 classes)
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from abex.support.plugins import lazy_names
-
-if TYPE_CHECKING:
-    from abex.lab.datasets.completion import RecommendationData, recommendation
-    from abex.lab.datasets.own_ratings import read_ratings
-    from abex.lab.datasets.own_tables import read
-    from abex.lab.datasets.registry import load, names
-    from abex.lab.datasets.socialmf import SocialMF
-    from abex.lab.datasets.synthetic import synthetic_ratings
-    from abex.lab.datasets.types import Dataset, Network, Ratings
-
-_HOME = {
-    "Dataset": "types",
-    "Network": "types",
-    "Ratings": "types",
-    "RecommendationData": "completion",
-    "SocialMF": "socialmf",
-    "load": "registry",
-    "names": "registry",
-    "read": "own_tables",
-    "read_ratings": "own_ratings",
-    "recommendation": "completion",
-    "synthetic_ratings": "synthetic",
-}
+from abex.lab.datasets.completion import RecommendationData, recommendation
+from abex.lab.datasets.own_ratings import read_ratings
+from abex.lab.datasets.own_tables import read
+from abex.lab.datasets.registry import load, names
+from abex.lab.datasets.socialmf import SocialMF
+from abex.lab.datasets.synthetic import synthetic_ratings
+from abex.lab.datasets.types import Dataset, Network, Ratings
 
 __all__ = [
     "Dataset",
@@ -47,9 +26,3 @@ __all__ = [
     "recommendation",
     "synthetic_ratings",
 ]
-
-__getattr__ = lazy_names("abex.lab.datasets", _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

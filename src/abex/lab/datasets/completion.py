@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from abex.environments.binary_table import BinaryTable
 from abex.kernels import source_stamp
 from abex.lab.datasets import source_files
-from abex.lab.datasets.factorisation import Factors, fit, refit
 from abex.lab.datasets.registry import keep_arrays, kept_arrays, load
-from abex.lab.datasets.socialmf import SocialMF
+from abex.lab.datasets.socialmf import Factors, SocialMF, fit, refit
 from abex.lab.datasets.types import Edges, Ratings, trust_edges
 from abex.support.errors import UserError, one_of, whole_number
 from abex.support.files import checksum_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from abex.lab.datasets import source_files
 from abex.lab.datasets.paper_sets import READERS, Arrays, Contents, Reader
-from abex.lab.datasets.source_files import SourceFile, UnreachableError, place_of
+from abex.lab.datasets.source_files import SourceFile, place_of
 from abex.support.errors import UserError, one_of
 from abex.support.extras import MissingExtraError
 from abex.support.files import checksum_of, write_atomically
@@ -119,26 +119,12 @@ def download(entry: CatalogueEntry) -> Arrays:
         if part.name not in contents:
             try:
                 contents[part.name] = source_files.fetch(part, fetched)
-            except UnreachableError as reason:
+            except UserError as reason:
                 raise UserError(offline_message(entry, str(reason))) from None
     arrays = parse(entry, contents)
     for name, content in fetched.items():
         keep(source_files.cache() / entry.folder / name, content)
     return arrays
-
-
-def import_from(entry: CatalogueEntry, folder: Path) -> list[Path]:
-    """Check the files of an entry that a person has in ``folder`` and copy them into the cache."""
-    places = {part: place_of(part, entry.folder, [folder]) for part in entry.parts}
-    absent = [part.expected for part, place in places.items() if place is None]
-    if absent:
-        raise UserError(f"{folder} has no {', '.join(absent)}, which {entry.name} needs")
-    parse(entry, contents_of(entry, [folder]))
-    copied = []
-    for path in dict.fromkeys(path for path in places.values() if path is not None):
-        copied.append(source_files.cache() / entry.folder / path.name)
-        keep(copied[-1], path.read_bytes())
-    return copied
 
 
 def contents_of(entry: CatalogueEntry, folders: list[Path] | None = None) -> Contents:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
 import os
 import tarfile
 import zipfile
@@ -16,12 +15,10 @@ from urllib.parse import unquote
 from abex.support.errors import UserError
 from abex.support.extras import needed
 from abex.support.private_cache import user_cache
-from abex.support.progress import Progress
 from abex.support.reading import gunzip, read_bytes, reader_errors, short_path, up_to
 
 PACKINGS = ("", ".gz", ".Z")  # how a single file may be packed
 MAX_BYTES = 2**30  # nothing of ours unpacks to more; a bomb does
-CHUNK = 2**16
 TIMEOUT = 30.0  # seconds without a byte
 AGAIN = ": delete it and fetch it again"
 
@@ -87,13 +84,12 @@ def is_right(part: SourceFile, content: bytes) -> bool:
 # -- downloads ----------------------------------------------------------------------------------------------------
 
 
-class UnreachableError(Exception):
-    """No address gave the file; the text says why."""
-
-
 def fetch(part: SourceFile, fetched: dict[str, bytes]) -> bytes:
-    """The plain bytes of ``part`` from the first address whose copy is right; ``fetched`` keeps what was loaded, by name."""
-    reasons: dict[str, str] = {}  # reason -> the first host that gave it
+    """The plain bytes of ``part`` from the first address whose copy is right; ``fetched`` keeps what was loaded, by name.
+
+    Where none is, the error says why, each reason with the first host that gave it.
+    """
+    reasons: dict[str, str] = {}
     for url in part.urls:
         name = name_at(url)
         try:
@@ -106,7 +102,7 @@ def fetch(part: SourceFile, fetched: dict[str, bytes]) -> bytes:
         else:
             fetched[name] = packed
             return content
-    raise UnreachableError("; ".join(f"{host}: {reason}" for reason, host in reasons.items()))
+    raise UserError("; ".join(f"{host}: {reason}" for reason, host in reasons.items()))
 
 
 def download(url: str) -> bytes:
@@ -118,21 +114,14 @@ def download(url: str) -> bytes:
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
             total = int(answer.headers.get("Content-Length") or 0)
-            parts, size = [], 0
-            with Progress(f"fetch {name_at(url)}", total or math.inf, show=None if total else False) as bar:
-                while part := answer.read(CHUNK):
-                    parts.append(part)
-                    size += len(part)
-                    bar.advance(len(part))
-                    if size > MAX_BYTES:
-                        raise UserError(
-                            f"{url} has more than {MAX_BYTES >> 20} MB: it is not the upstream file"
-                        )
-        if size < total:
-            raise ConnectionError(f"the connection broke after {size:,} of {total:,} bytes")
+            content: bytes = answer.read(MAX_BYTES + 1)
     except HTTPException as error:
         raise ConnectionError(f"no sound answer ({type(error).__name__})") from None
-    return b"".join(parts)
+    if len(content) > MAX_BYTES:
+        raise UserError(f"{url} has more than {MAX_BYTES >> 20} MB: it is not the upstream file")
+    if len(content) < total:
+        raise ConnectionError(f"the connection broke after {len(content):,} of {total:,} bytes")
+    return content
 
 
 def _why(error: Any) -> str:

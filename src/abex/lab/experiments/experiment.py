@@ -283,7 +283,7 @@ def register(name: str) -> Callable[[Builder], Builder]:
 
 def known_experiments() -> dict[str, Builder]:
     """Builders of all registered experiments by name."""
-    from abex.lab.experiments import boosting, epinions, facebook  # noqa: F401 - they register themselves
+    from abex.lab.experiments import boosting, networks  # noqa: F401 - they register themselves
 
     return dict(_registry)
 

@@ -75,7 +75,7 @@ def read_experiment(path: str | Path) -> Experiment:
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"{short_path(path)} is not TOML: {brief(str(error), 90)}") from error
     try:
-        plain = msgspec.convert(_with_whole_numbers(content), _File)
+        plain = msgspec.convert(content, _File, strict=False)  # 1e5 is a whole number to a person
     except msgspec.ValidationError as error:
         raise UserError(f"{short_path(path)}: {_sentence(str(error))}") from error
     try:
@@ -137,20 +137,6 @@ def _line(number: int, one: str | _Line, code: dict[str, str]) -> Line:
     texts = [one.policy] if one.policy is not None else one.candidates or []
     label = one.label or (texts[0] if len(texts) == 1 else f"the best of {', '.join(texts)}")
     return Line(label, tuple(policy_text(text, code) for text in texts), tuned_at=one.tuned_at)
-
-
-def _with_whole_numbers(value: Any, inside: bool = False) -> Any:
-    """1e5 is a whole number to a person; the numbers of a problem stay as they are written."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_with_whole_numbers(item, inside=True) for item in value]
-    if isinstance(value, dict):
-        tables = () if inside else ("problem", "validation")
-        return {
-            k: item if k in tables else _with_whole_numbers(item, inside=True) for k, item in value.items()
-        }
-    return value
 
 
 def _sentence(said: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from abex.lab.results.database import connect, transaction
+from abex.lab.results.store import connect, transaction
 
 BEAT = 3.0  # seconds between two signs of life
 LEASE = 30.0  # seconds without one until a run counts as dead

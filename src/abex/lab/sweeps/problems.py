@@ -17,7 +17,6 @@ Whatever comes from files carries its checksum, so other data are another proble
 from __future__ import annotations
 
 import inspect
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +35,6 @@ BANDIT: dict[str, type] = {
 }
 WANTED = {str: "a text", int: "a whole number", dict: "a table such as {name = '...'}"}
 BOOSTING: dict[str, type] = {"data": str, "part": str, "base": str, "leaves": int, "checksum": str}
-MAX_DEPTH = 8  # of lists within tables within lists
 
 
 class MissingData(UserError):  # noqa: N818 - said to a person, in a sentence
@@ -81,24 +79,10 @@ def check_problem(problem: Spec, known: dict[str, type]) -> None:
             raise UserError(f"{word} must be {WANTED[known[word]]}, got {shown(value)}")
         if isinstance(value, dict) and not isinstance(value.get("name", ""), str):
             raise UserError(f"{word}.name must be a text, got {shown(value['name'])}")
-        _check_plain(word, value, MAX_DEPTH)
-
-
-def _check_plain(name: str, value: Any, depth: int) -> None:
-    if depth == 0:
-        raise UserError(f"{name} has too many lists or tables within each other")
-    if isinstance(value, dict):
-        for word, inner in value.items():
-            _check_plain(
-                f"{name}.{brief(str(word), 20)}" if depth > MAX_DEPTH - 3 else name, inner, depth - 1
-            )
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            _check_plain(name, inner, depth - 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{name} must be finite, got {value}")
-    elif not (value is None or isinstance(value, str | bool | int | float)):
-        raise UserError(f"{name} must be a number, a text, a list or a table, got {shown(value)}")
+    try:
+        canonical(problem)
+    except RecursionError:
+        raise UserError("a problem has too many lists or tables within each other") from None
 
 
 def late_rewards(problem: Spec, environment: Any) -> tuple[Any, int]:

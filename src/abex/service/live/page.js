@@ -177,12 +177,12 @@ document.getElementById("log").addEventListener("click", async (event) => {
 });
 
 function wanted() {
-  const { name, policy, arms, low, high, expire, horizon } = create.elements;
+  const { name, policy, arms, low, high, expire, horizon } = create.elements, span = create.elements.window;
   const names = arms.value.split("\n").map((line) => line.trim()).filter(Boolean);
   const count = names.length === 1 && /^\d{1,9}$/.test(names[0]) ? Number(names[0]) : names;
   const lowest = Number(low.value);
   return { name: name.value.trim(), policy: policy.value.trim(), arms: count, rewards: [lowest, Number(high.value)],
-    expire: expire.value === "" ? null : Number(expire.value), unrewarded: lowest, horizon: horizon.value === "" ? null : Number(horizon.value) };
+    window: span.value === "" ? null : Number(span.value), expire: expire.value === "" ? null : Number(expire.value), unrewarded: lowest, horizon: horizon.value === "" ? null : Number(horizon.value) };
 }
 create.addEventListener("submit", async (event) => {
   event.preventDefault();

@@ -44,7 +44,8 @@ function showSpeed(speed) {
 }
 
 function showSummary(told) {
-  const expiry = told.window !== null ? `silence counts by its age, in full after ${digits(told.window)} s`
+  const several = told.conversions === "first" ? "" : `, the ${told.conversions} of its conversions counts`;
+  const expiry = told.window !== null ? `silence counts by its age, in full after ${digits(told.window)} s${several}`
     : told.expire === null ? "decisions never expire" : `decisions expire after ${digits(told.expire)} s`;
   document.getElementById("about").textContent =
     `${told.policy} · ${counted(told.n_arms, "arm")} · rewards from ${told.rewards[0]} to ${told.rewards[1]} · ${expiry}`;
@@ -52,11 +53,14 @@ function showSummary(told) {
   showTile("rewarded", whole(told.rewarded));
   showTile("open", whole(told.waiting));
   showTile(told.window === null ? "expired" : "silent", whole(told.expired));
+  if (told.late) showTile("late", whole(told.late), "came too late and were not learned");
+  if (told.corrected) showTile("corrected", whole(told.corrected));
   showArms(told);
 }
 
 // -- arms ----------------------------------------------------------------------------------------------------
-const COLUMNS = ["arm", "pulls", "mean", "95 % interval", "probability now", "of the last 1,000"];
+const WINDOWED = ["answer is in", "still wait", "conversions"];  // columns of players with a window
+const COLUMNS = ["arm", "pulls", "mean", "95 % interval", "probability now", "of the last 1,000", ...WINDOWED];
 const rows = new Map();
 
 function keyOf(arm) {  // 1 and "1" are two arms
@@ -67,7 +71,7 @@ function rowOf(arm) {
   const key = keyOf(arm);
   if (!rows.has(key)) {
     const row = element("tr");
-    for (const column of COLUMNS) row.append(element("td", "", { "data-column": column }));
+    for (const column of COLUMNS) row.append(element("td", "", { "data-column": column, class: WINDOWED.includes(column) ? "windowed" : "" }));
     const range = element("span", "", { class: "range", "aria-hidden": "true" });
     range.append(element("i"), element("b"));
     row.cells[0].append(element("span", "", { class: "mark", "aria-hidden": "true" }), element("span", String(arm)));
@@ -79,13 +83,19 @@ function rowOf(arm) {
 
 function showArms(told) {
   const table = document.getElementById("arms");
+  table.classList.toggle("windows", told.window !== null);
   const seen = told.arms.filter((one) => one.mean !== null);
   const low = Math.min(...seen.map((one) => one.low)), high = Math.max(...seen.map((one) => one.high));
   const kept = new Set(told.arms.map((one) => keyOf(one.arm)));
   for (const [key, row] of rows) if (!kept.has(key)) { row.remove(); rows.delete(key); }
   for (const one of told.arms) {
-    const row = rowOf(one.arm), [, pulls, mean, interval, chance, recent] = row.cells;
+    const row = rowOf(one.arm), [, pulls, mean, interval, chance, recent, mature, pending, conversions] = row.cells;
     pulls.textContent = whole(one.pulls);
+    if (told.window !== null) {
+      mature.textContent = whole(one.mature);
+      pending.textContent = whole(one.pending);
+      conversions.textContent = whole(one.conversions);
+    }
     mean.textContent = fine(one.mean);
     interval.firstChild.textContent = one.mean === null ? "–" : `${fine(one.low)} to ${fine(one.high)}`;
     chance.textContent = percent(one.probability);
