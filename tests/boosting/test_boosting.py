@@ -322,7 +322,7 @@ def test_damage_is_told_in_one_sentence(trees, tmp_path):
     file.write_bytes(content[:-100])
     with pytest.raises(UserError, match="damaged"):
         load(file)
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="there is no model file"):
         load(tmp_path / "nothing")
 
 

@@ -156,7 +156,10 @@ def load(path: str | os.PathLike[str]) -> AdaBoostMHClassifier:
     >>> bool((load(file).predict(X) == fitted.predict(X)).all())
     True
     """
-    name, arrays = shown(str(path)), arrays_of(Path(path))
+    name = shown(str(path))
+    if not Path(path).exists():
+        raise UserError(f"there is no model file {name}")
+    arrays = arrays_of(Path(path))
     try:
         text = str(arrays["header"])
         head = msgspec.json.decode(text, type=Format)

@@ -31,7 +31,6 @@ SUFFIXES = {
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
     ".npz": "numpy",
-    ".npy": "numpy",
 }
 
 
