@@ -20,14 +20,13 @@ import numba
 import numpy as np
 
 from abex.boosting.examples import Examples
-from abex.boosting.fit import new_fit
+from abex.boosting.fit import Shared, new_fit
 from abex.boosting.selection import Candidate
 from abex.boosting.settings import PRODUCT, TREE, Settings
 from abex.boosting.weights import first_weights
 from abex.kernels import Record, fields_of
 from abex.lab.datasets import load
 from abex.policies import Uniform
-from abex.support.randomness import stream
 
 SETS = ("pendigits", "usps", "letter", "isolet", "mnist")
 CPP = {
@@ -101,7 +100,7 @@ def row(name: str, X: np.ndarray, y: np.ndarray) -> str:
 
 def begin(X, signs, size, candidate=None, **settings):
     examples, candidate = Examples(X, signs, np.ones(len(X))), candidate or Candidate(Uniform())
-    return new_fit(examples, Settings(dtype=np.float32, **settings), candidate, size, rng=stream(0, "policy"))
+    return new_fit(examples, Settings(dtype=np.float32, **settings), candidate, size, Shared())
 
 
 def timed(work, count: int) -> float:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from tests import postgresql
-from tests.players.storm import ON_GRAPHS, RECOMMENDED, Storm, make_players, verify
+from tests.players.storm import ON_GRAPHS, RECOMMENDED, TO_CORRECT, Storm, make_players, verify
 
 from abex import Player
 
@@ -193,7 +193,7 @@ def storm(arguments: argparse.Namespace) -> None:
     """All policies that are recommended, in one store."""
     with stores(arguments.stores) as addresses:
         for kind, url in addresses.items():
-            names = make_players(url, RECOMMENDED, ON_GRAPHS)
+            names = make_players(url, RECOMMENDED, ON_GRAPHS, TO_CORRECT)
             folder = Path(tempfile.mkdtemp(prefix="abex-storm-"))
             began = time.perf_counter()
             one = Storm(url, names, folder, arguments.processes, arguments.total, seed=1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-import zipfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +19,7 @@ from abex.policies.baselines import ArmCount
 from abex.policies.policy import Policy
 from abex.support.errors import UserError
 from tests.each import each
+from tests.naive.boosting import errors_and_ties
 from tests.needs import real_data
 
 X, Y = load_digits(return_X_y=True)
@@ -72,7 +71,7 @@ def test_each_base_learner_learns_digits(name, least, request):
 def test_each_base_learner_keeps_the_bound_on_the_training_error(name, request):
     model = request.getfixturevalue(name).model_
     label = np.searchsorted(np.unique(Y), Y_TRAIN)
-    errors = model.error_counts(TRAIN, label, strict=True) / len(label)
+    errors = [errors_and_ties(scores, label).mean() for scores in model.staged_scores(TRAIN)]
     bound = 3 * np.cumprod(np.sqrt(1 - np.minimum(model.edge, 1 - 1e-9) ** 2))
     assert (errors <= bound + 1e-9).all()
     assert bound[-1] < 0.5
@@ -306,12 +305,20 @@ def test_damage_is_told_in_one_sentence(trees, tmp_path):
     file = tmp_path / "model.abex"
     trees.save(file)
     content = file.read_bytes()
-    for position in (40, len(content) // 2, len(content) - 30):
+    said = []
+    for position in np.linspace(0, len(content) - 1, 60).astype(int):
         damaged = bytearray(content)
         damaged[position] ^= 0xFF
         file.write_bytes(damaged)
-        with pytest.raises(UserError, match="model"):
-            load(file)
+        try:
+            again = load(file)
+        except UserError as error:
+            said.append(str(error))
+        else:  # a date, for example
+            for name, array in trees.model_.arrays().items():
+                np.testing.assert_array_equal(getattr(again.model_, name), array)
+    assert len(said) > 50
+    assert all("model" in sentence for sentence in said)
     file.write_bytes(content[:-100])
     with pytest.raises(UserError, match="damaged"):
         load(file)
@@ -320,24 +327,13 @@ def test_damage_is_told_in_one_sentence(trees, tmp_path):
 
 
 def test_a_tree_that_leads_in_circles_is_refused(trees, tmp_path):
-    import hashlib
-    import io
-
     file = tmp_path / "model.abex"
     trees.save(file)
-    with zipfile.ZipFile(file) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    left = np.load(io.BytesIO(parts["left.npy"]))
-    left[0, 1] = 0
-    buffer = io.BytesIO()
-    np.save(buffer, left)
-    parts["left.npy"] = buffer.getvalue()
-    header = json.loads(parts["header.json"])
-    header["sha256"]["left.npy"] = hashlib.sha256(parts["left.npy"]).hexdigest()
-    parts["header.json"] = json.dumps(header).encode()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    arrays["left"][0, 1] = 0
+    with file.open("wb") as stream:
+        np.savez(stream, **arrays)
     with pytest.raises(UserError, match="leads nowhere"):
         load(file)
 

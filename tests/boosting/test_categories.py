@@ -140,8 +140,8 @@ def test_words_of_a_file_reach_a_model_of_categories(tmp_path, monkeypatch, caps
 @each(
     ("wanted", "sentence"),
     [
-        ("colour", "categorical_features must be"), (5, "categorical_features must be"), ([1.5], "categorical_features must be"),
-        (["shape"], "names the column 'shape'"), ([9], "has the column 9, but X has 3"), ([True], "a mask of 1 columns"),
+        ("colour", "categorical_features must be"), (5, "categorical_features must be"), ([1.5], "names the column 1.5"),
+        (["shape"], "names the column 'shape'"), ([9], "names the column 9"), ([True], "a mask of 1 columns"),
     ],
 )  # fmt: skip
 def test_columns_that_are_not_there_are_named(wanted, sentence):
@@ -156,7 +156,7 @@ def test_what_cannot_be_a_category_is_named():
         classifier(categorical_features=[1]).fit(
             np.array([[1.0, "a"], [2.0, 3.0]] * 20, dtype=object), [0, 1] * 20
         )
-    with pytest.raises(UserError, match="words outside of its categorical columns"):
+    with pytest.raises(UserError, match="column 0 holds words"):
         classifier(categorical_features=[1]).fit(
             np.array([["x", "a"], ["y", "b"]] * 20, dtype=object), [0, 1] * 20
         )

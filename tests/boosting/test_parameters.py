@@ -138,18 +138,14 @@ def check_calibrate(monkeypatch):
         assert sure.calibration_rows_ == 400
 
 
-def check_reward(monkeypatch):
-    """What is paid for by gains is paid in every tree, what is paid for by shadows in the first tree of a committee."""
+def test_screening_is_paid_in_the_first_tree_of_a_committee():
+    """By shadows; whoever else learns is paid by gains, in every tree."""
     gains, shadows = (
-        fitted(
-            base="tree", policy="Boltzmann", n_leaves=4, arms_per_search=3, committee_size=6, reward=reward
-        )
-        for reward in ("gain", "shadow")
+        fitted(base="tree", policy=policy, n_leaves=4, arms_per_search=3, committee_size=6)
+        for policy in ("Boltzmann", "Screening")
     )
     assert gains.pulled_rewards_.size == 6 * shadows.pulled_rewards_.size
     assert shadows.pulled_rewards_.mean() > 0.5
-    with pytest.raises(UserError, match="reward='shadow' is for trees"):
-        fitted(reward="shadow")
 
 
 def check_class_weight(monkeypatch):
@@ -466,7 +462,7 @@ def test_weights_are_doubles_where_they_cost_nothing(monkeypatch):
         kinds.append(fit.weights.values.dtype)
         return fit
 
-    monkeypatch.setattr(fit_module, "new_fit", noted)
+    monkeypatch.setattr(estimator, "new_fit", noted)
     fitted()
     monkeypatch.setattr(fit_module, "SMALL", 1000)
     fitted()

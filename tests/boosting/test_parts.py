@@ -160,5 +160,4 @@ def test_early_stopping_keeps_the_least_mean_over_half_the_patience(seed):
     fit = Scripted(errors)
     stop = Stop(Settings(early_stopping=True, patience=patience), fit, fit.n_learners)
     Fit.run(fit, stop)
-    found = stop.result(fit)
-    assert (found.n_learners, fit.done, found.errors) == (best, done, errors[:done].tolist())
+    assert (stop.kept(fit), fit.done, stop.errors) == (best, done, errors[:done].tolist())

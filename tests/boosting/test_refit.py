@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from abex.boosting import AdaBoostMHClassifier
 from abex.boosting import fit as fit_module
 from abex.boosting.examples import Examples
-from abex.boosting.fit import new_fit
+from abex.boosting.fit import Shared, new_fit
 from abex.boosting.selection import Candidate
 from abex.boosting.settings import Settings
 from abex.policies import UCB1, Uniform
@@ -131,9 +131,9 @@ def test_a_model_does_not_read_rows_of_another_width(base):
     with pytest.raises(UserError, match="needs 6 columns"):
         fitted.staged_score(X[:, :2], Y)
     with pytest.raises(UserError, match="label must have"):
-        fitted.model_.error_counts(X, np.full(80, 7))
+        fitted.model_.errors(X, np.full(80, 7), [1])
     with pytest.raises(UserError, match="ends must be"):
-        fitted.model_.error_counts(X, Y, ends=np.array([13]))
+        fitted.model_.errors(X, Y, [13])
 
 
 # -- Ctrl-C ---------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_model_does_not_read_rows_of_another_width(base):
 def stump_fit(size):
     signs = np.where(Y[:, None] == [0, 1], 1, -1).astype(np.int8)
     examples = Examples(X, signs, np.ones(80))
-    return new_fit(examples, Settings(), Candidate(Uniform()), size, rng=np.random.default_rng(0))
+    return new_fit(examples, Settings(), Candidate(Uniform()), size, Shared())
 
 
 def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
@@ -150,6 +150,7 @@ def test_a_fit_looks_up_by_time_whatever_an_iteration_takes(monkeypatch):
     for pause in (1e-5, 3e-3, 0.5, 40.0):
         now = [0.0]
         pieces = []
+        monkeypatch.setattr(fit_module, "FIRST_ROOM", 10**6)
         fit = stump_fit(10**6)
 
         def advance(count, certain, pause=pause, now=now, pieces=pieces):

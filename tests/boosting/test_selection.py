@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits, make_classification
 
 from abex.boosting import AdaBoostMHClassifier, selection
 from abex.boosting.examples import Examples
-from abex.boosting.fit import trial_fits
+from abex.boosting.fit import Shared, short_fits
 from abex.boosting.selection import first_candidate, mcnemar_better, numbers_of_arms, practised
-from abex.boosting.settings import checked_settings
+from abex.boosting.settings import Settings, checked_settings
 from abex.policies import Screening, Setting, Uniform
 
 
@@ -58,13 +58,14 @@ def test_a_policy_that_has_practised_finds_them():
     assert len(set(np.argsort(-auto.feature_importances_)[:8]) & set(useful)) >= 6
 
 
-def test_features_that_say_nothing_are_paid_a_half():
+def test_features_that_say_nothing_are_paid_a_half(monkeypatch):
+    monkeypatch.setattr(Settings, "pays_by_shadows", lambda settings, policy: True)  # also who chooses evenly
     rng = np.random.default_rng(0)
     X = np.column_stack(
         [rng.normal(size=(300, 40)), rng.integers(0, 2, (300, 20)), rng.random((300, 20)) < 0.1]
     )
     y = rng.integers(0, 3, 300)
-    common = {"reward": "shadow", "committee_size": 1, "calibrate": False, "random_state": 0}
+    common = {"committee_size": 1, "calibrate": False, "random_state": 0}
     fitted = AdaBoostMHClassifier(300, policy="Boltzmann(eta=1e-9)", n_leaves=2, **common).fit(X, y)
     means = fitted.policy_report().mean_reward
     for kind in (means[:40], means[40:60], means[60:]):  # of many values, of two, and of one that is rare
@@ -81,7 +82,7 @@ def test_a_practised_policy_finds_its_arms_again_among_more():
     X[-1, 7] = 1.0
     settings = checked_settings(classifier(policy="Screening"))
     signs = np.where(y[:, None] == np.arange(3), 1, -1).astype(np.int8)
-    new = trial_fits(settings, None, 1, map, Examples(X[:-1], signs[:-1], np.ones(1199)))
+    new = short_fits(settings, Shared(seed=1), Examples(X[:-1], signs[:-1], np.ones(1199)))
     practice = practised(new, settings, first_candidate(settings, 40, None)).practice
     assert practice.arms.features.tolist() == [j for j in range(40) if j != 7]
     arms = copy.copy(practice.arms)

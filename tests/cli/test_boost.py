@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import numpy as np
 import pandas as pd
@@ -238,3 +239,37 @@ def test_full_search_is_not_told_as_a_choice(fruit, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "uniform choice" not in said
     assert "every feature was tried" in said
+
+
+def test_the_last_line_is_the_score_on_the_rows_held_out(fruit, tmp_path, capsys):
+    trained(tmp_path, fruit)
+    said = capsys.readouterr().out.splitlines()
+    found = re.fullmatch(
+        r"right on ([\d.]+)% of the 30 rows held out; their most frequent class has ([\d.]+)%", said[-1]
+    )
+    assert 90 < float(found[1]) <= 100
+    assert 50 <= float(found[2]) < 65
+    assert not [line for line in said if "entropy" in line]
+
+
+def test_what_nothing_can_be_learned_from_is_said(tmp_path, capsys):
+    rows = [f"f{row},{row % 7},{row % 5 * 1.5},apple" for row in range(40)]
+    file = tmp_path / "one.csv"
+    file.write_text("\n".join(["name,a,b,kind", *rows]) + "\n")
+    trained(tmp_path, file)
+    said = capsys.readouterr().err
+    assert "every row of" in said
+    assert "is of the class 'apple'" in said
+    assert "column 'name'" in said
+    assert "another word in every row" in said
+    assert "'a'" not in said
+
+
+@each(
+    ("row", "said"),
+    [("inf,2,pear", r"column 'a', line 5: correct or drop"), ("1,2,", r"target of .* has a missing value in line 5: drop")],
+)  # fmt: skip
+def test_a_wrong_row_is_named_by_its_line(tmp_path, capsys, row, said):
+    file = tmp_path / "fruit.csv"
+    file.write_text("\n".join(["a,b,kind", *["1,2,apple", "2,3,pear", "3,3,pear"], row, "4,4,apple"]) + "\n")
+    assert re.search(said, refused(capsys, "train", file, "--out", tmp_path / "model"))

@@ -28,6 +28,7 @@ from abex.kernels import Record
 from abex.kinds import Arms, Score, Series
 from abex.players.player_file import player_text, read_player, with_checksum
 from abex.policies import known_policies, parse_policy
+from abex.policies.attribution import can_weigh
 from abex.policies.policy import Policy, Setting, plays_on
 from tests.examples import examples
 
@@ -153,16 +154,21 @@ def bases() -> list[tuple[str, int, str, bool]]:
 @functools.lru_cache(maxsize=4096)
 def saved(policy: str, n_arms: int, graph: str) -> dict[str, Any]:
     """The body of the file of a player in the middle of its work."""
-    player = Player(
-        parse_policy(policy), n_arms, graph=graph_of(graph, n_arms), horizon=500, seed=3, compiled=False
-    )
+    options: dict[str, Any] = {"horizon": 500, "seed": 3, "compiled": False}
+    if graph == "none" and can_weigh(parse_policy(policy)):  # silence is weighed, and rewards may change
+        options |= {"window": 3600, "conversions": "sum", "corrections": 86_400}
+    player = Player(parse_policy(policy), n_arms, graph=graph_of(graph, n_arms), **options)
     rng = np.random.default_rng(4)
     waiting = []
     for step in range(STEPS if n_arms < 50 else 2 * n_arms + 20):
         waiting.append(player.decide())
         if step % 3:
             also = {(waiting[0].arm + 1) % n_arms: 0.5} if graph != "none" and n_arms > 1 else None
-            player.update(waiting.pop(0), float(rng.random() < 0.6), also)
+            oldest = waiting.pop(0)
+            player.update(oldest, float(rng.random() < 0.6), also)
+            if player.settings.kept is not None:
+                player.update(oldest, 0.25, key="again")
+                player.correct(oldest, 0.5, key=["again", None][step % 2])
         if n_arms == 3 and step == 20 and player.policy.resizable and graph == "none":
             player.add_arm()
             player.remove_arm(0)
@@ -194,9 +200,8 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
             base = policies[policy][rng.integers(len(policies[policy]))]
             body = saved(*base[:3])
             everywhere = list(places(body))
-            state = [
-                path for path in everywhere if path[0] in ("state", "graph", "pending") and len(path) > 1
-            ]
+            parts = ("state", "graph", "pending", "windows", "answers")
+            state = [path for path in everywhere if path[0] in parts and len(path) > 1]
             for _ in range(CASES_OF_ONE):
                 chosen = state if state and rng.random() < 0.8 else everywhere
                 path = chosen[rng.integers(len(chosen))]
@@ -356,6 +361,8 @@ def play(player: Player) -> None:
         also = {others[step % len(others)]: 1.0} if graph and others else None
         if step % 4 != 3:
             player.update(decision, [0.0, 1.0, 0.5][step % 3], also)
+            if player.settings.kept is not None:
+                player.correct(decision, [0.5, 0.0][step % 2])
     for waiting in player.pending()[:10]:
         player.update(waiting, 1.0)
     player.update(min(arms), 0.25)

@@ -118,3 +118,9 @@ def product_edge(X, s, terms):
             edge = stump.edge
             sign = sign * stump.side(X)
     return edge
+
+
+def errors_and_ties(scores, label):
+    """Rows whose own label does not have the largest score by itself."""
+    own = scores[np.arange(label.size), label][:, None]
+    return ((scores >= own).sum(axis=1) > 1).astype(float)

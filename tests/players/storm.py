@@ -39,10 +39,14 @@ RECOMMENDED = (
     "Exp3S", "Restarting(KLUCB())", "ABE", "Boltzmann",
 )  # fmt: skip
 ON_GRAPHS = ("Evidence", "EpsilonThompson", "FollowTheLeader")
+TO_CORRECT = ("Evidence", "Thompson")
 N_ARMS, HORIZON = 10, 10_000
+CORRECTED = " with refunds"  # in the name of a player
 
 
-def make_players(url: str, policies: Sequence[str], on_graphs: Sequence[str] = ()) -> list[str]:
+def make_players(
+    url: str, policies: Sequence[str], on_graphs: Sequence[str] = (), corrected: Sequence[str] = ()
+) -> list[str]:
     """The names of new players."""
     path = Graph.from_edges([(arm, arm + 1) for arm in range(N_ARMS - 1)])
     wanted = {policy: (policy, None) for policy in policies}
@@ -50,6 +54,10 @@ def make_players(url: str, policies: Sequence[str], on_graphs: Sequence[str] = (
     with Store.open(url) as store:
         for name, (policy, graph) in wanted.items():
             store.player(name, policy, n_arms=N_ARMS, graph=graph, horizon=HORIZON)
+        for policy in corrected:
+            name = f"{policy}{CORRECTED}"
+            store.player(name, policy, n_arms=N_ARMS, window=3_600, conversions="sum")
+            wanted[name] = policy, None
     return list(wanted)
 
 
@@ -62,6 +70,11 @@ def reward_of(name: str, arm: int | None = None) -> float:
 def beside(name: str, arm: int) -> dict[int, float]:
     """What is seen on a path beside the arm of a decision."""
     return {other: reward_of(name, other) for other in (arm - 1, arm + 1) if 0 <= other < N_ARMS}
+
+
+def is_refunded(name: str) -> bool:
+    """Whether a decision has a second conversion, and is sent back as a whole after it: every third."""
+    return int(name[-2:], 16) % 3 == 0
 
 
 class Told:
@@ -129,6 +142,11 @@ def work(url: str, path: Path, total: int, seed: int, names: Sequence[str]) -> N
                             for one, arm in reported
                         ]
                     )
+                    if name.endswith(CORRECTED):
+                        refunded = [one for one, _ in reported if is_refunded(one)]
+                        player.update_many([(one, 0.25, None, "again") for one in refunded])
+                        for one in refunded:
+                            player.correct(one, 0.125)
                 else:
                     player.flush()
                 # decisions are in the journal before the rewards that follow them
@@ -227,14 +245,19 @@ def _verify(url: str, player: SharedPlayer, told: Sequence[Told]) -> dict[str, i
     states = [state for one in told for state in one.states]
     hashes, events, text, replica = replayed(url, player.name, {seq for seq, _ in states})
     made = [event for event in events if isinstance(event, Decided)]
-    paid = [event for event in events if isinstance(event, Rewarded)]
+    told_of = [event for event in events if isinstance(event, Rewarded)]
+    paid = [event for event in told_of if event.key is None and not event.corrects]
+    refunded = {event.decision for event in told_of if event.corrects}
+    once_more = {event.decision for event in told_of if event.key is not None} - refunded
     arms = {event.id: event.arm for event in made}
     assert len(arms) == len(made), "a decision was written twice"
     assert all(arms.get(one) == arm for one, arm in decisions.items()), "an acknowledged decision is lost"
     rewarded = {event.decision for event in paid}
     assert all(one.rewards <= rewarded for one in told), "an acknowledged reward is lost"
     assert all(event.reward == reward_of(event.decision) for event in paid)
-    seen = [reward_of(one) for one in rewarded]
+    seen = [
+        0.125 if one in refunded else min(1.0, reward_of(one) + 0.25 * (one in once_more)) for one in rewarded
+    ]
     if player.name.endswith(" on a path"):
         seen += [reward for one in rewarded for reward in beside(one, arms[one]).values()]
     assert int(replica.tallies.observations.sum()) == len(seen), "a reward was counted twice"

@@ -89,7 +89,7 @@ def test_a_long_chain_of_restarts_knows_what_was_saved(tmp_path, monkeypatch):
     player.decide()
     player.save(path)
     player = Player.load(path)
-    assert len(player._state.lives) == 5
+    assert len(player._state.pending.lives) == 5
     assert not player.update(decisions[-1], 1.0)
     with pytest.raises(UserError, match="never made by this player"):
         player.update(decisions[0], 1.0)
@@ -214,7 +214,7 @@ def test_waiting_decisions_are_found_by_arm_and_forgotten_in_order():
         assert not player.update(decision, 1.0)
     player.remove_arm(2)
     assert all(waiting.arm != 2 for waiting in player.pending())
-    listed = {name for names in player._state.waiting.values() for name in names}
+    listed = {name for names in player._state.pending._by_arm.values() for name in names}
     assert listed == set(player._state.pending)
 
 

@@ -18,13 +18,25 @@ from abex.graphs import erdos_renyi
 from abex.kinds import saved, written
 from abex.players import UnavailableError
 from abex.players import journal as journals
+from abex.players.events import ArmRemoved, Decided, Rewarded, encode
+from abex.players.ids import Life
 from abex.players.journal import journal_at
+from abex.players.journal_log import decision_log
 from abex.players.requests import DecideRequest, RewardRequest, TooManyPendingError
 from tests import postgresql
 from tests.carried_out import carried_out
 from tests.each import each, each_group
 from tests.examples import all_examples, by_class
-from tests.players.storm import ON_GRAPHS, RECOMMENDED, ROOT, Storm, make_players, replayed, verify
+from tests.players.storm import (
+    ON_GRAPHS,
+    RECOMMENDED,
+    ROOT,
+    TO_CORRECT,
+    Storm,
+    make_players,
+    replayed,
+    verify,
+)
 from tests.players.test_terms import Clock
 from tests.waiting import PATIENCE, wait_until
 
@@ -405,6 +417,18 @@ def test_the_log_tells_of_every_decision(tmp_path):
         assert log["decision"].is_monotonic_increasing
 
 
+def test_a_decision_on_an_arm_that_is_gone_waits_for_nothing_for_player_and_log(tmp_path):
+    """A process that had not heard of it yet has chosen the arm."""
+    name = Life().next_id()
+    events = (ArmRemoved("a", 1, 0), Decided(name, 2, 0, 1), Rewarded("b", 3, name, None, 1.0))
+    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=2) as player:
+        outcomes = [player._state.apply(event, player.settings, None) for event in events]
+        log = decision_log(enumerate(map(encode, events), 1), player.definition)
+    assert outcomes[-1] is False
+    assert log["status"].tolist() == ["forgotten"]
+    assert log["reward"].isna().all()
+
+
 def test_the_reward_of_an_arm_is_that_of_its_latest_decision_for_player_and_log(tmp_path):
     with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=1) as player:
         first, latest = player.decide(), player.decide()
@@ -437,7 +461,7 @@ def test_every_policy_that_is_recommended_is_under_fire():
 
 
 def test_processes_may_be_killed_at_any_moment(url, tmp_path):
-    names = make_players(url, RECOMMENDED, ON_GRAPHS)
+    names = make_players(url, RECOMMENDED, ON_GRAPHS, TO_CORRECT)
     storm = Storm(url, names, tmp_path, places=3, total=500, seed=1)
     storm.rage(kills=6, pause=0.1)
     found = verify(url, names, tmp_path)

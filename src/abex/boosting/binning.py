@@ -41,9 +41,9 @@ class BinnedFeatures(Record):
     row: NDArray[np.int32]
     part_start: NDArray[np.int64]  # (d + 1,) listed features only
     part: NDArray[np.int32]  # how many listed rows lie in the first group of examples, the first two, ...
-    threshold_start: NDArray[np.int64]  # (d + 1,)
+    thresholds_start: NDArray[np.int64]  # (d + 1,)
     thresholds: NDArray[np.float64]  # thresholds[r] separates the values of rank r and r + 1
-    first_start: NDArray[np.int64]  # (d + 1,) wide features only
+    first_rank_start: NDArray[np.int64]  # (d + 1,) wide features only
     first_rank: NDArray[np.int64]  # first rank of each bin, then the number of ranks
     place_start: NDArray[np.int64]  # (d + 1,) wide features only
     place: NDArray[np.int32]  # where the rows of a rank begin in `order`, relative to its start
@@ -77,8 +77,7 @@ def bin_features(
     rows: NDArray[np.int64],
     ends: NDArray[np.int64],
     *,
-    lists: bool = True,
-    exact: bool = True,
+    stumps: bool = True,
     single: bool = False,
     mapper: Callable[..., Iterable[Any]] = map,
 ) -> BinnedFeatures:
@@ -88,10 +87,9 @@ def bin_features(
     ----------
     ends : array
         Where the groups of examples end, after that order.
-    lists : bool
-        Whether features with a frequent value may be listed.
-    exact : bool
-        Whether wide features keep the order of their rows; without, they are split between bins only.
+    stumps : bool
+        Whether all rows are searched at once: then features with a frequent value may be listed, and wide ones keep the order
+        of their rows. Trees split these between bins only.
     single : bool
         Whether thresholds are midpoints of float32 numbers (as MultiBoost computes them).
     mapper : callable
@@ -99,14 +97,14 @@ def bin_features(
     """
 
     def coded(block: tuple[int, int]) -> list[BinnedFeature]:
-        return [bin_feature(c, ends, exact, single) for c in columns(X, rows, *block)]
+        return [bin_feature(c, ends, stumps, single) for c in columns(X, rows, *block)]
 
     size = BLOCK if hasattr(X, "toarray") else max(1, BLOCK // X.dtype.itemsize)
     size = max(1, min(size, MAX_COPIED_BYTES // (rows.size * 8)))
     blocks = [(first, min(first + size, X.shape[1])) for first in range(0, X.shape[1], size)]
     parts = [column for part in mapper(coded, blocks) for column in part]
     saved = sum(rows.size - column.code.size for column in parts if column.listed)
-    if not lists or saved < LISTS_PAY * rows.size * sum(column.bins > 1 for column in parts):
+    if not stumps or saved < LISTS_PAY * rows.size * sum(column.bins > 1 for column in parts):
         parts = [spread(column, rows.size) for column in parts]
     return gather(parts)
 
@@ -210,7 +208,7 @@ def largest_bin(binned: BinnedFeatures) -> int:
     most = 0
     for j in np.flatnonzero(binned.wide):
         place = binned.place[binned.place_start[j] : binned.place_start[j + 1]]
-        first_rank = binned.first_rank[binned.first_start[j] : binned.first_start[j + 1]]
+        first_rank = binned.first_rank[binned.first_rank_start[j] : binned.first_rank_start[j + 1]]
         most = max(most, int(np.diff(place[first_rank]).max()))
     return most
 
@@ -226,30 +224,11 @@ def spread(column: BinnedFeature, n: int) -> BinnedFeature:
 
 def gather(parts: list[BinnedFeature]) -> BinnedFeatures:
     """All columns in one record of arrays."""
-
-    def starts(name: str) -> NDArray[np.int64]:
-        return np.concatenate([[0], np.cumsum([getattr(p, name).size for p in parts])]).astype(np.int64)
-
-    def joined(name: str, dtype: Any) -> NDArray[Any]:
-        return np.concatenate([getattr(p, name) for p in parts]).astype(dtype, copy=False)
-
-    numbers = {
-        "bins": np.int64,
-        "missing": np.bool_,
-        "listed": np.bool_,
-        "wide": np.bool_,
-        "frequent": np.int64,
-    }
-    lists = {"code": np.uint8, "row": np.int32, "part": np.int32, "place": np.int32, "order": np.int32}
-    fields: dict[str, NDArray[Any]] = {
-        name: np.array([getattr(p, name) for p in parts], dtype) for name, dtype in numbers.items()
-    }
-    for name, dtype in lists.items():
-        fields[f"{name}_start"], fields[name] = starts(name), joined(name, dtype)
-    return BinnedFeatures(
-        threshold_start=starts("thresholds"),
-        thresholds=joined("thresholds", np.float64),
-        first_start=starts("first_rank"),
-        first_rank=joined("first_rank", np.int64),
-        **fields,
-    )
+    fields: dict[str, NDArray[Any]] = {}
+    for name, values in zip(BinnedFeature._fields, zip(*parts, strict=True), strict=True):
+        if isinstance(values[0], np.ndarray):
+            fields[f"{name}_start"] = np.cumsum([0, *(value.size for value in values)])
+            fields[name] = np.concatenate(values)
+        else:
+            fields[name] = np.array(values)
+    return BinnedFeatures(**fields)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.examples import Examples
-from abex.boosting.fit import Committees, FitPlan
+from abex.boosting.fit import Fit
 from abex.boosting.learners import Model, committee_begins
 from abex.boosting.selection import (
     ENOUGH_ROWS,
@@ -175,102 +175,84 @@ class HeldOut(NamedTuple):
     before: int  # weak learners of earlier fits: nobody knows what these have seen
 
 
-def calibrate(model: Model, unseen: HeldOut, data: Examples, plan: FitPlan, multilabel: bool) -> Calibration:
+class Judged(NamedTuple):
+    """Parts of models, and rows that some of them have not seen."""
+
+    parts: list[Model]
+    rows: NDArray[np.int64]
+    absent: NDArray[np.bool_]  # (parts, rows) whether a part has not seen a row
+    doublings: float | None = (
+        None  # by which the model is longer than the parts; None: as their largest scores say
+    )
+
+
+def calibrate(model: Model, unseen: HeldOut, data: Examples, fit: Fit, multilabel: bool) -> Calibration:
     """The temperature of a model of ``data`` by rows that it has not seen.
 
     Many rows held out serve as they are. So do the rows out of the bag of committees, if there are enough of these. Else fits
-    half as long are made to four fifths of the rows.
+    half as long are made to four fifths of the rows. A row is scored by the parts that have not seen it, and by the first half
+    of these; the growth of the exponent from half of them to all is carried on to the whole model.
     """
     n, total = data.weight.size, model.total
     if n < MIN_CALIBRATION_ROWS or total <= 0.0 or data.signs.shape[1] < 2:
         return Calibration(1.0, n)
     if unseen.held.size >= ENOUGH_ROWS:
-        held, stopped = data.rows(unseen.held), unseen.stopped
-        margins = stopped.scores(held.X, plan.mapper) / stopped.total
-        exponent, _ = fit_exponent(margins, held.signs, multilabel)
-        return Calibration(exponent / total, unseen.held.size)
-    bags = bags_of(model, unseen, n, plan.committees("committee"))
-    if bags is not None and enough_out_of_bag(bags.numbers.size + 1, bags.rows.size):
-        exponent, rows = exponent_out_of_bag(model, data, bags, plan, multilabel)
+        judged = Judged([unseen.stopped], unseen.held, np.ones((1, unseen.held.size), bool), 0.0)
     else:
-        exponent, rows = exponent_by_fifths(model, data, plan, multilabel)
-    return Calibration(exponent / total, rows)
+        judged = out_of_bag(model, unseen, n, fit) or by_fifths(model, data, fit)
+    examples, absent = data.rows(judged.rows), judged.absent
+    earlier = absent & (absent.cumsum(axis=0) <= absent.sum(axis=0) // 2)
+    scores, totals = np.zeros((2, *examples.signs.shape)), np.zeros((2, judged.rows.size))
+    for part, out, first in zip(judged.parts, absent, earlier, strict=True):
+        found = part.scores(examples.X[out], fit.shared.mapper)
+        for k, rows in enumerate((out, first)):
+            scores[k, rows] += found[rows[out]]
+            totals[k, rows] += part.total
+    at_full, at_half = (
+        fit_exponent(score / np.maximum(most, 1e-300)[:, None], examples.signs, multilabel)[0]
+        for score, most in zip(scores, totals, strict=True)
+    )
+    doublings = judged.doublings
+    if doublings is None:
+        doublings = float(np.log2(total / totals[0].mean()))
+    exponent = carried_exponent(at_full, at_half, doublings, judged.rows.size)
+    return Calibration(exponent / total, judged.rows.size)
 
 
-class Bags(NamedTuple):
-    """Committees that saw a sample of some rows each."""
-
-    committees: Committees
-    rows: NDArray[np.int64]  # ascending, that were sampled from
-    numbers: NDArray[np.int64]  # of the committees
-    begins: NDArray[np.int64]  # where each of them begins, and where the last one ends
-
-
-def bags_of(model: Model, unseen: HeldOut, n: int, committees: Committees | None) -> Bags | None:
-    """The committees of a model of ``n`` rows whose samples are known; None where they see all rows."""
+def out_of_bag(model: Model, unseen: HeldOut, n: int, fit: Fit) -> Judged | None:
+    """The committees of a model of ``n`` rows whose samples are known; None where too few rows are out of their bags."""
+    committees = fit.committees
     if committees is None or not committees.parts:
         return None
     begins = committee_begins(model.edge, committees.size)
     begins = begins[begins < model.n_learners]
+    ends = [*begins[1:].tolist(), model.n_learners]
     rows = np.arange(n)
     if unseen.stopped is model:
         rows = np.setdiff1d(rows, unseen.held)
     first = 1 if committees.sees_all(0, rows.size) else 0
-    known = np.flatnonzero(begins >= max(first, unseen.before))
-    return Bags(committees, rows, known, np.append(begins, model.n_learners))
-
-
-def exponent_out_of_bag(
-    model: Model, data: Examples, bags: Bags, plan: FitPlan, multilabel: bool
-) -> tuple[float, int]:
-    """The exponent of the votes from rows that some committees have not seen, and how many rows these are.
-
-    A row is scored by the committees that have not seen it, and by the first half of these. The growth of the exponent from half
-    of them to all is carried on to the whole model.
-    """
-    absent = np.ones((bags.numbers.size, data.weight.size), bool)
-    for out, number in zip(absent, bags.numbers, strict=True):
-        out[bags.rows] = bags.committees.sample(int(number), bags.rows.size) == 0
+    known = np.flatnonzero(begins >= max(first, unseen.before)).tolist()
+    if not enough_out_of_bag(len(known) + 1, rows.size):
+        return None
+    absent = np.ones((len(known), n), bool)
+    for out, number in zip(absent, known, strict=True):
+        out[rows] = committees.sample(number, rows.size) == 0
     often = np.flatnonzero(absent.sum(axis=0) >= 2)  # so that there is a half of them
-    chosen = np.sort(stream(plan.seed, "calibration").permutation(often)[:MAX_CALIBRATION_ROWS])
-    absent = absent[:, chosen]
-    unseen = data.rows(chosen)
-    earlier = absent & (absent.cumsum(axis=0) <= absent.sum(axis=0) // 2)
-    scores = np.zeros((2, *unseen.signs.shape))
-    totals = np.zeros((2, chosen.size))
-    for number, out, first in zip(bags.numbers, absent, earlier, strict=True):
-        part = model.part(bags.begins[number], bags.begins[number + 1])
-        found = part.scores(unseen.X[out], plan.mapper)
-        for k, rows in enumerate((out, first)):
-            scores[k, rows] += found[first[out]] if k else found
-            totals[k, rows] += part.total
-    at_full, at_half = (
-        fit_exponent(score / np.maximum(total, 1e-300)[:, None], unseen.signs, multilabel)[0]
-        for score, total in zip(scores, totals, strict=True)
-    )
-    doublings = np.log2(model.total / totals[0].mean())
-    return carried_exponent(at_full, at_half, doublings, chosen.size), chosen.size
+    chosen = np.sort(stream(fit.shared.seed, "calibration").permutation(often)[:MAX_CALIBRATION_ROWS])
+    return Judged([model.part(begins[k], ends[k]) for k in known], chosen, absent[:, chosen])
 
 
-def exponent_by_fifths(model: Model, data: Examples, plan: FitPlan, multilabel: bool) -> tuple[float, int]:
-    """The exponent of the votes from fits half as long to four fifths of the rows, and how many rows were set aside."""
+def by_fifths(model: Model, data: Examples, fit: Fit) -> Judged:
+    """Fits half as long to four fifths of the rows, in halves, and the rows set aside."""
     n = data.weight.size
-    order = stream(plan.seed, "calibration").permutation(n)
+    order = stream(fit.shared.seed, "calibration").permutation(n)
+    fold = np.full(n, FIFTHS)
     whole = min(model.n_learners, max(MIN_CALIBRATION_FIT, model.n_learners // 2))
-    half = max(1, whole // 2)
-    margins: dict[int, list[NDArray[np.float64]]] = {whole: [], half: []}
-    signs = []
+    parts = []
     for k in range(fifths_of(n)):
-        aside = np.sort(order[k * n // FIFTHS : (k + 1) * n // FIFTHS])
-        unseen, rest = data.rows(aside), data.rows(np.setdiff1d(np.arange(n), aside))
-        fit = plan.fit(rest, whole, ("calibration",), (k,))
-        fit.advance(whole)
-        smaller = fit.model()
-        signs.append(unseen.signs)
-        for length, found in margins.items():
-            part = smaller.first(length)
-            found.append(part.scores(unseen.X, plan.mapper) / (part.total or 1.0))
-    known = np.concatenate(signs)
-    at_full, at_half = (fit_exponent(np.concatenate(margins[k]), known, multilabel)[0] for k in (whole, half))
-    rows = known.shape[0]
-    return carried_exponent(at_full, at_half, np.log2(model.n_learners / whole), rows), rows
+        fold[order[k * n // FIFTHS : (k + 1) * n // FIFTHS]] = k
+        smaller = fit.again(data.rows(np.flatnonzero(fold != k)), whole, "calibration", k).model()
+        parts += [smaller.part(0, max(1, whole // 2)), smaller.part(max(1, whole // 2), whole)]
+    rows = np.flatnonzero(fold < FIFTHS)
+    absent = fold[rows] == np.arange(len(parts))[:, None] // 2
+    return Judged(parts, rows, absent, float(np.log2(model.n_learners / whole)))

@@ -12,14 +12,14 @@ those of all. A category that no training row has, and a blank, is missing: ever
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Number
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.examples import Examples
+from abex.boosting.examples import Examples, column_of, is_table, numbers_of
 from abex.boosting.selection import CATEGORY_FOLDS, CATEGORY_SMOOTHING, SURE_ROWS
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
@@ -43,132 +43,68 @@ def categorical_columns(X: Any, wanted: Any) -> list[int]:
     >>> categorical_columns(table, "from_dtype"), categorical_columns(table, ["size"]), categorical_columns(table, [True, False])
     ([1], [0], [0])
     """
-    names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+    names = list(X.columns) if is_table(X) else []
     if wanted is None:
         return []
-    if isinstance(wanted, str):
-        if wanted != FROM_DTYPE:
-            raise _not_understood(wanted)
-        if names is None:
-            return []
-        kinds = X.dtypes if isinstance(X.dtypes, list) else X.dtypes.tolist()
-        return [
-            j
-            for j, kind in enumerate(kinds)
-            if str(kind).lower().startswith(("category", "categorical", "enum"))
-        ]
-    width = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
-    try:
-        given = list(wanted)
-    except TypeError:
-        raise _not_understood(wanted) from None
+    if isinstance(wanted, str) and wanted == FROM_DTYPE:
+        kinds = [str(kind).lower() for kind in X.dtypes] if names else []
+        return [j for j, kind in enumerate(kinds) if kind.startswith(("category", "categorical", "enum"))]
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise UserError(
+            f"categorical_features must be 'from_dtype', None, a mask, or a list of columns, got {shown(wanted)[:80]}"
+        )
+    given, shape = list(wanted), np.shape(X)
+    width = shape[1] if len(shape) == 2 else 0
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != width:
             raise UserError(f"categorical_features is a mask of {len(given)} columns, but X has {width}")
         return np.flatnonzero(given).tolist()
     found = set()
     for item in given:
-        if isinstance(item, str):
-            if names is None or item not in names:
-                raise UserError(
-                    f"categorical_features names the column {shown(item)[:80]}, which X does not have"
-                )
-            found.add(names.index(item))
-            continue
-        try:
-            column = index(item)
-        except TypeError:
-            raise _not_understood(wanted) from None
-        if not 0 <= column < width:
-            raise UserError(f"categorical_features has the column {column}, but X has {width} columns")
-        found.add(column)
+        column = names.index(item) if isinstance(item, str) and item in names else item
+        if not isinstance(column, int | np.integer) or not 0 <= column < width:
+            raise UserError(
+                f"categorical_features names the column {shown(item)[:80]}, which X does not have"
+            )
+        found.add(int(column))
     return sorted(found)
-
-
-def _not_understood(wanted: Any) -> UserError:
-    return UserError(
-        f"categorical_features must be 'from_dtype', None, a mask, or a list of columns, got {shown(wanted)[:80]}"
-    )
 
 
 def positions_of(
     X: Any, columns: list[int], known: tuple[Category, ...] | None = None
 ) -> tuple[Any, list[NDArray[Any]]]:
-    """X with positions in place of categories (NaN: missing or not known), and the categories of each column."""
+    """X as doubles with positions in place of categories (NaN: missing or not known), and the categories of each column."""
     if not columns:
         return X, []
     if hasattr(X, "toarray"):
         raise UserError("categorical columns cannot be in a sparse matrix: give a table or an array")
-    framed = hasattr(X, "columns")
-    table: Any = X if framed else np.asarray(X)
-    if not framed and table.dtype.kind not in "biuf":
-        table = np.asarray(X, dtype=object)
-    parts, values = {}, []
-    for k, j in enumerate(columns):
-        name = repr(table.columns[j]) if framed else str(j)
-        column = _column(table, j)
-        place, found = _factorised(column, name, None if known is None else known[k].values)
-        parts[j] = place
-        values.append(found)
-    return _replaced(table, parts), values
+    X = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+    plain = np.empty(X.shape)
+    values: list[NDArray[Any]] = []
+    for j in range(X.shape[1]):
+        if j in columns:
+            name = repr(X.columns[j]) if is_table(X) else str(j)
+            names = categories_of(column_of(X, j), name) if known is None else known[len(values)].values
+            where = {value: k for k, value in enumerate(names.tolist())}
+            plain[:, j] = [where.get(value, np.nan) for value in column_of(X, j)]
+            values.append(names)
+        else:
+            plain[:, j] = numbers_of(X, j)
+    return plain, values
 
 
-def _column(table: Any, j: int) -> Any:
-    if not hasattr(table, "columns"):
-        return table[:, j]
-    part = table.iloc[:, j] if hasattr(table, "iloc") else table[table.columns[j]]
-    return (
-        part.to_list()
-        if str(part.dtype).lower().startswith(("category", "categorical", "enum"))
-        else part.to_numpy()
-    )
-
-
-def _factorised(
-    column: Any, name: str, known: NDArray[Any] | None
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Positions among the known categories, or among those there are, and what they are."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-        found: Any = np.unique(column[~np.isnan(column)].astype(np.float64))
-        words = False
-    else:
-        found = {value for value in column if not _is_missing(value)}
-        words = all(isinstance(value, str) for value in found)
-        if not words and not all(isinstance(value, Number | np.bool_) for value in found):
-            raise UserError(
-                f"column {name} must have words or numbers for categories, not both and nothing else"
-            )
-    if known is None:
-        known = np.sort(np.array(list(found), dtype=str if words else np.float64))
-    where = {value: k for k, value in enumerate(known.tolist())}
-    return np.array([where.get(value, np.nan) for value in column], np.float64), known
+def categories_of(column: Any, name: str) -> NDArray[Any]:
+    """The categories of a column, ascending: words or doubles."""
+    found = {value for value in column if not _is_missing(value)}
+    words = all(isinstance(value, str) for value in found)
+    if not words and not all(isinstance(value, Number | np.bool_) for value in found):
+        raise UserError(f"column {name} must have words or numbers for categories, not both and nothing else")
+    return np.sort(np.array(list(found), dtype=str if words else np.float64))
 
 
 def _is_missing(value: Any) -> bool:
     """None, NaN, and the marks that pandas has for them."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
-
-
-def _replaced(table: Any, parts: dict[int, NDArray[np.float64]]) -> Any:
-    """The table with other columns in some places; the rest as it was."""
-    if hasattr(table, "iloc"):
-        table = table.copy(deep=False)
-        for j, part in parts.items():
-            table.isetitem(j, part)
-        return table
-    if hasattr(table, "columns"):
-        table = table.clone()
-        for j, part in parts.items():
-            old = table[table.columns[j]]
-            table = table.with_columns(type(old)(old.name, part))
-        return table
-    table = table.copy() if table.dtype == object else table.astype(np.float64)
-    for j, part in parts.items():
-        table[:, j] = part
-    try:
-        return table.astype(np.float64)
-    except (TypeError, ValueError):
-        raise UserError("X has words outside of its categorical columns: name those too") from None
 
 
 def with_codes(
@@ -228,46 +164,10 @@ def smoothed(
     return rates
 
 
-def with_known_codes(X: Any, categories: tuple[Category, ...], n_features: int) -> Any:
-    """X with codes in place of categories, for a fitted model; what has another width is left to be refused."""
-    if not categories or np.ndim(X) != 2 or np.shape(X)[1] != n_features:
-        return X
-    table, _ = positions_of(X, [category.column for category in categories], categories)
-    parts = {}
+def with_known_codes(X: Any, categories: tuple[Category, ...]) -> Any:
+    """X with codes in place of categories, for a fitted model."""
+    X, _ = positions_of(X, [category.column for category in categories], categories)
     for category in categories:
-        place = np.asarray(_column(table, category.column), np.float64)
-        known = ~np.isnan(place)
-        parts[category.column] = np.full(place.size, np.nan)
-        parts[category.column][known] = category.codes[place[known].astype(np.int64)]
-    return _replaced(table, parts)
-
-
-def as_header(categories: tuple[Category, ...]) -> list[dict[str, Any]]:
-    """Categories as a model file has them."""
-    return [{"column": c.column, "values": c.values.tolist(), "codes": c.codes.tolist()} for c in categories]
-
-
-def from_header(given: Any, n_features: int) -> tuple[Category, ...]:
-    """Categories from a model file, or a `ValueError` that says what cannot be."""
-    if not isinstance(given, list):
-        raise ValueError("categories must be a list")
-    found = []
-    for item in given:
-        column = item["column"]
-        if not isinstance(column, int) or isinstance(column, bool) or not 0 <= column < n_features:
-            raise ValueError("a categorical column is not there")
-        values, codes = item["values"], item["codes"]
-        words = isinstance(values, list) and all(isinstance(value, str) for value in values)
-        numbers = isinstance(values, list) and all(isinstance(value, float) for value in values)
-        if not (words or numbers) or not isinstance(codes, list) or len(codes) != len(values):
-            raise ValueError("categories must be words or numbers with a code each")
-        if not all(isinstance(code, float) and np.isfinite(code) for code in codes):
-            raise ValueError("codes of categories must be finite")
-        array = np.array(values, dtype=str if words else np.float64)
-        if not (array[1:] > array[:-1]).all() or (array != array).any():
-            raise ValueError("categories must ascend")
-        found.append(Category(column, array, np.array(codes, np.float64)))
-    columns = [category.column for category in found]
-    if columns != sorted(set(columns)):
-        raise ValueError("categorical columns must ascend")
-    return tuple(found)
+        place = np.nan_to_num(X[:, category.column], nan=-1.0).astype(np.int64)
+        X[:, category.column] = np.append(category.codes, np.nan)[place]
+    return X

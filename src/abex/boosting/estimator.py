@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.calibration import UNCALIBRATED, Calibration, HeldOut, calibrate, probabilities
-from abex.boosting.categories import Category, categorical_columns, positions_of, with_codes, with_known_codes
+from abex.boosting.categories import categorical_columns, positions_of, with_codes, with_known_codes
 from abex.boosting.examples import (
     Examples,
     check_readable,
@@ -23,14 +23,13 @@ from abex.boosting.examples import (
     read_weights,
     weighted_by_class,
 )
-from abex.boosting.fit import FitPlan, PolicyProgress, check_unchanged, trial_fits
+from abex.boosting.fit import Played, Shared, check_unchanged, new_fit, short_fits
 from abex.boosting.forest import Forest, forest_of
 from abex.boosting.learners import Model, committee_begins
 from abex.boosting.loop import Pulls, feature_groups
 from abex.boosting.model_text import text_of
 from abex.boosting.policy_report import PolicyReport, policy_report
 from abex.boosting.selection import (
-    carried_candidate,
     committee_for,
     first_candidate,
     n_learners_for,
@@ -38,7 +37,7 @@ from abex.boosting.selection import (
 )
 from abex.boosting.settings import checked_settings
 from abex.boosting.shap_values import ShapValues, shap_values, trees_for_shap
-from abex.boosting.stopping import Stop, StopResult, ValidationRows, hold_out
+from abex.boosting.stopping import Stop, ValidationRows, hold_out
 from abex.policies.policy import Policy
 from abex.support.errors import UserError, whole_number
 from abex.support.extras import needed
@@ -46,7 +45,13 @@ from abex.support.extras import needed
 with needed("boosting"):
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+    from sklearn.utils.validation import (
+        check_array,
+        check_consistent_length,
+        check_is_fitted,
+        check_X_y,
+        validate_data,
+    )
 
 
 class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,7 +59,9 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     AdaBoost.MH minimises :math:`\sum_{i,l} w_{il}\,e^{-Y_{il} f_l(x_i)}` by a sum
     :math:`f = \sum_t a_t\,v_t\,\varphi_t` of classifiers with votes :math:`v_t\in\{-1,+1\}^L`. Each inner stump asks
-    the policy for a feature and pays it, see ``reward``.
+    the policy for a feature and pays it for its *gain*, :math:`\min(1, -\frac12\ln(1-\gamma^2))` with :math:`\gamma` the edge of
+    its best stump. In trees `Screening` is paid for :math:`g/(g+g')` instead, what the feature adds to the edge over the sum of
+    this and what its values shuffled among the rows would add, in the first tree of every committee.
 
     Parameters
     ----------
@@ -67,11 +74,6 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         The base learner.
     n_leaves, n_terms : int
         Leaves of a tree; terms of a product.
-    reward : {"auto", "gain", "shadow"}
-        What a feature is paid for: "gain", :math:`\min(1, -\frac12\ln(1-\gamma^2))` with :math:`\gamma` the edge of its best
-        stump, in every search; "shadow", trees only: :math:`g/(g+g')`, what it adds to the edge over the sum of this and what
-        its values shuffled among the rows would add, in the first tree of every committee. "auto" is "shadow" for
-        `Screening`, else "gain".
     arms : "features", "groups" or lists of features
         What an arm is: a feature, a run of about sqrt(d) neighbouring features, or the lists given. Full search has no use
         for them.
@@ -158,24 +160,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     True
     """
 
-    model_: Model  # what is declared here is what a fit finds, see `_replace_fitted`
+    model_: Model
     classes_: NDArray[Any]
-    n_classes_: int
-    multilabel_: bool
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-    n_iter_: int
-    arms_per_search_: int
-    policy_: Policy[Any] | None
-    committee_size_: int | None
-    inverse_temperature_: float
-    calibration_rows_: int
-    categories_: tuple[Category, ...]
-    arm_features_: list[list[int]]
-    pulled_arms_: NDArray[np.int32]
-    pulled_rewards_: NDArray[np.float32]
-    validation_errors_: NDArray[np.float64]
-    _played: PolicyProgress
 
     def __init__(
         self,
@@ -185,7 +171,6 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         base: str = "tree",
         n_leaves: int = 60,
         n_terms: int = 3,
-        reward: str = "auto",
         arms: Any = "features",
         arms_per_search: int | str = "auto",
         committee_size: int | str | None = "auto",
@@ -208,7 +193,6 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.base = base
         self.n_leaves = n_leaves
         self.n_terms = n_terms
-        self.reward = reward
         self.arms = arms
         self.arms_per_search = arms_per_search
         self.committee_size = committee_size
@@ -252,41 +236,40 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             held = hold_out(settings.validation_fraction, seed, rows)
         train = data.rows(np.setdiff1d(np.arange(rows), held))
         groups = feature_groups(self.arms, data.X.shape[1])
-        played = self._played if old is not None and hasattr(self, "_played") else None
+        asked = (*settings.choice, repr(self.arms))
+        played: Played | None = getattr(self, "_played_", None) if old is not None else None
+        goes_on = played is not None and played.asked == asked
         with self._threads() as mapper:
-            arms = data.X.shape[1] if groups is None else len(groups)
-            candidate = first_candidate(settings, arms, committee_for(settings, rows))
-            if played is None:
-                fits = partial(trial_fits, settings, groups, seed, mapper)
-                candidate = select(settings, candidate, arms, train, fits, seed, mapper, multilabel)
-            else:
-                candidate = carried_candidate(settings, played.candidate, candidate)
-            earlier: dict[str, Any] = {"old": old}
-            goes_on = played is not None and played.goes_on(candidate, repr(self.arms))
             if played is not None and goes_on:
                 groups = self.arm_features_
                 played = copy.deepcopy(played)  # the fit writes into it, and may not come to its end
-                pulls = Pulls(arm=self.pulled_arms_, reward=self.pulled_rewards_, made=self.pulled_arms_.size)
-                earlier |= {"rng": played.rng, "state": played.state, "pulls": pulls}
-            plan = FitPlan(settings, candidate, groups, seed, mapper)
-            fit = plan.fit(train, n_learners, **earlier)
+                candidate, shared = played.candidate, Shared(groups, seed, mapper)
+            else:
+                played, shared = None, Shared(groups, seed, mapper)
+                arms = data.X.shape[1] if groups is None else len(groups)
+                committee = committee_for(settings, rows) if old is None else self.committee_size_
+                candidate = first_candidate(settings, arms, committee)
+                fits = partial(short_fits, settings, shared)
+                candidate = select(settings, candidate, arms, train, fits, shared, multilabel)
+            fit = new_fit(train, settings, candidate, n_learners, shared, old=old, played=played)
             stop = None
             if settings.may_stop:
                 validation = ValidationRows(data, held, settings, candidate, old)
                 errors = self.validation_errors_ if old is not None and settings.early_stopping else ()
                 stop = Stop(settings, validation, n_learners, before, errors, multilabel, began, rows)
             fit.run(stop, show=None if self.verbose else False)
-            result = StopResult(fit.done, [], False) if stop is None else stop.result(fit)
-            found = fit.model().first(result.n_learners)
+            kept = fit.done if stop is None else stop.kept(fit)
+            found = fit.model().part(0, kept)
             model = stopped = found if old is None else old.followed_by(found)
-            if settings.refits and not result.called_off:
-                fit = plan.fit(data, result.n_learners)
-                fit.advance(result.n_learners)
+            if stop is not None and settings.refits and not stop.called_off:
+                fit = fit.again(data, kept)
                 model = fit.model()
             how = UNCALIBRATED
             if settings.calibrate:
-                how = calibrate(model, HeldOut(held, stopped, before), data, plan, multilabel)
+                how = calibrate(model, HeldOut(held, stopped, before), data, fit, multilabel)
         parts = np.split(fit.arms.features, fit.arms.start[1:-1])
+        arm, reward = (made[: fit.pulls.made].copy() for made in (fit.pulls.arm, fit.pulls.reward))
+        pulls = Pulls(arm=arm, reward=reward, made=fit.pulls.made)
         self._replace_fitted(
             **labels,
             n_features_in_=model.n_features,
@@ -297,11 +280,11 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             committee_size_=candidate.committee,
             inverse_temperature_=how.temperature,
             calibration_rows_=how.rows,
-            pulled_arms_=fit.pulls.arm[: fit.pulls.made].copy(),
-            pulled_rewards_=fit.pulls.reward[: fit.pulls.made].copy(),
+            pulled_arms_=arm,
+            pulled_rewards_=reward,
             arm_features_=groups if goes_on else [part.tolist() for part in parts],
-            validation_errors_=np.array(result.errors),
-            _played=PolicyProgress(candidate._replace(practice=None), repr(self.arms), fit.state, fit.rng),
+            validation_errors_=np.array([] if stop is None else stop.errors),
+            _played_=Played(asked, candidate._replace(practice=None), fit.state, fit.rng, pulls),
         )
         return self
 
@@ -312,13 +295,13 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         known = self.categories_ if old is not None else None
         if known is not None and columns != [category.column for category in known]:
             raise UserError("with warm_start, X must have the categorical columns of the first fit")
+        notes = copy.copy(self)  # scikit-learn notes the columns on the estimator it is given
+        validate_data(notes, X, y, reset=old is None, skip_check_array=True)
         X, levels = positions_of(X, columns, known)
         check_readable(X, y)
-        notes = copy.copy(self)  # scikit-learn notes the columns on the estimator it is given
-        X, y = validate_data(
-            notes, X, y, accept_sparse=["csc"], dtype="numeric", ensure_all_finite="allow-nan",
-            multi_output=True, reset=old is None,
-        )  # fmt: skip
+        X, y = check_X_y(
+            X, y, accept_sparse=["csc"], ensure_all_finite="allow-nan", multi_output=True, estimator=self
+        )
         classes, signs, multilabel = read_labels(y)
         if old is not None and (multilabel != self.multilabel_ or not np.array_equal(classes, self.classes_)):
             raise UserError("with warm_start, y must have the labels of the first fit")
@@ -337,8 +320,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _replace_fitted(self, **fitted: Any) -> None:
         """Forget the last fit and take this one, in one assignment: whoever looks sees the one or the other."""
-        names = AdaBoostMHClassifier.__annotations__
-        parameters = {name: value for name, value in vars(self).items() if name not in names}
+        parameters = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**parameters, **fitted}
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -383,7 +365,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if not np.array_equal(self.classes_[place], y):
             raise UserError("y has a class that was not there when the model was fitted")
         with self._threads() as mapper:
-            wrong = self.model_.error_counts(X, place, every=every, mapper=mapper)
+            ends = np.arange(every, self.n_iter_ + 1, every)
+            wrong = sum(part.sum(axis=1) for part in self.model_.errors(X, place, ends, mapper))
         accuracy: NDArray[np.float64] = 1.0 - wrong / X.shape[0]
         return accuracy
 
@@ -397,7 +380,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         product of its own.
         """
         check_is_fitted(self)
-        size = self.committee_size_ if hasattr(self, "committee_size_") else checked_settings(self).committee
+        size = self.committee_size_
         return self.model_.importances(None if size is None else committee_begins(self.model_.edge, size))
 
     def policy_report(self, windows: int = 10) -> PolicyReport:
@@ -455,9 +438,11 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Rows as the model reads them: numbers, in the place of a category its code."""
         check_is_fitted(self)
         check_sparse("X", X)
-        X = with_known_codes(X, self.categories_, self.n_features_in_)
-        return validate_data(
-            self, X, accept_sparse=["csr"], dtype="numeric", ensure_all_finite="allow-nan", reset=False
+        if not self.categories_:
+            return validate_data(self, X, accept_sparse=["csr"], ensure_all_finite="allow-nan", reset=False)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return check_array(
+            with_known_codes(X, self.categories_), ensure_all_finite="allow-nan", estimator=self
         )
 
     def to_onnx(self) -> Any:
@@ -484,7 +469,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         )
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file of plain arrays and JSON, see `abex.boosting.load`."""
+        """Write the fitted model to a file of plain arrays, see `abex.boosting.load`."""
         from abex.boosting.model_file import save
 
         save(self, path)

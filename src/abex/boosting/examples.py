@@ -29,18 +29,36 @@ class Examples(NamedTuple):
         return Examples(self.X[chosen], self.signs[chosen], self.weight[chosen])
 
 
+def is_table(X: Any) -> bool:
+    """Whether columns have names and types of their own, as in pandas and polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def column_of(X: Any, j: int) -> Any:
+    """Column ``j`` of a table or an array."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, j]
+    return X[X.columns[j]] if is_table(X) else X[:, j]
+
+
+def numbers_of(X: Any, j: int) -> NDArray[np.float64]:
+    """Column ``j`` of X, which must hold numbers."""
+    try:
+        return np.asarray(column_of(X, j), dtype=np.float64)
+    except (TypeError, ValueError):
+        name = repr(X.columns[j]) if is_table(X) else str(j)
+        raise UserError(
+            f"column {name} holds words: make its type category, or name it in categorical_features"
+        ) from None
+
+
 def check_readable(X: Any, y: Any) -> None:
     """Name what scikit-learn would not: damaged matrices, labels that are missing or mixed, columns of words."""
     check_sparse("X", X)
     check_sparse("y", y)
     check_labels(y)
-    for name in X.columns if hasattr(X, "dtypes") and hasattr(X, "columns") else ():
-        try:
-            np.asarray(X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise UserError(
-                f"column {name!r} holds words: make its type category, or name it in categorical_features"
-            ) from None
+    for j in range(X.shape[1] if is_table(X) else 0):
+        numbers_of(X, j)
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] > MAX_FEATURES:
         raise UserError(f"X must have at most {MAX_FEATURES:,} columns, got {shape[1]:,}")

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 TIES = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}  # share of the weights below which edges tie
 MANY = 8  # features searched per update
 MANY_GROUPS = 64  # of examples with the same labels
-FIRST_ROOM = 1 << 26  # bytes: more weak learners than fit are given room as they come
+FIRST_ROOM = 1024  # weak learners: more are given room as they come
 LOOK_UP = 0.2  # seconds from one look up to the next
 FASTER = 16  # times as many weak learners as before until the next one, at most
 NEVER = 2.0  # an edge that there is not
@@ -112,11 +112,24 @@ class Committees(NamedTuple):
         return drawn
 
 
-def committees_of(settings: Settings, candidate: Candidate, seed: int, *key: int | str) -> Committees | None:
-    """The committees of a fit whose samples have this seed and key; None where all learners are one."""
-    if candidate.committee is None:
-        return None
-    return Committees(candidate.committee, settings.kind == TREE, seed, key)
+class Shared(NamedTuple):
+    """What all fits have in common that one fit of the estimator makes."""
+
+    groups: list[list[int]] | None = (
+        None  # the features of each arm; None: one arm for each feature that is not constant
+    )
+    seed: int = 0
+    mapper: Any = map
+
+
+class Played(NamedTuple):
+    """A policy as a fit has left it, and what was asked for."""
+
+    asked: tuple[Any, ...]
+    candidate: Candidate
+    state: Any
+    rng: np.random.Generator
+    pulls: Pulls
 
 
 @dataclass
@@ -125,6 +138,7 @@ class Fit:
 
     settings: Settings
     candidate: Candidate
+    shared: Shared
     rows: NDArray[np.int64]  # the order of the examples inside
     binned: BinnedFeatures
     weights: ExampleWeights
@@ -139,7 +153,6 @@ class Fit:
     rng: np.random.Generator
     loop: Any
     parts: list[SearchPart]  # of a full search that is worth several threads
-    mapper: Any
     n_learners: int  # to be found
     pulls_each: int  # at most, for a weak learner
     start: NDArray[np.float64]  # (n, L) initial weights of the examples as given, where committees need them
@@ -149,7 +162,13 @@ class Fit:
     done: int = 0
     pace: int = 1  # weak learners from one look up to the next
 
-    def run(self, stop: Stop | None = None, *, show: bool | None = False) -> None:
+    def again(self, data: Examples, n_learners: int, *key: int | str) -> Fit:
+        """Another fit of the same kind, to other examples."""
+        fit = new_fit(data, self.settings, self.candidate, n_learners, self.shared, *key)
+        fit.advance(n_learners)
+        return fit
+
+    def run(self, stop: Stop | None, *, show: bool | None = False) -> None:
         """Advance to the last learner, or until ``stop`` says so; ``show`` as in `Progress`."""
         with Progress("boosting", self.n_learners, show=show) as progress:
             while self.done < self.n_learners:
@@ -209,8 +228,8 @@ class Fit:
         if needed <= there:
             return
         more = min(self.n_learners, max(needed, 2 * there)) - there
-        nodes, (leaves, labels) = self.learners.feature.shape[1], self.learners.votes.shape[1:]
-        self.learners = self.learners.followed_by(new_weak_learners(more, nodes, leaves, labels))
+        room = room_for(more, self.settings, self.learners.votes.shape[2])
+        self.learners = self.learners.followed_by(room)
         self.pulls = self.pulls.with_room(more * self.pulls_each)
 
     def _advance_alone(self, count: int, certain: float) -> int:
@@ -226,39 +245,31 @@ class Fit:
         """The weak learners found so far, from ``first`` on."""
         return model_from(self.settings.kind, self.learners, self.binned, self.done).part(first, self.done)
 
-    def current_weights(self) -> NDArray[np.float64]:
-        """Weights of the examples as given, (n, L), summing to 1."""
-        w, labels = self.weights, self.learners.votes.shape[2]
-        now = w.values * w.factors[w.group * w.stride + w.slot]
-        plain = np.zeros((self.rows.size, labels))
-        plain[self.rows] = np.abs(now[:, :labels].astype(np.float64))
-        normal: NDArray[np.float64] = plain / plain.sum()
-        return normal
-
 
 def new_fit(
-    data: Examples, settings: Settings, candidate: Candidate, n_learners: int, *, rng: np.random.Generator,
-    groups: list[list[int]] | None = None, mapper: Any = map, committees: Committees | None = None,
-    old: Model | None = None, state: Any = None, pulls: Pulls | None = None, binned: BinnedFeatures | None = None,
+    data: Examples, settings: Settings, candidate: Candidate, n_learners: int, shared: Shared, *key: int | str,
+    old: Model | None = None, played: Played | None = None, binned: BinnedFeatures | None = None,
 ) -> Fit:  # fmt: skip
-    """Prepare a fit of ``n_learners`` to examples.
+    """Prepare a fit of ``n_learners`` to examples, whose random numbers are told from those of other fits by ``key``.
 
-    ``groups`` are the features of each arm (None: one arm for each feature that is not constant); ``old`` is the model to go on
-    from, ``state`` and ``pulls`` those of a policy that goes on too, ``binned`` the features as another fit to the same examples
-    has them.
+    ``old`` is the model to go on from, ``played`` its policy, if that goes on too; ``binned`` the features as another fit to the
+    same examples has them.
     """
     start = first_weights(data.signs, data.weight)
-    number, inside = 0, 0
-    if committees is not None and old is not None:
-        begins = committee_begins(old.edge, committees.size)
-        number, inside = begins.size - 1, old.n_learners - int(begins[-1])
-    now = current_start(data, start, committees, old, mapper)
+    committees, number, inside = None, 0, 0
+    if candidate.committee is not None:
+        parted = settings.kind == TREE
+        committees = Committees(candidate.committee, parted, shared.seed, (*key, "committee"))
+        if old is not None:
+            begins = committee_begins(old.edge, committees.size)
+            number, inside = begins.size - 1, old.n_learners - int(begins[-1])
+    now = current_start(data, start, committees, old, shared.mapper)
     n, labels = data.signs.shape
     tree = settings.kind == TREE
     examples = group_examples(data.signs)
     if binned is None:
-        binned = binned_features(data, settings, mapper)
-    arms = make_arms(binned, settings, candidate, groups)
+        binned = binned_features(data, settings, shared.mapper)
+    arms = make_arms(binned, settings, candidate, shared.groups)
     lists, wide = bool(binned.listed.any()), bool(binned.wide.any())
     at_once = flushes_at_once(arms, examples.starts.size, lists)
     track = lists and not at_once and settings.kind == STUMP
@@ -272,28 +283,32 @@ def new_fit(
         tolerance=0.0 if settings.multiboost else TIES[np.dtype(dtype)], rows=n if tree else 0,
     )  # fmt: skip
     search = shadow = new_search()
-    if candidate.shadows:
+    if arms.shadows:
         shadow = new_search(rows=0)
         shadow.least, shadow.row, shadow.code = search.least, search.row, search.code
         shadow.shuffle = np.zeros(n, np.int32)
     grower = new_grower(settings, weights)
     pulls_each = settings.searches * arms.per_search
-    learners, room = first_room(settings, n_learners, labels, pulls_each)
-    made = 0 if pulls is None else pulls.made
-    setting = Setting(arms.start.size - 1, horizon=max(n_learners * pulls_each + made, 2))
+    room = min(n_learners, FIRST_ROOM)
+    learners = room_for(room, settings, labels)
+    pulls = (new_pulls() if played is None else played.pulls).with_room(room * pulls_each)
+    setting = Setting(arms.start.size - 1, horizon=max(n_learners * pulls_each + pulls.made, 2))
     if candidate.policy is None:
-        kernels, state = FULL_SEARCH, NoChoice(1)
+        state: Any = NoChoice(1)
+        kernels = FULL_SEARCH
         parts = parts_of(arms.features, weights, search.least, new_search)
     else:
         kernels, parts = candidate.policy.kernels(), []
+        state = None if played is None else played.state
         if state is None and candidate.practice is not None:
             state = candidate.practice.carried_to(arms, setting)
         state = candidate.policy.start(setting) if state is None else state
+    rng = stream(shared.seed, *(key or ("policy",))) if played is None else played.rng
     functions = functions_of(settings.kind, binned, weights, search, grower, learners)
     fit = Fit(
-        settings, candidate, examples.rows, binned, weights, search, shadow, grower, functions, arms,
-        new_pulls(room) if pulls is None else pulls.with_room(room), learners, state, rng, boosting_loop(kernels), parts,
-        mapper, n_learners, pulls_each, start if committees is not None else np.zeros((0, labels)), committees, number, inside,
+        settings, candidate, shared, examples.rows, binned, weights, search, shadow, grower, functions, arms, pulls, learners,
+        state, rng, boosting_loop(kernels), parts, n_learners, pulls_each,
+        start if committees is not None else np.zeros((0, labels)), committees, number, inside,
     )  # fmt: skip
     fit.draw()
     return fit
@@ -303,13 +318,7 @@ def binned_features(data: Examples, settings: Settings, mapper: Any) -> BinnedFe
     """The features as a learner of this kind reads them, examples group by group."""
     examples, tree = group_examples(data.signs), settings.kind == TREE
     return bin_features(
-        data.X,
-        examples.rows,
-        examples.ends,
-        lists=not tree,
-        exact=not tree,
-        single=settings.multiboost,
-        mapper=mapper,
+        data.X, examples.rows, examples.ends, stumps=not tree, single=settings.multiboost, mapper=mapper
     )
 
 
@@ -334,12 +343,10 @@ def new_grower(settings: Settings, weights: ExampleWeights) -> StumpGrower | Pro
     return new_tree_grower(weights, settings.leaves, smoothing)
 
 
-def first_room(settings: Settings, n_learners: int, labels: int, pulls_each: int) -> tuple[WeakLearners, int]:
-    """Room for the first weak learners, all of them unless they are very many, and for how many pulls."""
+def room_for(count: int, settings: Settings, labels: int) -> WeakLearners:
+    """Room for ``count`` weak learners."""
     nodes = {STUMP: 1, PRODUCT: settings.terms, TREE: settings.leaves - 1}[settings.kind]
-    leaves = settings.leaves if settings.kind == TREE else 1
-    count = min(n_learners, max(1, FIRST_ROOM // (14 * nodes + leaves * labels + 8 * pulls_each)))
-    return new_weak_learners(count, nodes, leaves, labels), count * pulls_each
+    return new_weak_learners(count, nodes, settings.leaves if settings.kind == TREE else 1, labels)
 
 
 def current_start(
@@ -357,57 +364,14 @@ def current_start(
     return weights
 
 
-def trial_fits(
-    settings: Settings, groups: list[list[int]] | None, seed: int, mapper: Any, data: Examples
-) -> Callable[..., Fit]:
-    """A maker of short fits to the same examples, whose features are coded once (see `abex.boosting.selection.Trials`)."""
-    binned = binned_features(data, settings, mapper)
+def short_fits(settings: Settings, shared: Shared, data: Examples) -> Callable[..., Fit]:
+    """A maker of fits to the same examples, whose features are coded once (see `abex.boosting.selection.Trials`)."""
+    binned = binned_features(data, settings, shared.mapper)
 
     def fit(settings: Settings, candidate: Candidate, n_learners: int, *key: int | str) -> Fit:
-        return new_fit(
-            data, settings, candidate, n_learners, rng=stream(seed, *key), groups=groups, mapper=mapper,
-            committees=committees_of(settings, candidate, seed, *key, "committee"), binned=binned,
-        )  # fmt: skip
+        return new_fit(data, settings, candidate, n_learners, shared, *key, binned=binned)
 
     return fit
-
-
-class FitPlan(NamedTuple):
-    """What fits to the same kind of data share: the one that is asked for, and those that calibrate it."""
-
-    settings: Settings
-    candidate: Candidate
-    groups: list[list[int]] | None
-    seed: int
-    mapper: Any = map
-
-    def committees(self, *key: int | str) -> Committees | None:
-        """Committees whose samples have this key."""
-        return committees_of(self.settings, self.candidate, self.seed, *key)
-
-    def fit(
-        self, data: Examples, n_learners: int, before: tuple[str, ...] = (), after: tuple[int, ...] = (), *,
-        rng: np.random.Generator | None = None, **earlier: Any,
-    ) -> Fit:  # fmt: skip
-        """A fit whose random numbers are told from those of others by ``before`` and ``after``; ``earlier`` as in `new_fit`."""
-        return new_fit(
-            data, self.settings, self.candidate, n_learners, groups=self.groups, mapper=self.mapper,
-            rng=rng or stream(self.seed, *before, "policy", *after),
-            committees=self.committees(*before, "committee", *after), **earlier,
-        )  # fmt: skip
-
-
-class PolicyProgress(NamedTuple):
-    """A policy as a fit has left it, and what its arms were."""
-
-    candidate: Candidate
-    arms: str
-    state: Any
-    rng: np.random.Generator
-
-    def goes_on(self, candidate: Candidate, arms: str) -> bool:
-        """Whether the policy can go on: not if it or its arms are others now."""
-        return (self.candidate.policy, self.arms) == (candidate.policy, arms)
 
 
 def check_unchanged(settings: Settings, old: Model) -> None:

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.learners import Model
-from abex.boosting.predictor import goes_right
 from abex.boosting.settings import TREE
-from abex.kernels import compiled
 from abex.support.errors import UserError
 
 MAX_TERMS = 12  # of a product that is expanded: 4,096 leaves
@@ -47,31 +45,35 @@ class Forest(NamedTuple):
         return range(int(self.root[t]), int(self.root[t + 1]))
 
 
+Limits = dict[int, tuple[float, float, bool]]  # feature -> low < x <= high, and whether it may be missing
+
+
+def sides(known: Limits, feature: int, threshold: float, missing_right: bool) -> tuple[Limits, Limits]:
+    """What is known of a row left and right of a split, of what was known before it."""
+    low, high, missing = known.get(feature, (-math.inf, math.inf, True))
+    below = (low, min(high, threshold), missing and not missing_right)
+    above = (max(low, threshold), high, missing and missing_right)
+    return {**known, feature: below}, {**known, feature: above}
+
+
 class _Nodes:
     """Nodes under way."""
 
     def __init__(self) -> None:
-        self.feature: list[int] = []
-        self.threshold: list[float] = []
-        self.missing_right: list[bool] = []
-        self.left: list[int] = []
-        self.right: list[int] = []
-        self.leaf: list[int] = []
+        self.rows: list[list[Any]] = []  # the fields of `Forest` from `feature` to `leaf`
         self.values: list[NDArray[np.float64]] = []
 
     def add(self, feature: int, threshold: float, missing_right: bool) -> int:
-        for name, value in (
-            ("feature", feature), ("threshold", threshold), ("missing_right", missing_right), ("left", LEAF),
-            ("right", LEAF), ("leaf", -1),
-        ):  # fmt: skip
-            getattr(self, name).append(value)
-        return len(self.feature) - 1
+        self.rows.append([feature, threshold, missing_right, LEAF, LEAF, -1])
+        return len(self.rows) - 1
 
     def add_leaf(self, value: NDArray[np.float64]) -> int:
-        node = self.add(LEAF, 0.0, False)
-        self.leaf[node] = len(self.values)
+        self.rows.append([LEAF, 0.0, False, LEAF, LEAF, len(self.values)])
         self.values.append(value)
-        return node
+        return len(self.rows) - 1
+
+    def join(self, node: int, left: int, right: int) -> None:
+        self.rows[node][3:5] = left, right
 
 
 def forest_of(model: Model) -> Forest:
@@ -97,66 +99,45 @@ def forest_of(model: Model) -> Forest:
             _add_tree(nodes, model, t, values[t])
         else:
             _add_product(nodes, model, t, values[t, 0])
-        roots.append(len(nodes.feature))
+        roots.append(len(nodes.rows))
     if len(roots) == 1:  # nothing was learnt: one leaf that says nothing
         nodes.add_leaf(np.zeros(model.labels))
         roots.append(1)
-    return Forest(
-        np.array(roots),
-        np.array(nodes.feature),
-        np.array(nodes.threshold),
-        np.array(nodes.missing_right),
-        np.array(nodes.left),
-        np.array(nodes.right),
-        np.array(nodes.leaf),
-        np.array(nodes.values),
-    )
+    columns = zip(*nodes.rows, strict=True)
+    return Forest._make(map(np.array, (roots, *columns, nodes.values)))
 
 
 def _add_tree(nodes: _Nodes, model: Model, t: int, values: NDArray[np.float64]) -> None:
     size = int((model.feature[t] >= 0).sum())
-    first = len(nodes.feature)
+    first = len(nodes.rows)
     for k in range(size):
         nodes.add(int(model.feature[t, k]), float(model.threshold[t, k]), bool(model.missing_right[t, k]))
     for k in range(size):
-        for side, child in ((nodes.left, int(model.left[t, k])), (nodes.right, int(model.right[t, k]))):
-            side[first + k] = first + child if child >= 0 else nodes.add_leaf(values[~child])
+        children = (int(model.left[t, k]), int(model.right[t, k]))
+        nodes.join(first + k, *(first + c if c >= 0 else nodes.add_leaf(values[~c]) for c in children))
 
 
 def _add_product(nodes: _Nodes, model: Model, t: int, value: NDArray[np.float64]) -> None:
     there = np.flatnonzero(model.feature[t] >= 0)
 
-    def grow(depth: int, sign: float, known: dict[int, tuple[float, float, bool]]) -> int:
+    def grow(depth: int, sign: float, known: Limits) -> int:
         if depth == there.size:
             return nodes.add_leaf(sign * value)
         k = there[depth]
-        feature, threshold = int(model.feature[t, k]), float(model.threshold[t, k])
-        missing_right = bool(model.missing_right[t, k])
-        low, high, missing = known.get(feature, (-math.inf, math.inf, True))
-        below = (low, min(high, threshold), missing and not missing_right)
-        above = (max(low, threshold), high, missing and missing_right)
+        split = int(model.feature[t, k]), float(model.threshold[t, k]), bool(model.missing_right[t, k])
+        below, above = sides(known, *split)
         # the root stays even where one of its sides is empty: a tree begins with its first node
-        sides = [side[0] < side[1] or side[2] or depth == 0 for side in (below, above)]
-        if not all(sides):
-            grown = above if sides[1] else below
-            return grow(depth + 1, sign if sides[1] else -sign, {**known, feature: grown})
-        node = nodes.add(feature, threshold, missing_right)
-        nodes.left[node] = grow(depth + 1, -sign, {**known, feature: below})
-        nodes.right[node] = grow(depth + 1, sign, {**known, feature: above})
+        if depth > 0 and _empty(below[split[0]]):
+            return grow(depth + 1, sign, above)
+        if depth > 0 and _empty(above[split[0]]):
+            return grow(depth + 1, -sign, below)
+        node = nodes.add(*split)
+        nodes.join(node, grow(depth + 1, -sign, below), grow(depth + 1, sign, above))
         return node
 
     grow(0, 1.0, {})
 
 
-@compiled()
-def count_rows(forest: Forest, X: Any, out: Any) -> None:
-    """Add to ``out`` (nodes,) how many rows pass each node."""
-    for i in range(X.shape[0]):
-        for t in range(forest.root.size - 1):
-            node = forest.root[t]
-            out[node] += 1.0
-            while forest.feature[node] >= 0:
-                x = X[i, forest.feature[node]]
-                side = goes_right(x, forest.threshold[node], forest.missing_right[node])
-                node = forest.right[node] if side else forest.left[node]
-                out[node] += 1.0
+def _empty(limits: tuple[float, float, bool]) -> bool:
+    low, high, missing = limits
+    return low >= high and not missing

@@ -83,7 +83,7 @@ def advance_in_parts(fit: Fit, count: int, certain: float) -> int:
     for t in range(fit.done, fit.done + count):
         scale = begin_at(fit.functions.begin, fit.grower, fit.search, fit.weights)
         while scale > 0.0:
-            edges = list(fit.mapper(partial(_look, fit, scale), fit.parts))
+            edges = list(fit.shared.mapper(partial(_look, fit, scale), fit.parts))
             best = fit.parts[0].search
             for part in fit.parts[1:]:
                 if part.search.edge > best.edge + best.tolerance * scale:

@@ -11,23 +11,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.boosting.binning import BinnedFeatures
 from abex.boosting.examples import check_sparse
-from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, count_errors
+from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, find_errors
 from abex.boosting.settings import KINDS, STUMP
 from abex.kernels import Record, fields_of, kernel
 from abex.support.errors import UserError
 from abex.support.tables import html_table
 
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
-ROWS_SIDE_BY_SIDE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
 MAX_EDGE = 1.0 - 1e-7  # an edge of 1 would have an infinite coefficient
-ROWS_AT_ONCE = 1024  # rows made dense or converted to doubles at a time
+ROWS_AT_ONCE = 256  # rows that a classifier passes over: their scores stay in the nearest caches
 
 
 class WeakLearners(Record):
@@ -109,17 +108,6 @@ def record_votes(learners: WeakLearners, t: int, leaf: int, votes: NDArray[np.fl
         learners.votes[t, leaf, label] = np.int8(votes[label])
 
 
-class Stored(NamedTuple):
-    """Shape and range of an array in a file: what compiled code may read (`abex.boosting.model_file`).
-
-    A letter stands for one number throughout a record (T classifiers, L labels), so that arrays have to fit together.
-    """
-
-    shape: str
-    least: float = -math.inf
-    most: float = math.inf
-
-
 MAX_COEFFICIENT = coefficient_of(MAX_EDGE, 0.0)
 
 
@@ -138,15 +126,15 @@ class Model:
 
     kind: int
     n_features: int
-    feature: Annotated[NDArray[np.int32], Stored("T nodes", least=-1)]
-    threshold: Annotated[NDArray[np.float64], Stored("T nodes")]
-    missing_right: Annotated[NDArray[np.bool_], Stored("T nodes")]
-    left: Annotated[NDArray[np.int16], Stored("T nodes")]
-    right: Annotated[NDArray[np.int16], Stored("T nodes")]
-    gain: Annotated[NDArray[np.float32], Stored("T nodes", least=0, most=1)]
-    votes: Annotated[NDArray[np.int8], Stored("T leaves L", least=-1, most=1)]
-    coefficient: Annotated[NDArray[np.float64], Stored("T", least=0, most=MAX_COEFFICIENT)]
-    edge: Annotated[NDArray[np.float64], Stored("T", least=0, most=1)]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_right: NDArray[np.bool_]
+    left: NDArray[np.int16]
+    right: NDArray[np.int16]
+    gain: NDArray[np.float32]
+    votes: NDArray[np.int8]
+    coefficient: NDArray[np.float64]
+    edge: NDArray[np.float64]
 
     def __repr__(self) -> str:
         return (
@@ -183,10 +171,6 @@ class Model:
         parts = {name: value[first:last] for name, value in self.arrays().items()}
         return Model(self.kind, self.n_features, **parts)
 
-    def first(self, count: int) -> Model:
-        """The model made of the first ``count`` classifiers."""
-        return self.part(0, count)
-
     def followed_by(self, other: Model) -> Model:
         """The model made of these classifiers and then those of ``other``."""
         mine, theirs = self.arrays(), other.arrays()
@@ -204,12 +188,11 @@ class Model:
         steps = self._step_functions if self.kind == STUMP else None
         learners = self.weighted()
 
-        def score(block: tuple[int, int]) -> None:
-            rows, part = dense_rows(X, *block), out[block[0] : block[1]]
+        def score(block: slice) -> None:
             if steps is not None:
-                add_steps(rows, *steps, part)
+                add_steps(dense(X[block]), *steps, out[block])
             else:
-                add_learners(self.kind, learners, rows, part)
+                add_learners(self.kind, learners, columns_of(X[block]), out[block])
 
         for _ in mapper(score, blocks(X.shape[0])):
             pass
@@ -221,9 +204,9 @@ class Model:
 
         def learners() -> Iterator[NDArray[np.float64]]:
             out = np.zeros((X.shape[0], self.labels))
-            rows = dense_rows(X, 0, X.shape[0])
+            columns = columns_of(X)
             for t in range(self.n_learners):
-                add_learners(self.kind, self.weighted(t, t + 1), rows, out)
+                add_learners(self.kind, self.weighted(t, t + 1), columns, out)
                 yield self.without_noise(out)
 
         return learners()
@@ -249,43 +232,25 @@ class Model:
         rounded: NDArray[np.float64] = np.rint(scores / self.grain) * self.grain
         return rounded
 
-    def error_counts(
-        self,
-        X: Any,
-        label: NDArray[np.int64],
-        *,
-        strict: bool = False,
-        every: int = 1,
-        ends: NDArray[np.int64] | None = None,
-        by_row: NDArray[np.uint8] | None = None,
-        mapper: Any = map,
-    ) -> NDArray[np.int64]:
-        """How many rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong (default: every ``every``).
-
-        Which rows these are goes into ``by_row`` (ends, n), if it is given, as ones.
-        """
+    def errors(
+        self, X: Any, label: NDArray[np.int64], ends: NDArray[np.int64], mapper: Any = map
+    ) -> Iterator[NDArray[np.bool_]]:
+        """Which rows the first ``ends[0]``, ``ends[1]``, ... classifiers get wrong, (ends, rows): some rows at a time."""
         self.check_rows(X)
-        label = np.asarray(label, np.int64)
+        label, ends = np.asarray(label, np.int64), np.asarray(ends, np.int64)
         if label.shape != (X.shape[0],) or label.min(initial=0) < 0 or label.max(initial=0) >= self.labels:
             raise UserError(f"label must have a number from 0 to {self.labels - 1} for each row of X")
-        learners = self.weighted()
-        ends = np.arange(every, self.n_learners + 1, every) if ends is None else np.asarray(ends, np.int64)
         if ends.size and (ends[0] < 0 or ends[-1] > self.n_learners or (np.diff(ends) < 0).any()):
             raise UserError(f"ends must be ascending numbers from 0 to {self.n_learners}")
+        learners = self.weighted()
 
-        def count(block: tuple[int, int]) -> NDArray[np.int64]:
-            wrong = np.zeros(ends.size, np.int64)
-            columns = np.ascontiguousarray(dense_rows(X, *block).T)
-            rows = np.zeros((0 if by_row is None else ends.size, columns.shape[1]), np.uint8)
-            count_errors(self.kind, learners, columns, label[block[0] : block[1]], ends, strict, wrong, rows)
-            if by_row is not None:
-                by_row[:, block[0] : block[1]] = rows
+        def judge(block: slice) -> NDArray[np.bool_]:
+            wrong = np.zeros((ends.size, label[block].size), np.bool_)
+            find_errors(self.kind, learners, columns_of(X[block]), label[block], ends, wrong)
             return wrong
 
-        total = np.zeros(ends.size, np.int64)
-        for part in mapper(count, blocks(X.shape[0], ROWS_SIDE_BY_SIDE)):
-            total += part
-        return total
+        found: Iterator[NDArray[np.bool_]] = mapper(judge, blocks(X.shape[0]))
+        return found
 
     def weighted(self, first: int = 0, last: int | None = None) -> WeightedLearners:
         """Classifiers first..last-1 for the evaluation kernels."""
@@ -338,34 +303,26 @@ class Model:
 
 def model_from(kind: int, learners: WeakLearners, binned: BinnedFeatures, count: int) -> Model:
     """The first ``count`` learners as a model: ranks become thresholds."""
-    feature, rank = learners.feature[:count], learners.rank[:count]
+    found = {name: getattr(learners, name)[:count].copy() for name in fields_of(learners)}
+    feature, rank = found["feature"], found.pop("rank")
     there = feature >= 0
     threshold = np.full(feature.shape, np.inf)
     threshold[there & (rank < 0)] = -np.inf
     split = there & (rank >= 0)
-    threshold[split] = binned.thresholds[binned.threshold_start[feature[split]] + rank[split]]
-    return Model(
-        kind,
-        binned.bins.size,
-        feature.copy(),
-        threshold,
-        learners.missing_right[:count].copy(),
-        learners.left[:count].copy(),
-        learners.right[:count].copy(),
-        learners.gain[:count].copy(),
-        learners.votes[:count].copy(),
-        learners.coefficient[:count].copy(),
-        learners.edge[:count].copy(),
-    )
+    threshold[split] = binned.thresholds[binned.thresholds_start[feature[split]] + rank[split]]
+    return Model(kind, binned.bins.size, threshold=threshold, **found)
 
 
-def blocks(n: int, size: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
-    """Ranges of rows that are scored at a time."""
-    return [(first, min(first + size, n)) for first in range(0, n, size)]
+def blocks(n: int) -> list[slice]:
+    """The rows that are scored at a time."""
+    return [slice(first, first + ROWS_AT_ONCE) for first in range(0, n, ROWS_AT_ONCE)]
 
 
-def dense_rows(X: Any, first: int, last: int) -> NDArray[np.float64]:
-    """Rows first..last-1 as a contiguous array of doubles."""
-    part = X[first:last]
-    part = part.toarray() if hasattr(part, "toarray") else part
-    return np.ascontiguousarray(part, dtype=np.float64)
+def dense(rows: Any) -> NDArray[np.float64]:
+    """Rows as a contiguous array of doubles."""
+    return np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+
+
+def columns_of(rows: Any) -> NDArray[np.float64]:
+    """The same, the values of a feature side by side."""
+    return np.ascontiguousarray(dense(rows).T)

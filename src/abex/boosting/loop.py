@@ -118,9 +118,9 @@ class Pulls(Record):
         return Pulls(arm=arm, reward=np.append(self.reward, np.zeros(more, np.float32)), made=self.made)
 
 
-def new_pulls(room: int) -> Pulls:
-    """Room for pulls."""
-    return Pulls(arm=np.zeros(room, np.int32), reward=np.zeros(room, np.float32), made=0)
+def new_pulls() -> Pulls:
+    """None yet."""
+    return Pulls(arm=np.zeros(0, np.int32), reward=np.zeros(0, np.float32), made=0)
 
 
 @kernel
@@ -180,7 +180,8 @@ def make_arms(
     start = np.concatenate([[0], np.cumsum([len(group) for group in kept])]).astype(np.int64)
     features = np.array([j for group in kept for j in group], np.int64)
     per_search = 1 if candidate.policy is None else candidate.per_search
-    return Arms(start=start, features=features, per_search=per_search, shadows=candidate.shadows, paid=True)
+    shadows = settings.pays_by_shadows(candidate.policy)
+    return Arms(start=start, features=features, per_search=per_search, shadows=shadows, paid=True)
 
 
 #: kind -> what opens a weak learner, what searches a feature, what takes the result of a search

@@ -35,7 +35,7 @@ from abex.support.randomness import stream
 
 if TYPE_CHECKING:
     from abex.boosting.examples import Examples
-    from abex.boosting.fit import Fit
+    from abex.boosting.fit import Fit, Shared
     from abex.boosting.loop import Arms
 
 # -- sizes: chosen on training rows of nine tables (benchmarks/boosting_robust.py, benchmarks/boosting_defaults.py)
@@ -88,7 +88,6 @@ class Candidate(NamedTuple):
     policy: Policy[Any] | None = None  # None: full search
     per_search: int = 1
     committee: int | None = None  # learners; None: all are one
-    shadows: bool = False  # features are paid for how they compare with their shadows
     practice: Practice | None = None
 
 
@@ -160,17 +159,7 @@ def first_candidate(settings: Settings, arms: int, committee: int | None) -> Can
     if per_search is None:
         searched = numbers_of_arms(arms)[0] if settings.policy is not None else TREE_ARMS
         per_search = searched if settings.kind == TREE else OTHER_ARMS
-    return Candidate(settings.policy, per_search, committee, settings.shadows)
-
-
-def carried_candidate(settings: Settings, last: Candidate, first: Candidate) -> Candidate:
-    """What a fit that goes on from another one is: what was left to data stays as data chose it then."""
-    return Candidate(
-        last.policy if settings.may_screen else first.policy,
-        first.per_search if settings.per_search is not None else last.per_search,
-        last.committee,
-        isinstance(last.policy, Screening) if settings.may_screen else first.shadows,
-    )
+    return Candidate(settings.policy, per_search, committee)
 
 
 class Trials(NamedTuple):
@@ -206,20 +195,21 @@ class Trials(NamedTuple):
 
 def select(
     settings: Settings, first: Candidate, arms: int, data: Examples, new_fits: Callable[[Examples], Callable[..., Fit]],
-    seed: int, mapper: Any, multilabel: bool,
+    shared: Shared, multilabel: bool,
 ) -> Candidate:  # fmt: skip
     """The candidate that trials on ``data`` ask for. ``new_fits`` makes short fits to the rows that it is given."""
     adaptive = settings.per_search is None and settings.kind == TREE and settings.policy is not None
     numbers = numbers_of_arms(arms)[1:] if adaptive else []
-    if arms < MANY_ARMS or not (numbers or settings.may_screen or first.shadows):
+    shadows = settings.pays_by_shadows(first.policy)
+    if arms < MANY_ARMS or not (numbers or settings.may_screen or shadows):
         return first  # nothing is left open
-    order = stream(seed, "pilot").permutation(data.weight.size)[:TRIAL_ROWS]
+    order = stream(shared.seed, "pilot").permutation(data.weight.size)[:TRIAL_ROWS]
     if order.size < MIN_TRIAL_ROWS:
         return first
     count = -(-4 * order.size // 5)
     seen, judging = data.rows(np.sort(order[:count])), data.rows(np.sort(order[count:]))
-    trials = Trials(settings, new_fits(seen), judging, multilabel, mapper)
-    if first.shadows:
+    trials = Trials(settings, new_fits(seen), judging, multilabel, shared.mapper)
+    if shadows:
         first = practised(trials.fit, settings, first)
     if not (settings.may_screen or numbers):
         return first
@@ -228,7 +218,7 @@ def select(
     if numbers and uniform is first and tells_much(before, judging.signs, multilabel):
         return first
     if settings.may_screen:
-        screening = practised(trials.fit, settings, first._replace(policy=Screening(), shadows=True))
+        screening = practised(trials.fit, settings, first._replace(policy=Screening()))
         now = trials.right(screening, "screening")
         if is_better(now, before):
             return trials.with_more_arms(screening, now, numbers)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from abex.policies.screening import Screening
 from abex.support.errors import UserError, one_of, real_number, shown, true_or_false, whole_number
 
 STUMP, PRODUCT, TREE = 0, 1, 2
-KINDS = ("stump", "product", "tree")
-REWARDS = ("auto", "gain", "shadow")  # what a feature is paid for
+Kind = Literal["stump", "product", "tree"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 MAX_ESTIMATORS = 10**8
 MAX_TERMS = 64
 MAX_LEAVES = 4096
@@ -32,7 +32,6 @@ class Settings(NamedTuple):
     n_learners: int | None = None
     policy: Policy[Any] | None = None  # None: full search
     may_screen: bool = False  # the policy is left to the data: `Screening` may be better
-    shadows: bool = False  # the policy is paid for how features compare with their shadows
     per_search: int | None = None  # arms of a search
     committee: int | None = None  # learners of a committee
     one_committee: bool = True  # all are one
@@ -50,6 +49,15 @@ class Settings(NamedTuple):
     def searches(self) -> int:
         """Searches for a learner, at most."""
         return {STUMP: 1, PRODUCT: self.terms, TREE: 2 * self.leaves}[self.kind]
+
+    def pays_by_shadows(self, policy: Policy[Any] | None) -> bool:
+        """Whether features are paid for how they compare with their shadows."""
+        return self.kind == TREE and isinstance(policy, Screening)
+
+    @property
+    def choice(self) -> tuple[Any, ...]:
+        """What says who names the features, and how many at a time."""
+        return self.policy, self.may_screen, self.per_search
 
     @property
     def may_stop(self) -> bool:
@@ -80,29 +88,22 @@ def checked_settings(estimator: Any) -> Settings:
         whole_number("n_leaves", estimator.n_leaves, least=2, most=MAX_LEAVES) if kind == TREE else 1,
     )
     committee, one_committee = checked_committee(estimator, kind)
-    fraction, limit, callbacks = (
-        estimator.validation_fraction,
-        estimator.max_seconds,
-        estimator.callbacks or (),
-    )
+    limit, callbacks = estimator.max_seconds, estimator.callbacks or ()
     callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
     if not all(map(callable, callbacks)):
         raise UserError(f"callbacks must be functions of (done, fit), got {shown(callbacks)[:80]}")
     return shape._replace(
         n_learners=n_learners,
         policy=policy,
-        may_screen=is_auto(estimator.policy) and kind == TREE and estimator.reward != "gain",
-        shadows=pays_by_shadows(estimator.reward, kind, policy),
+        may_screen=is_auto(estimator.policy) and kind == TREE,
         per_search=number_or_auto("arms_per_search", estimator.arms_per_search, MAX_PULLS // shape.searches),
         committee=committee,
         one_committee=one_committee,
         multiboost=multiboost,
         dtype=np.float64 if multiboost else None,
         early_stopping=estimator.early_stopping,
-        validation_fraction=(
-            real_number("validation_fraction", fraction, above=0.0, most=0.9)
-            if estimator.early_stopping
-            else 0.0
+        validation_fraction=real_number(
+            "validation_fraction", estimator.validation_fraction, above=0.0, most=0.9
         ),
         patience=whole_number("n_iter_no_change", estimator.n_iter_no_change, least=1),
         seconds=None if limit is None else real_number("max_seconds", limit, above=0.0),
@@ -136,16 +137,6 @@ def checked_policy(given: Any) -> Policy[Any] | None:
     if policy is not None and policy.needs_graph:
         raise UserError(f"{policy} needs a feedback graph, which boosting does not have")
     return policy
-
-
-def pays_by_shadows(reward: Any, kind: int, policy: Policy[Any] | None) -> bool:
-    """Whether features are paid for how they compare with their shadows; whoever learns nothing need not know."""
-    one_of("reward", reward, REWARDS)
-    if reward == "shadow" and kind != TREE:
-        raise UserError(f"reward='shadow' is for trees, got base={KINDS[kind]!r}")
-    if reward == "auto":
-        return kind == TREE and isinstance(policy, Screening)
-    return bool(reward == "shadow" and not isinstance(policy, Uniform | None))
 
 
 def checked_committee(estimator: Any, kind: int) -> tuple[int | None, bool]:

@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.boosting.forest import Forest, count_rows
-from abex.boosting.learners import blocks, dense_rows
+from abex.boosting.forest import Forest, Limits, sides
+from abex.boosting.learners import blocks, dense
 from abex.kernels import compiled
 
-PACKED = 62  # features of a path that are packed into one integer
-UNVISITED = 1e-9  # rows of a node without any, as the package shap wants them: more than none
+TRACE = 1e-9  # of a row that goes both ways at every node: the package shap wants more than none everywhere
 
 
 class ShapValues(NamedTuple):
@@ -61,7 +60,7 @@ class Backgrounds(NamedTuple):
 
 def shap_values(forest: Forest, X: Any, background: Any, mapper: Any = map) -> ShapValues:
     """Shapley values of every score of a forest, exact up to rounding."""
-    rows = stacked(background)
+    rows = dense(background)
     paths = paths_of(forest)
     known = backgrounds_of(paths, rows)
     longest = int(np.diff(paths.start).max())
@@ -70,44 +69,42 @@ def shap_values(forest: Forest, X: Any, background: Any, mapper: Any = map) -> S
     )
     out = np.zeros((X.shape[0], X.shape[1], forest.values.shape[1]))
 
-    def explain(block: tuple[int, int]) -> None:
-        add_shapley(dense_rows(X, *block), paths, known, order, forest.values, out[block[0] : block[1]])
+    def explain(block: slice) -> None:
+        add_shapley(dense(X[block]), paths, known, order, forest.values, out[block])
 
-    for _ in mapper(explain, blocks(X.shape[0], 64)):
+    for _ in mapper(explain, blocks(X.shape[0])):
         pass
     ends = forest.feature < 0
-    share = covers(forest, rows)[ends] / rows.shape[0]
+    share = passed(forest, rows)[ends] / rows.shape[0]
     return ShapValues(out, share @ forest.values[forest.leaf[ends]])
 
 
-def stacked(background: Any) -> NDArray[np.float64]:
-    """Background rows as one array of doubles."""
-    return np.concatenate([dense_rows(background, *block) for block in blocks(background.shape[0])])
-
-
-def covers(forest: Forest, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def passed(forest: Forest, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """How many rows pass each node."""
     count = np.zeros(forest.feature.size)
-    count_rows(forest, rows, count)
+    node, i = (a.ravel() for a in np.meshgrid(forest.root[:-1], np.arange(rows.shape[0])))
+    while node.size:
+        count += np.bincount(node, minlength=count.size)
+        inner = forest.feature[node] >= 0
+        node, i = node[inner], i[inner]
+        x = rows[i, forest.feature[node]]
+        right = np.where(np.isnan(x), forest.missing_right[node], x > forest.threshold[node])
+        node = np.where(right, forest.right[node], forest.left[node])
     return count
 
 
 def paths_of(forest: Forest) -> Paths:
     """The ways to all leaves, in the order of their values."""
-    found: dict[int, dict[int, tuple[float, float, bool]]] = {}
-    waiting: list[tuple[int, dict[int, tuple[float, float, bool]]]] = [(int(r), {}) for r in forest.root[:-1]]
+    found: dict[int, Limits] = {}
+    waiting: list[tuple[int, Limits]] = [(int(root), {}) for root in forest.root[:-1]]
     while waiting:
         node, path = waiting.pop()
-        j = int(forest.feature[node])
-        if j < 0:
+        if forest.feature[node] < 0:
             found[int(forest.leaf[node])] = path
             continue
-        low, high, missing = path.get(j, (-math.inf, math.inf, True))
-        threshold, missing_right = float(forest.threshold[node]), bool(forest.missing_right[node])
-        below = (low, min(high, threshold), missing and not missing_right)
-        above = (max(low, threshold), high, missing and missing_right)
-        waiting.append((int(forest.left[node]), {**path, j: below}))
-        waiting.append((int(forest.right[node]), {**path, j: above}))
+        split = int(forest.feature[node]), float(forest.threshold[node]), bool(forest.missing_right[node])
+        children = int(forest.left[node]), int(forest.right[node])
+        waiting += zip(children, sides(path, *split), strict=True)
     ways = [found[leaf] for leaf in range(len(found))]
     limits = [limit for way in ways for limit in way.values()]
     return Paths(
@@ -126,11 +123,7 @@ def backgrounds_of(paths: Paths, rows: NDArray[np.float64]) -> Backgrounds:
         values = rows[:, paths.feature[first:last]]
         inside = (values > paths.low[first:last]) & (values <= paths.high[first:last])
         inside |= np.isnan(values) & paths.missing[first:last]
-        if last - first <= PACKED:
-            packed = inside @ (1 << np.arange(last - first))
-            _, at, count = np.unique(packed, return_index=True, return_counts=True)
-        else:
-            _, at, count = np.unique(inside, axis=0, return_index=True, return_counts=True)
+        _, at, count = np.unique(np.packbits(inside, axis=1), axis=0, return_index=True, return_counts=True)
         weights.append(count / rows.shape[0])
         parts.append(inside[at].ravel())
         start.append(start[-1] + at.size)
@@ -179,19 +172,18 @@ def add_shapley(X: Any, paths: Paths, known: Backgrounds, order: Any, values: An
 
 def trees_for_shap(forest: Forest, background: Any) -> dict[str, Any]:
     """The dictionary of trees that `shap.TreeExplainer` reads, with the background rows that passed each node."""
-    cover = covers(forest, stacked(background))
-    mean = np.zeros((forest.feature.size, forest.values.shape[1]))
     inner = forest.feature >= 0
+    cover = passed(forest, dense(background))
+    trace = np.zeros(cover.size)
+    trace[forest.root[:-1]] = TRACE
+    for node in np.flatnonzero(inner):
+        trace[[forest.left[node], forest.right[node]]] = 0.5 * trace[node]
+    cover += trace
+    mean = np.zeros((cover.size, forest.values.shape[1]))
     mean[~inner] = forest.values[forest.leaf[~inner]]
-    unvisited = cover == 0.0
-    for node in np.flatnonzero(unvisited):  # divided evenly
-        cover[node] = cover[node] or UNVISITED
-        if inner[node]:
-            cover[forest.left[node]] = cover[forest.right[node]] = 0.5 * cover[node]
     for node in np.flatnonzero(inner)[::-1]:
-        left, right = forest.left[node], forest.right[node]
-        both = cover[left] + cover[right]
-        mean[node] = (cover[left] * mean[left] + cover[right] * mean[right]) / both
+        children = [forest.left[node], forest.right[node]]
+        mean[node] = cover[children] @ mean[children] / cover[node]
     trees = []
     for t in range(forest.trees):
         part = slice(int(forest.root[t]), int(forest.root[t + 1]))

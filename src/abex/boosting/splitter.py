@@ -280,7 +280,7 @@ def scan(
         last_rank = b - first  # of the bin, on its border
         if order is not None:  # noqa: SIM102 - the compiler leaves out what needs it
             if binned.wide[j] and b >= first:
-                first_rank = binned.first_start[j] + b - first
+                first_rank = binned.first_rank_start[j] + b - first
                 low, last_rank = binned.first_rank[first_rank], binned.first_rank[first_rank + 1] - 1
                 # of bins: exact, or sums of what bounds the rows
                 masses = search.masses[buffer] if search.track else sums
@@ -331,7 +331,7 @@ def border(binned: BinnedFeatures, j: int, rank: int) -> int:
     first = 1 if binned.missing[j] else 0
     if not binned.wide[j] or rank < 0:
         return rank + first
-    first_rank = binned.first_rank[binned.first_start[j] : binned.first_start[j + 1]]
+    first_rank = binned.first_rank[binned.first_rank_start[j] : binned.first_rank_start[j + 1]]
     return int(np.searchsorted(first_rank, rank, side="right")) - 1 + first
 
 
@@ -344,7 +344,7 @@ def inner_rows(binned: BinnedFeatures, j: int, rank: int) -> tuple[int, int]:
     b = border(binned, j, rank) - first
     place = binned.place[binned.place_start[j] :]
     start = binned.order_start[j]
-    last = binned.first_rank[binned.first_start[j] + b + 1]
+    last = binned.first_rank[binned.first_rank_start[j] + b + 1]
     return start + place[rank + 1], start + place[last]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 ALL = slice(None)
 TINY = 1e-300  # in the place of no score at all
-
-
-class StopResult(NamedTuple):
-    """How a fit ended."""
-
-    n_learners: int  # to keep
-    errors: list[float]  # on the validation rows
-    called_off: bool  # by a callback or the limit of time
 
 
 def hold_out(share: float, seed: int, n: int) -> NDArray[np.int64]:
@@ -125,7 +117,7 @@ class Stop:
         self.step = max(1, n_learners // LOOKS) if settings.seconds is None else 1
         self.best, self.least = n_learners, (np.inf, np.inf)
         self.recent: list[tuple[int, float, float]] = []  # learners, error unless it is mostly chance, loss
-        self.called_off = False
+        self.called_off = False  # by a callback or the limit of time
         if earlier and rows.held:
             self.best, self.least = 0, self._losses()
             self.errors.pop()
@@ -139,10 +131,9 @@ class Stop:
             self.called_off = self._too_late(fit, self.settings.seconds)
         return self.called_off
 
-    def result(self, fit: Fit) -> StopResult:
-        """What to keep of a fit that has ended."""
-        kept = min(self.best, fit.done) if self.settings.early_stopping else fit.done
-        return StopResult(kept, self.errors, self.called_off)
+    def kept(self, fit: Fit) -> int:
+        """How many learners to keep of a fit that has ended."""
+        return min(self.best, fit.done) if self.settings.early_stopping else fit.done
 
     def _losses(self) -> tuple[float, float]:
         error, loss = self.rows.losses(self.multilabel)

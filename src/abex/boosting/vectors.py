@@ -262,10 +262,10 @@ def constant(kind: Any, number: Any) -> Any:
     return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
 
 
-def words_of(vector: Any) -> Any:
-    """The type of a vector's bits."""
-    bits = 32 if isinstance(vector.type.element, ir.FloatType) else 64
-    return ir.VectorType(ir.IntType(bits), vector.type.count)
+def splat(builder: Any, kind: Any, number: Any) -> Any:
+    """A vector of equal numbers, known when the code runs."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, index(0))
+    return builder.shuffle_vector(one, one, constant(ir.VectorType(index, kind.count), 0))
 
 
 for operate, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
@@ -320,34 +320,28 @@ def lower_filled(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     """The number in all lanes."""
     kind = context.get_value_type(signature.return_type)
     number = context.cast(builder, arguments[2], types.float64, signature.return_type.number)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, index(0))
-    return builder.shuffle_vector(one, one, constant(ir.VectorType(index, kind.count), 0))
+    return splat(builder, kind, number)
 
 
-def lower_bits(builder: Any, vector: Any, mask: int) -> Any:
-    """The bits of a mask."""
-    words = words_of(vector)
-    return builder.and_(builder.bitcast(vector, words), constant(words, mask))
-
-
-def sign_bit(vector: Any) -> int:
-    """The bit of the sign."""
-    return 1 << (int(words_of(vector).element.width) - 1)
+def call_intrinsic(builder: Any, name: str, arguments: Any) -> Any:
+    """An operation that LLVM has for vectors."""
+    kind = arguments[0].type
+    bits = 32 if isinstance(kind.element, ir.FloatType) else 64
+    typed = ir.FunctionType(kind, [kind] * len(arguments))
+    function = builder.module.declare_intrinsic(f"llvm.{name}.v{kind.count}f{bits}", (), typed)
+    return builder.call(function, arguments)
 
 
 @registered(absolute, same_vector)
 def lower_absolute(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """All bits but the sign."""
-    (vector,) = arguments
-    return builder.bitcast(lower_bits(builder, vector, sign_bit(vector) - 1), vector.type)
+    """Absolute values."""
+    return call_intrinsic(builder, "fabs", arguments)
 
 
 @registered(copysign, same_vector)
 def lower_copysign(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """The bits of one and the sign of the other."""
-    sizes, signs = arguments
-    size = lower_bits(builder, sizes, sign_bit(sizes) - 1)
-    return builder.bitcast(builder.or_(size, lower_bits(builder, signs, sign_bit(signs))), sizes.type)
+    """The sizes of one with the signs of the other."""
+    return call_intrinsic(builder, "copysign", arguments)
 
 
 @registered(maximum, same_vector)
@@ -363,9 +357,7 @@ def lower_without(context: Any, builder: Any, signature: Any, arguments: Any) ->
     vector, lane = arguments
     kind = ir.VectorType(lane.type, vector.type.count)
     numbers = ir.Constant(kind, [ir.Constant(lane.type, k) for k in range(kind.count)])
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), lane, index(0))
-    same = builder.shuffle_vector(one, one, constant(ir.VectorType(index, kind.count), 0))
-    chosen = builder.icmp_signed("==", same, numbers)
+    chosen = builder.icmp_signed("==", splat(builder, kind, lane), numbers)
     return builder.select(chosen, constant(vector.type, 0.0), vector)
 
 

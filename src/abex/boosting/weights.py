@@ -303,10 +303,10 @@ def side_factors(
 
 
 @rare_kernel
-def defer_update(
-    w: ExampleWeights, votes: NDArray[np.float64], coefficient: float, marked_side: float
+def update(
+    w: ExampleWeights, votes: NDArray[np.float64], edge: float, coefficient: float, marked_side: float
 ) -> None:
-    """Enter an update into the table. Examples with side phi = ``marked_side`` have the bit 1 << pending set."""
+    """Put an update off: enter it into the table. Examples with side phi = ``marked_side`` have the bit 1 << pending set."""
     factors, sides, width = w.factors, w.sides, w.width
     known = 1 << w.pending
     up, down = math.exp(coefficient), math.exp(-coefficient)
@@ -319,16 +319,8 @@ def defer_update(
                 store(factors, row + known, piece, width, old * on)
                 store(factors, row, piece, width, old * off)
     w.pending += 1
-    negate(w, 2 * known)
-
-
-@kernel
-def update(
-    w: ExampleWeights, votes: NDArray[np.float64], edge: float, coefficient: float, marked_side: float
-) -> None:
-    """Put an update off."""
-    defer_update(w, votes, coefficient, marked_side)
     w.precision_left *= 1.0 - edge
+    negate(w, 2 * known)
 
 
 @kernel

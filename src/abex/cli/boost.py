@@ -13,6 +13,7 @@ from abex.cli.help import can_be_written, examples, number_option, print_table
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of
+from abex.support.table_files import place_of
 
 POINTS = 100  # of a learning curve
 HELD = 0.25  # of the rows of a file of one's own are for the test
@@ -62,10 +63,19 @@ def train(data: str, policy: str, out: str, target: str | None, iterations: int)
     curves = {name: 100.0 * (1.0 - classifier.staged_score(X, y, every)) for name, (X, y) in halves.items()}
     draw_errors(every, curves, f"{data}: {policy}", about, f"{out}.png")
     rows = [[name, f"{errors[-1]:.2f} %", f"{errors.min():.2f} %"] for name, errors in curves.items()]
-    print_table(f"{data}, {about}", ["rows", "error at the end", "smallest"], rows, (1, 2))
     full = "full search: every feature was tried in each search"
-    click.echo(full if classifier.policy is None else str(classifier.policy_report()))
+    click.echo(full if classifier.policy is None else str(classifier.policy_report()).partition("\n")[0])
+    print_table(f"{data}, {about}", ["rows", "error at the end", "smallest"], rows, (1, 2))
     click.echo(f"wrote {out}.abex and {out}.png")
+    click.echo(score_of(classifier, *halves["test"]))
+
+
+def score_of(classifier: Any, X: Any, y: Any) -> str:
+    """How often the rows that were held out are classified right, beside the class that is most frequent."""
+    if classifier.multilabel_:
+        return f"right in all labels of {classifier.score(X, y):.1%} of the {len(y):,} rows held out"
+    often = np.unique(y, return_counts=True)[1].max() / len(y)
+    return f"right on {classifier.score(X, y):.1%} of the {len(y):,} rows held out; their most frequent class has {often:.1%}"
 
 
 def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
@@ -78,6 +88,7 @@ def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
         columns = columns_of(data)
         y = classes_of(columns.pop(target_name(columns, target, data)), data)
         X, held = as_frame(columns, data), held_rows(y, HELD, 0, data)
+        warn_of(columns, y, data)
         return {"training": (X[~held], y[~held]), "test": (X[held], y[held])}
     problem = load(data)
     if not isinstance(problem, Dataset):
@@ -92,6 +103,21 @@ def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
     }
 
 
+def warn_of(columns: dict[str, Any], y: Any, where: str) -> None:
+    """Say what no classifier can learn from: a single class, words that name rows."""
+    if len(np.unique(y)) == 1:
+        click.echo(
+            f"abex: every row of {where} is of the class {shown(y[0])}: there is nothing to tell apart",
+            err=True,
+        )
+    for name, values in columns.items():
+        if values.dtype.kind not in "biuf" and len(values) > 1 and len(set(values.tolist())) == len(values):
+            click.echo(
+                f"abex: column {shown(name)} of {where} has another word in every row, so it tells nothing of new rows",
+                err=True,
+            )
+
+
 def as_frame(columns: dict[str, Any], where: str) -> Any:
     """Columns as a data frame, in which words are categories."""
     with needed():
@@ -99,9 +125,10 @@ def as_frame(columns: dict[str, Any], where: str) -> Any:
 
     words = {name for name, values in columns.items() if values.dtype.kind not in "biuf"}
     for name in columns.keys() - words:
-        if np.isinf(columns[name]).any():
+        if (wrong := np.isinf(columns[name])).any():
+            place = place_of(int(wrong.argmax()), where)
             raise UserError(
-                f"{where} has an infinite value in column {shown(name)}: correct or drop such rows"
+                f"{where} has an infinite value in column {shown(name)}, {place}: correct or drop such rows"
             )
     return pd.DataFrame({name: pd.Categorical(v) if name in words else v for name, v in columns.items()})
 

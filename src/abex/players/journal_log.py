@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -21,9 +20,9 @@ from abex.players.events import (
     Rewarded,
     decode,
 )
-from abex.players.ids import LIFE_AT
 from abex.players.player_file import Definition
 from abex.players.player_settings import PlayerSettings
+from abex.players.state import Pending
 from abex.support.errors import UserError
 from abex.support.extras import needed
 
@@ -65,14 +64,10 @@ class LogReader:
     def __init__(self, definition: Definition, arms: NamedArms | None = None) -> None:
         self.terms: PlayerSettings = definition.terms
         said = definition.declared
-        self.most = said.max_pending
         self.arms = NamedArms(said.n_arms, said.labels) if arms is None else arms.copy()
-        self.waiting: OrderedDict[str, list[Any]] = OrderedDict()
-        self.numbers: dict[str, int] = {}  # of the arms of waiting decisions
-        self.asked: dict[tuple[str, str], str] = {}  # waiting decisions by their unit and key
-        self.marks: dict[str, list[tuple[str, str]]] = {}  # unit and key of waiting decisions
-        self.lives: dict[str, str] = {}  # the last decision of each life
-        self.answers = None if self.terms.kept is None else Answers(self.terms, self.most)
+        self.pending = Pending(said.max_pending)
+        self.waiting: dict[str, list[Any]] = {}  # rows of decisions that wait
+        self.answers = None if self.terms.kept is None else Answers(self.terms, self.pending.most)
         self.answered: dict[str, list[Any]] = {}  # rows of decisions whose reward may change
 
     def rows(self, events: Iterable[tuple[int, bytes]]) -> Iterator[list[Any]]:
@@ -83,7 +78,7 @@ class LogReader:
     def follow(self, event: Event) -> list[Any] | None:
         """Take notice of an event; returns the row of a decision."""
         if isinstance(event, Decided):
-            return None if self._is_void(event) else self._decided(event)
+            return self._decided(event) if self.pending.stands_for(event) is None else None
         if isinstance(event, Rewarded):
             self._rewarded(event)
         elif isinstance(event, Expired):
@@ -98,35 +93,15 @@ class LogReader:
     def revised(self, entry: list[Any], before: float, moment: int) -> None:
         """The reward of a decision is another than before: for those who want to know."""
 
-    def _close(self, name: str, status: str, moment: int, reward: float = math.nan) -> list[Any] | None:
+    def _close(self, event: Decided, status: str, moment: int, reward: float = math.nan) -> list[Any]:
         """A decision waits no more."""
-        entry = self.waiting.pop(name, None)
-        if entry is not None:
-            entry[3], entry[6] = reward, status
-            for mark in self.marks.pop(name, ()):
-                del self.asked[mark]
-            self.closed(entry, moment)
-            del self.numbers[name]
+        entry = self.waiting.pop(event.id)
+        entry[3], entry[6] = reward, status
+        self.closed(entry, moment)
         return entry
 
     def _label(self, number: int) -> Any:
         return self.arms.label(number) if self.arms.has(number) else number
-
-    def _is_void(self, event: Decided) -> bool:
-        """Whether a decision came before, or another waits for its unit or under its key, and stands for it."""
-        life = event.id[LIFE_AT:]
-        if event.id <= self.lives.get(life, ""):
-            return True
-        self.lives[life] = event.id
-        asked = [
-            (name, word) for name, word in (("key", event.key), ("unit", event.unit)) if word is not None
-        ]
-        if any(one in self.asked for one in asked):
-            return True
-        if asked and self.arms.has(event.arm):  # else it does not wait
-            self.marks[event.id] = asked
-            self.asked.update((one, event.id) for one in asked)
-        return False
 
     def _decided(self, event: Decided) -> list[Any]:
         observed = {str(self._label(arm)): chance for arm, chance in (event.observed or {}).items()}
@@ -148,9 +123,9 @@ class LogReader:
         if self.answers is not None:
             self._forget(self.answers.forget(event.moment))
         self.waiting[event.id] = entry
-        self.numbers[event.id] = event.arm
-        if len(self.waiting) > self.most:
-            self._close(next(iter(self.waiting)), "forgotten", event.moment)
+        forgotten = self.pending.add(event) if self.arms.has(event.arm) else event  # which does not wait
+        if forgotten is not None:
+            self._close(forgotten, "forgotten", event.moment)
         return entry
 
     def _rewarded(self, event: Rewarded) -> None:
@@ -158,22 +133,23 @@ class LogReader:
         if name is None and event.key is not None:
             return  # tried elsewhere
         if name is None:  # of an arm: its latest decision that waits
-            name = next((one for one in reversed(self.waiting) if self.numbers[one] == event.arm), None)
+            name = self.pending.latest_of(event.arm or 0)
         if name is None:
             return
-        answer = None
-        if self.answers is not None and name in self.waiting:
-            answer = self.answers.first(name, self.waiting[name][4], self.numbers[name], event)
+        pending, answer = self.pending.get(name), None
+        if pending is None:
+            self._revise(name, event)
+            return
+        if self.answers is not None:
+            answer = self.answers.first(name, pending.moment, pending.arm, event)
             if answer is None:
                 return  # too late
-        entry = self._close(name, "rewarded", event.moment, self.terms.shown(event.reward))
-        if entry is None:
-            self._revise(name, event)
-        else:
-            if answer is not None:
-                self._paid(answer, entry)
-            also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
-            entry[7] = json.dumps(also) if also else None
+        reward = self.terms.shown(event.reward)
+        entry = self._close(self.pending.drop(name), "rewarded", event.moment, reward)
+        if answer is not None:
+            self._paid(answer, entry)
+        also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
+        entry[7] = json.dumps(also) if also else None
 
     def _revise(self, name: str, event: Rewarded) -> None:
         """A decision that had a reward had another conversion, or a correction."""
@@ -204,12 +180,10 @@ class LogReader:
             self.answered.pop(name, None)
 
     def _expired(self, event: Expired) -> None:
-        while self.waiting:
-            name, entry = next(iter(self.waiting.items()))
-            if entry[4] > event.cutoff:
-                return
-            unrewarded = self.terms.unrewarded
-            self._close(name, "expired", event.moment, math.nan if unrewarded is None else unrewarded)
+        unrewarded = self.terms.unrewarded
+        for name in self.pending.due(event.cutoff):
+            reward = math.nan if unrewarded is None else unrewarded
+            self._close(self.pending.drop(name), "expired", event.moment, reward)
 
     def _changed(self, event: Event) -> None:
         """Arms that come, go, or change their names; what could not be done was not."""
@@ -223,5 +197,5 @@ class LogReader:
                     known.rename(event.arm, event.label)
             elif known.numbers.size > 1:
                 known.remove(event.arm)
-                for name in [one for one in self.waiting if self.numbers[one] == event.arm]:
-                    self._close(name, "forgotten", event.moment)
+                for name in self.pending.of_arm(event.arm):
+                    self._close(self.pending.drop(name), "forgotten", event.moment)

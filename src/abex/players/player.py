@@ -294,7 +294,7 @@ class Player:
 
     def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
-        found = self._state.open_decision(unit, None)
+        found = self._state.pending.open_decision(unit, None)
         return None if found is None else self._handed_out(found)
 
     def _handed_out(self, event: Decided) -> Decision:
@@ -499,7 +499,7 @@ class Player:
         pending = self._state.pending.get(name)
         if pending is not None:
             return pending.arm
-        made = self._state.has_made(name)
+        made = self._state.pending.has_made(name)
         if not made:
             why = (
                 "another one made it, or one that was lost before it was saved"

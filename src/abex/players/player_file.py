@@ -192,7 +192,7 @@ def declared(replica: PlayerState, terms: PlayerSettings) -> Declared:
         corrections=None if terms.corrections is None else terms.corrections / 1000.0,
         n_arms=replica.n_arms,
         horizon=replica.setting.horizon,
-        max_pending=replica.max_pending,
+        max_pending=replica.pending.most,
         graph=None if graph is None else write_graph(graph),
     )
 
@@ -209,7 +209,7 @@ def written_state(replica: PlayerState) -> dict[str, Any]:
         "next_name": replica.arms.next_number,
         "labels": None if labels is None else [labels[number] for number in replica.arms.numbers.tolist()],
         "tallies": _written_tallies(replica.tallies),
-        "lives": list(replica.lives.values()),
+        "lives": list(replica.pending.lives.values()),
     }
     more = {
         "elsewhere": replica.elsewhere,
@@ -312,7 +312,7 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
     fresh = replica.state
     replica.state = policy.resume(replica.setting, read(saved.state, fresh))
     replica.tallies = _read_tallies(saved.tallies, n_arms)
-    replica.lives = {last[LIFE_AT:]: last for last in saved.lives}
+    replica.pending.lives = {last[LIFE_AT:]: last for last in saved.lives}
     _read_pending(replica, fresh, saved.pending)
     if saved.windows is not None:
         replica.windows = open_windows(policy, replica.setting, saved.windows.window, saved.windows.silence)
@@ -337,17 +337,17 @@ def read_policy(said: Declared) -> Policy[Any]:
 
 def _read_pending(replica: PlayerState, fresh: Any, saved: list[SavedDecision]) -> None:
     """The waiting decisions, oldest first: of known lives, with probabilities that their policy can divide by."""
-    agree(len(saved) <= replica.max_pending, "pending must be at most max_pending")
+    agree(len(saved) <= replica.pending.most, "pending must be at most max_pending")
     for one in saved:
         agree(replica.arms.has(one.arm), "a decision waits for an arm that is not there")
-        agree(bool(replica.has_made(one.id)), "a decision waits that was never made")
+        agree(bool(replica.pending.has_made(one.id)), "a decision waits that was never made")
         agree(one.id not in replica.pending, "a decision waits twice")
-        agree(replica.open_decision(one.unit, one.key) is None, "two decisions wait for one unit")
+        agree(replica.pending.open_decision(one.unit, one.key) is None, "two decisions wait for one unit")
         event = Decided(
             one.id, one.moment, one.arm, one.t, one.memory, one.probability, unit=one.unit, key=one.key
         )
         replica.check(event, fresh)
-        replica.add_pending(event)
+        replica.pending.add(event)
 
 
 def in_order(replica: PlayerState) -> None:

@@ -231,7 +231,9 @@ def _stands(player: SharedPlayer, request: Request) -> bool:
     if not isinstance(request, DecideRequest) or (request.key is None and request.units == (None,)):
         return False
     with player._lock:
-        return any(player._state.open_decision(unit, request.key) is not None for unit in request.units)
+        return any(
+            player._state.pending.open_decision(unit, request.key) is not None for unit in request.units
+        )
 
 
 class _Work:
@@ -293,7 +295,7 @@ def _ask(
                 for kind, name in (("key", key), ("unit", unit))
                 if name is not None
             ]
-            there = replica.open_decision(unit, key) or next(
+            there = replica.pending.open_decision(unit, key) or next(
                 (known[mark] for mark in marks for known in (asked, mine) if mark in known), None
             )
         if there is None:

@@ -410,7 +410,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                 until = now + LATE_DECISIONS if until is None else until
                 self.refresh()
                 with self._lock:
-                    known = self._state.pending.get(error.id) or self._state.has_made(error.id)
+                    known = self._state.pending.get(error.id) or self._state.pending.has_made(error.id)
                 if known:
                     continue
                 if not self.is_recent(error.id) or now > until:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,100 @@ class Tallies:
         return twin
 
 
+class Pending(OrderedDict[str, Decided]):
+    """Decisions that wait for their reward, by id, the oldest first."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most  # beyond, the oldest is forgotten
+        self.lives: dict[str, str] = {}  # the last decision of each life, be it waiting or not
+        self._by_arm: dict[int, OrderedDict[str, None]] = {}  # ids by the number of their arm,
+        self._units: dict[str, str] = {}  # by the unit for which they were made,
+        self._keys: dict[str, str] = {}  # by the key of their request
+
+    def copy(self) -> Pending:
+        """The same, to go on independently."""
+        twin = Pending(self.most)
+        twin.update(self)
+        twin.lives, twin._units, twin._keys = dict(self.lives), dict(self._units), dict(self._keys)
+        twin._by_arm = {arm: OrderedDict(names) for arm, names in self._by_arm.items()}
+        return twin
+
+    def stands_for(self, event: Decided) -> Decided | None:
+        """The decision that a void one is answered by; None for a new one, which is known to be made from now on.
+
+        Decisions of one life come in order: one that comes again is void. So is one for a unit or under a key that has a
+        decision which waits.
+        """
+        name = event.id
+        life = name[LIFE_AT:]
+        last = self.lives.get(life, "")
+        if name <= last:
+            return event
+        self.lives[life] = name
+        if not last and len(self.lives) > MOST_LIVES:
+            self._trim_lives()
+        return None if event.unit is None and event.key is None else self.open_decision(event.unit, event.key)
+
+    def _trim_lives(self) -> None:
+        """Leave out old lives that nothing waits for."""
+        needed = {name[LIFE_AT:] for name in self}
+        needed.update(list(self.lives)[-MOST_LIVES:])
+        self.lives = {life: last for life, last in self.lives.items() if life in needed}
+
+    def has_made(self, name: str) -> bool | None:
+        """Whether a decision of that id was made; None if its life is unknown."""
+        last = self.lives.get(name[LIFE_AT:]) if is_id(name) else None
+        return None if last is None else name <= last
+
+    def open_decision(self, unit: str | None, key: str | None) -> Decided | None:
+        """The decision that waits under this key, or for this unit."""
+        name = self._keys.get(key) if key is not None else None
+        if name is None and unit is not None:
+            name = self._units.get(unit)
+        return None if name is None else self[name]
+
+    def of_arm(self, number: int) -> list[str]:
+        """The ids of the decisions on an arm, the oldest first."""
+        return list(self._by_arm.get(number, ()))
+
+    def latest_of(self, number: int) -> str | None:
+        """The id of the latest decision on an arm."""
+        waiting = self._by_arm.get(number)
+        return next(reversed(waiting)) if waiting else None
+
+    def due(self, cutoff: int) -> list[str]:
+        """The ids of the oldest decisions, up to the first one made after a moment."""
+        return [one.id for one in takewhile(lambda one: one.moment <= cutoff, self.values())]
+
+    def add(self, event: Decided) -> Decided | None:
+        """Let a decision wait; returns the one that is forgotten for it."""
+        name = event.id
+        self[name] = event
+        if event.unit is not None:
+            self._units[event.unit] = name
+        if event.key is not None:
+            self._keys[event.key] = name
+        waiting = self._by_arm.get(event.arm)
+        if waiting is None:
+            waiting = self._by_arm[event.arm] = OrderedDict()
+        waiting[name] = None
+        return self.drop(next(iter(self))) if len(self) > self.most else None
+
+    def drop(self, name: str) -> Decided:
+        """A decision waits no more."""
+        event = self.pop(name)
+        waiting = self._by_arm[event.arm]
+        del waiting[name]
+        if not waiting:
+            del self._by_arm[event.arm]
+        if event.unit is not None:
+            del self._units[event.unit]
+        if event.key is not None:
+            del self._keys[event.key]
+        return event
+
+
 class PlayerState(PolicyRunner):
     """Policy, what it has learned, arms, pending decisions and tallies of a player."""
 
@@ -85,15 +180,10 @@ class PlayerState(PolicyRunner):
     ) -> None:
         super().__init__(policy, setting, compiled)
         self.arms = arms
-        self.max_pending = max_pending
         self.tallies = Tallies(setting.n_arms)
         self.steps = 0  # of the policy's life: decisions made, and arms tried elsewhere
         self.elsewhere = 0  # arms tried elsewhere
-        self.pending: OrderedDict[str, Decided] = OrderedDict()  # by id, in the order of the decisions
-        self.waiting: dict[int, OrderedDict[str, None]] = {}  # ids in `pending` by the number of their arm
-        self.lives: dict[str, str] = {}  # the last decision of each life
-        self.units: dict[str, str] = {}  # ids in `pending` by the unit for which they were made
-        self.keys: dict[str, str] = {}  # ids in `pending` by the key of their request
+        self.pending = Pending(max_pending)
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
         self.windows: OpenWindows | None = None  # where silence counts by its age
         self.answers: Answers | None = None  # where a decision may have another reward
@@ -103,10 +193,7 @@ class PlayerState(PolicyRunner):
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.state = copy.deepcopy(self.state)
-        twin.arms, twin.tallies = self.arms.copy(), self.tallies.copy()
-        twin.pending = OrderedDict(self.pending)
-        twin.waiting = {arm: OrderedDict(names) for arm, names in self.waiting.items()}
-        twin.lives, twin.units, twin.keys = dict(self.lives), dict(self.units), dict(self.keys)
+        twin.arms, twin.tallies, twin.pending = self.arms.copy(), self.tallies.copy(), self.pending.copy()
         twin.seen_keys = OrderedDict(self.seen_keys)
         twin.windows = None if self.windows is None else self.windows.copy()
         twin.answers = None if self.answers is None else self.answers.copy()
@@ -123,7 +210,7 @@ class PlayerState(PolicyRunner):
         """Let decisions count by their age and rewards change, where the settings say so."""
         if settings.kept is not None and self.answers is None:
             check_weighable(self.policy, self.setting, settings.weighs)
-            self.answers = Answers(settings, self.max_pending)
+            self.answers = Answers(settings, self.pending.most)
         if settings.weighs and self.windows is None:
             silence = settings.unrewarded_scaled
             assert settings.expire is not None
@@ -203,21 +290,11 @@ class PlayerState(PolicyRunner):
     # -- decisions ------------------------------------------------------------------------------------
 
     def _decided(self, event: Decided) -> Decided:
-        """A decision was made: it waits for its reward; beyond `max_pending` the oldest is forgotten.
-
-        Decisions of one life come in order; one that comes again changes nothing. One for a unit or under a key that has a
-        decision which waits is void: that one, which is returned, stands for it.
-        """
-        name, number = event.id, event.arm
-        life = name[LIFE_AT:]
-        last = self.lives.get(life, "")
-        if name <= last:
-            return event
-        self.lives[life] = name
-        if event.unit is not None or event.key is not None:
-            found = self.open_decision(event.unit, event.key)
-            if found is not None:
-                return found
+        """A decision was made and waits for its reward; a void one changes nothing, and what stands for it is returned."""
+        standing = self.pending.stands_for(event)
+        if standing is not None:
+            return standing
+        number = event.arm
         self.steps += 1
         if self.answers is not None:
             self.answers.forget(event.moment)
@@ -225,65 +302,12 @@ class PlayerState(PolicyRunner):
             tallies = self.tallies
             tallies.pulls[self.arms.place(number)] += 1
             tallies.recent.append(number)
-            self.add_pending(event)
+            oldest = self.pending.add(event)
             if self.windows is not None:
-                self.windows.decided(name, event.moment, number, self.arms.place(number))
-            if len(self.pending) > self.max_pending:
-                oldest = self.drop_pending(next(iter(self.pending)))
-                if self.windows is not None:
+                self.windows.decided(event.id, event.moment, number, self.arms.place(number))
+                if oldest is not None:
                     self.windows.forgotten(oldest.id, self.arms.place(oldest.arm))
-        if not last and len(self.lives) > MOST_LIVES:
-            self._trim_lives()
         return event
-
-    def open_decision(self, unit: str | None, key: str | None) -> Decided | None:
-        """The decision that waits under this key, or for this unit."""
-        name = self.keys.get(key) if key is not None else None
-        if name is None and unit is not None:
-            name = self.units.get(unit)
-        return None if name is None else self.pending[name]
-
-    def add_pending(self, event: Decided) -> None:
-        """Let a decision wait."""
-        name = event.id
-        self.pending[name] = event
-        if event.unit is not None:
-            self.units[event.unit] = name
-        if event.key is not None:
-            self.keys[event.key] = name
-        waiting = self.waiting.get(event.arm)
-        if waiting is None:
-            waiting = self.waiting[event.arm] = OrderedDict()
-        waiting[name] = None
-
-    def drop_pending(self, name: str) -> Decided:
-        """A decision waits no more."""
-        event = self.pending.pop(name)
-        waiting = self.waiting[event.arm]
-        del waiting[name]
-        if not waiting:
-            del self.waiting[event.arm]
-        if event.unit is not None:
-            del self.units[event.unit]
-        if event.key is not None:
-            del self.keys[event.key]
-        return event
-
-    def _trim_lives(self) -> None:
-        """Leave out old lives that nothing waits for."""
-        needed = {name[LIFE_AT:] for name in self.pending}
-        needed.update(list(self.lives)[-MOST_LIVES:])
-        self.lives = {life: last for life, last in self.lives.items() if life in needed}
-
-    def has_made(self, name: str) -> bool | None:
-        """Whether a decision of that id was made; None if its life is unknown."""
-        last = self.lives.get(name[LIFE_AT:]) if is_id(name) else None
-        return None if last is None else name <= last
-
-    def waits_for(self, number: int) -> str | None:
-        """The latest decision on an arm that waits for its reward."""
-        waiting = self.waiting.get(number)
-        return next(reversed(waiting)) if waiting else None
 
     def observed_with(self, decision: Decided) -> dict[int, float] | None:
         """On a feedback graph: the arms that a decision reveals, by number, each with its probability of being observed then.
@@ -317,7 +341,7 @@ class PlayerState(PolicyRunner):
             if event.key is None:
                 if self._is_repeated(event):
                     return False
-                name = self.waits_for(number)  # an arm stands for its latest decision that waits
+                name = self.pending.latest_of(number)  # an arm stands for its latest decision that waits
             elif not self.arms.has(number) or not self.is_first(event.key):
                 return False
             if name is None:
@@ -335,7 +359,11 @@ class PlayerState(PolicyRunner):
             )
         else:
             time = settings.expire or settings.kept
-            late = time is not None and event.moment - moment_of(name) >= time and bool(self.has_made(name))
+            late = (
+                time is not None
+                and event.moment - moment_of(name) >= time
+                and bool(self.pending.has_made(name))
+            )
         if late and self.is_first(f"late {name}"):
             self.tallies.late += 1
         return False
@@ -355,7 +383,7 @@ class PlayerState(PolicyRunner):
             return self._came_late(name, event, settings)
         place = self.arms.place(after.arm)
         if pending is not None:
-            self.drop_pending(name)
+            self.pending.drop(name)
             self.tallies.rewarded += 1
             self._count(place, after.reward)
             self._observed_at_once(event.also, rng)
@@ -410,7 +438,7 @@ class PlayerState(PolicyRunner):
         """A decision had its reward in [0, 1], and other arms were seen with it; False if it does not wait for one."""
         if name not in self.pending:
             return False
-        pending = self.drop_pending(name)
+        pending = self.pending.drop(name)
         if pending.memory:
             self.recall(pending.memory)
         self.tallies.rewarded += 1
@@ -446,17 +474,13 @@ class PlayerState(PolicyRunner):
 
         They count as ``unrewarded``, or teach nothing if that is None.
         """
-        names = []
-        while self.pending:
-            name = next(iter(self.pending))
-            if self.pending[name].moment > cutoff:
-                break
-            names.append(name)
+        names = self.pending.due(cutoff)
+        for name in names:
             self.tallies.expired += 1
             if unrewarded is None:
-                self.drop_pending(name)
+                self.pending.drop(name)
             elif self.windows is not None:  # which has heard of it, or will when it is old enough
-                self._count(self.arms.place(self.drop_pending(name).arm), unrewarded)
+                self._count(self.arms.place(self.pending.drop(name).arm), unrewarded)
             else:
                 self._close(name, unrewarded, {}, rng)
                 self.tallies.rewarded -= 1
@@ -494,8 +518,8 @@ class PlayerState(PolicyRunner):
             self.check_remove(event.arm)
             self._keep_arms(np.delete(np.arange(self.n_arms), arms.place(event.arm)), self.n_arms - 1)
             arms.remove(event.arm)
-            for name in list(self.waiting.get(event.arm, ())):
-                self.drop_pending(name)
+            for name in self.pending.of_arm(event.arm):
+                self.pending.drop(name)
         elif arms.labels is None or event.label != arms.label(event.arm):
             if arms.knows(event.label):
                 raise UserError(f"there is an arm {event.label!r} already")

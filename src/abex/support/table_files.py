@@ -31,7 +31,6 @@ SUFFIXES = {
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
     ".npz": "numpy",
-    ".npy": "numpy",
 }
 
 
@@ -66,6 +65,16 @@ def kind_of(path: Path) -> str:
     if not os.path.isfile(path):  # unlike the method it answers for every name
         raise UserError(f"there is no file {short_path(path)}")
     return SUFFIXES[endings[-1]]
+
+
+def place_of(row: int, where: str | Path) -> str:
+    """Where a row stands: its line in a file of text, whose first has the names of the columns; else its number from 0.
+
+    >>> place_of(0, "fruit.csv"), place_of(0, "fruit.parquet")
+    ('line 2', 'row 0')
+    """
+    ends = "".join(Path(where).suffixes).lower().removesuffix(".gz")
+    return f"line {row + 2}" if SUFFIXES.get(ends[ends.rfind(".") :]) == "text" else f"row {row}"
 
 
 def content_of(path: str | os.PathLike[str]) -> bytes:
@@ -119,10 +128,10 @@ def words_of(values: NDArray[Any], name: str, where: str | Path) -> NDArray[Any]
     with needed():
         import pandas as pd
 
-    if pd.isna(values).any() or any(value == "" for value in values.tolist()):
-        raise UserError(
-            f"{short_path(where)} has a missing value in column {shown(name)}: fill or drop such rows"
-        )
+    missing = [row for row, value in enumerate(values.tolist()) if value == "" or pd.isna(value)]
+    if missing:
+        place = f"column {shown(name)}, {place_of(missing[0], where)}"
+        raise UserError(f"{short_path(where)} has a missing value in {place}: fill or drop such rows")
     words = [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         for value in values.tolist()

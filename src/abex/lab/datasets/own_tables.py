@@ -22,6 +22,7 @@ from abex.support.table_files import (
     is_file,
     kind_of,
     name_of,
+    place_of,
     position_of,
     read_columns,
     words_of,
@@ -205,8 +206,9 @@ def classes_of(labels: NDArray[Any], where: str) -> NDArray[Any]:
     with needed():
         import pandas as pd
 
-    if pd.isna(labels).any():
-        raise UserError(f"the target of {where} has a missing value: drop such rows")
+    if (missing := pd.isna(labels)).any():
+        place = place_of(int(missing.argmax()), where)
+        raise UserError(f"the target of {where} has a missing value in {place}: drop such rows")
     if labels.dtype.kind not in "biuf":
         return _texts(labels)
     if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():

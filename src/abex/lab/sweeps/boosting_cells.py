@@ -61,11 +61,11 @@ def window_of(ends: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
 
 
 def errors_by_row(
-    by_row: NDArray[np.uint8], ends: NDArray[np.int64], steps: NDArray[np.int64]
+    by_row: NDArray[np.bool_], ends: NDArray[np.int64], steps: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
     """How often each row was wrong in the last fifth up to each step, and how often it was looked at.
 
-    >>> wrong = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]], np.uint8)  # after 1, 9 and 10 iterations
+    >>> wrong = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]], np.bool_)  # after 1, 9 and 10 iterations
     >>> found = errors_by_row(wrong, np.array([1, 9, 10]), np.array([10]))
     >>> found["row_errors"].tolist(), found["row_looks"].tolist()
     ([[2, 0, 0]], [2])
@@ -192,8 +192,7 @@ class BoostingTask(Task):
         steps = np.union1d(as_checkpoints(cell["checkpoints"], iterations), rows_at)
         ends = sample_points(steps, iterations)
         truth = np.searchsorted(model.classes_, y_test)
-        by_row = np.zeros((ends.size, truth.size), np.uint8) if rows_at.size else None
-        errors = model.model_.error_counts(X_test, truth, ends=ends, by_row=by_row) / truth.size
+        by_row = np.concatenate([*model.model_.errors(X_test, truth, ends)], axis=1)
         done, seconds = np.array(clock, dtype=float).T
         if done.size > 1:  # what the fit took before its first iteration
             begin = max(0.0, seconds[0] - (seconds[-1] - seconds[0]) * done[0] / (done[-1] - done[0]))
@@ -205,9 +204,9 @@ class BoostingTask(Task):
         return CellResult(
             arrays={
                 "step": steps,
-                "error": smoothed(errors, ends, steps),
+                "error": smoothed(by_row.sum(axis=1) / truth.size, ends, steps),
                 "evaluations": steps.astype(np.int64) * features,
-                **({} if by_row is None else errors_by_row(by_row, ends, rows_at)),
+                **(errors_by_row(by_row, ends, rows_at) if rows_at.size else {}),
             },
             numbers={str(name): float(value) for name, value in report.items()},
             measured={"curve": np.interp(steps, done, seconds).round(6).tolist()},
