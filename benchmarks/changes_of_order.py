@@ -1,10 +1,13 @@
 """Levels that move and orders that change: `Evidence` beside the same without its test, and Thompson sampling.
 
     python benchmarks/changes_of_order.py --half test --runs 20
+    python benchmarks/changes_of_order.py --half test --runs 10 --rewards revenue
 
 Small worlds of coins, dealt by a seed; half of them, *train*, may be used to choose by, the others, *test*, to report from. The
 table has the geometric mean, its standard error, and the worst over the worlds of a group of the regret over that of the best of
-the three.
+the three. With ``--rewards`` arms pay something else whose mean is that of the coin, or a fixed part of it: Beta
+numbers of strength 5, coins that pay a hundredth or a 100,000th, or, with the coin's probability, a log-normal amount; regret
+counts the coins' means.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex import Evidence, Thompson, simulate
-from abex.environments.piecewise import Path, Piecewise
+from abex.environments.piecewise import Path, PathWorld, Piecewise, piece_at
+from abex.kernels import kernel
+from abex.support.randomness import gamma_from, next_word, normal_from, unit, word_at
 
 STEPS, PIECE = 60_000, 20
 DAY = 2_000
@@ -40,6 +45,46 @@ class World(Piecewise):
     def path(self, key: np.uint64, horizon: int) -> Path:
         """The table of means."""
         return np.arange(0, STEPS, PIECE, dtype=np.int64), self.means
+
+
+class PaidWorld(PathWorld):
+    """What its arms pay."""
+
+    rewards: int  # which of `REWARDS`
+
+
+class Paid(World):
+    """The same means, other rewards."""
+
+    def __init__(self, group: str, means: NDArray[np.float64], rewards: str) -> None:
+        super().__init__(group, means)
+        self.rewards = REWARDS.index(rewards)
+
+    def open(self, key: np.uint64, horizon: int) -> PaidWorld:
+        """The path, and what is paid."""
+        world = super().open(key, horizon)
+        parts = {name: getattr(world, name) for name in ("key", "begins", "means", "benchmark_mean")}
+        return PaidWorld(**parts, rewards=self.rewards)
+
+    @staticmethod
+    @kernel
+    def draw(world: PaidWorld, t: int, arm: int) -> float:
+        """A reward by the arm's present mean."""
+        mean = world.means[piece_at(world, t), arm]
+        word = word_at(world.key, t, arm)
+        if world.rewards == 1:
+            x = gamma_from(word, 5.0 * mean)
+            return float(x / max(x + gamma_from(next_word(~word), 5.0 * (1.0 - mean)), 1e-300))
+        if unit(word) >= mean:
+            return 0.0
+        if world.rewards == 2:
+            return 0.01
+        if world.rewards == 3:
+            return 1e-5
+        return min(1.0, 0.05 * math.exp(normal_from(next_word(word))))
+
+
+REWARDS = ("coins", "Beta", "hundredth", "tiny", "revenue")
 
 
 def worlds(half: str) -> list[World]:
@@ -93,9 +138,12 @@ def main() -> None:
     parser.add_argument("--half", choices=("train", "test"), default="train")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--worlds", action="store_true", help="print every world")
+    parser.add_argument("--rewards", choices=REWARDS, default="coins")
     options = parser.parse_args()
     rows: dict[str, list[NDArray[np.float64]]] = {}
     for world in worlds(options.half):
+        if options.rewards != "coins":
+            world = Paid(world.group, world.means, options.rewards)
         curves = simulate(
             list(POLICIES.values()), world, horizon=STEPS, replications=options.runs, seed=1, checkpoints=[STEPS],
             progress=False,

@@ -4,6 +4,7 @@
     python benchmarks/evidence_theory.py --slopes 1e7 --runs 8  only the slopes of Evidence, to so many steps
     python benchmarks/evidence_theory.py --hard --runs 600      only the hard instances
     python benchmarks/evidence_theory.py --alarms 3e3 --runs 10000   changes found where nothing changes
+    python benchmarks/evidence_theory.py --forced 24            the slope after an alarm that was forced, so many runs
     python benchmarks/evidence_theory.py --bound                what Theorem 6 says at horizons of this world
     python benchmarks/evidence_theory.py --long 1e9             one run of so many steps: does anything drift?
 
@@ -22,10 +23,14 @@ import numpy as np
 
 from abex import MOSS, Bernoulli, Evidence, Graph, KLUCBPlusPlus, SpecialArm, Thompson, simulate
 from abex.graphs import cliques, star
+from abex.graphs.feedback import BanditFeedback, reveal_bandit
 from abex.graphs.numbers import regret_lower_bound
+from abex.policies.kept_order import begin_era
+from abex.policies.policy import Setting
 from abex.samplers import sampler_for
 from abex.simulation import as_checkpoints, play_replication
-from abex.support.randomness import stream
+from abex.simulation.loop import Run, compiled_loop
+from abex.support.randomness import counter_key, stream
 from abex.theory import lai_robbins
 from abex.theory.evidence import regret_most
 from many_arms import print_law
@@ -94,6 +99,36 @@ def alarms(steps: int, runs: int) -> None:
         print(f"| {means} | {np.count_nonzero(found)} | {found.sum():.0f} |", flush=True)
 
 
+def growth_after(means: list[float], runs: int, forced: bool, steps: int = 10**6, alarm: int = 3_000) -> str:
+    """Growth of the regret from a tenth of the steps on over the lower bound, with or without an alarm after some of them."""
+    policy, world, values = Evidence(), Bernoulli(means), []
+    play = compiled_loop(policy.kernels(), world.rules(), reveal_bandit)
+    for seed in range(runs):
+        state = policy.start(Setting(len(means)))
+        run = Run(
+            state=state, world=world.open(counter_key(seed, "environment"), steps), feedback=BanditFeedback(n_arms=len(means)),
+            pending=None, memory=None, checkpoints=np.array([steps // 10, steps]), regret=np.zeros(2),
+            optimal_pulls=np.zeros(2), seen=np.zeros(1, np.int64), rng=stream(seed, "policy"), n_arms=len(means),
+        )  # fmt: skip
+        with np.errstate(over="ignore"):  # words wrap around
+            play(run, 1, alarm)
+            if forced:
+                begin_era(state.order, state, state.test, max(1, state.test.n_blocks - 6))
+            play(run, alarm + 1, steps)
+        values.append((run.regret[1] - run.regret[0]) / (lai_robbins(means) * math.log(10.0)))
+    return f"{np.mean(values):.2f} ± {np.std(values, ddof=1) / math.sqrt(runs):.2f}"
+
+
+def forced_alarms(runs: int) -> None:
+    """What an alarm costs in the long run where nothing has changed."""
+    print("| instance | without an alarm | after a forced one |\n|---|---|---|")
+    for means in ([0.6, 0.5], [0.9, 0.8], [0.2, 0.1], [0.8, 0.6, 0.4, 0.2], [0.5] + [0.4] * 9):
+        print(
+            f"| {means} | {growth_after(means, runs, False)} | {growth_after(means, runs, True)} |",
+            flush=True,
+        )
+
+
 def bounds() -> None:
     """Theorem 6 at its best slack, beside what anybody's regret is at most and the asymptotic lower bound."""
     print("| instance | T | Theorem 6 | T times the largest gap | C ln T |\n|---|---|---|---|---|")
@@ -133,12 +168,15 @@ def main() -> None:
     parser.add_argument(
         "--alarms", type=float, metavar="STEPS", help="instead: changes found where nothing changes"
     )
+    parser.add_argument("--forced", type=int, metavar="RUNS", help="instead: slopes after a forced alarm")
     parser.add_argument("--bound", action="store_true", help="instead: what Theorem 6 says")
     options = parser.parse_args()
     if options.hard:
         return hard(options.runs)
     if options.alarms:
         return alarms(int(options.alarms), options.runs)
+    if options.forced:
+        return forced_alarms(options.forced)
     if options.bound:
         return bounds()
     if options.long:

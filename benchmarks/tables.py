@@ -58,8 +58,10 @@ BENCHMARKS = {
     "shop-newcomer": Benchmark(
         "benchmarks/shop.py newcomer", "what a bad new banner gets where silence expires", "late_rewards"
     ),
-    "shop-season": Benchmark(
-        "benchmarks/shop.py season --runs 40", "regret where all arms swing together", "recommended_policy"
+    "changes-of-order": Benchmark(
+        "benchmarks/changes_of_order.py --half test --runs 20",
+        "regret where levels move and orders change",
+        "recommended_policy",
     ),
     "changing": Benchmark(
         "-m benchmarks.changing", "regret in worlds that change, table and figures", "changing_worlds"
@@ -131,7 +133,6 @@ NO_TABLE = {
     "bandit_logs",
     "boosting_figures",
     "boosting_policies",
-    "changes_of_order",
     "conversions",
     "many_players",
     "network_cut",

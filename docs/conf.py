@@ -44,6 +44,9 @@ suppress_warnings = ["ref.ref"]  # labels of scikit-learn's pages in what we inh
 write_reference(HERE / "api")
 write_figures(HERE / "experiments.md", HERE / "paper")
 
+highlight_language = (
+    "none"  # what names no language is a command or what it printed; doctests are Python anyway
+)
 html_theme = "pydata_sphinx_theme"
 html_title = "abex"
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "header_links_before_dropdown": 4}

@@ -7,6 +7,8 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from abex.policies.naming import RECOMMENDED
+
 #: package -> what it is for; a name is described where it stands first
 PUBLIC = {
     "abex.policies": "Policies",
@@ -67,9 +69,14 @@ def write_reference(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     described = {package: names for package, names in homes().items() if names}
     for package, names in described.items():
-        listed = "\n".join(f"   {name}" for name in names)
-        page = f"# {PUBLIC[package]}: `{package}`\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
-        page += f".. autosummary::\n   :toctree: generated\n\n{listed}\n```\n"
+        page = f"# {PUBLIC[package]}: `{package}`\n\n"
+        first = [name for name in RECOMMENDED if name in names]
+        rest = [name for name in names if name not in first]
+        for title, part in (("To try first", first), ("For comparison", rest)) if first else (("", rest),):
+            listed = "\n".join(f"   {name}" for name in part)
+            page += f"## {title}\n\n" if title else ""
+            page += f"```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
+            page += f".. autosummary::\n   :toctree: generated\n\n{listed}\n```\n\n"
         write_changed(folder / f"{package}.md", page)
     toc = "\n".join(described)
     write_changed(folder / "index.md", f"# Everything public\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")

@@ -255,26 +255,13 @@ def test_shares_that_are_right_seldom_alarm_and_wrong_ones_are_found():
     assert sums.sample_ratio([5_600, 4_400], [0.5, 0.5]) > 100.0
 
 
-def test_pairs_average_the_evidence_of_sums_and_intervals_at_once_are_those_one_by_one():
-    state = new_comparison(3)
-    state.observations[:], state.sums[:] = [200, 150, 90], [60, 70, 30]
-    grid = np.linspace(0.0, 1.0, 1001)
-
-    arms = list(zip(state.observations, state.sums, strict=True))
-    slow = [
-        math.log(
-            np.mean(
-                [
-                    math.exp(naive.least_difference(arms[j], arms[k], 0.0, 1.0, grid))
-                    for j in range(3)
-                    if j != k
-                ]
-            )
-        )
-        for k in range(3)
-    ]
-    assert winner.log_evidence(state, winner.PAIRS) == pytest.approx(slow, abs=0.02)
+def test_intervals_of_many_arms_at_once_are_those_one_by_one():
     counts, totals = np.array([0, 10, 10, 1000]), np.array([0, 0, 10, 37])
     assert np.transpose(sums.intervals(counts, totals)) == pytest.approx(
         np.array([sums.interval(n, s) for n, s in zip(counts, totals, strict=True)]), abs=1e-9
+    )
+    squares = np.array([0.0, 0.0, 10.0, 12.5])
+    assert np.transpose(moments.intervals_by_moments(counts, totals, squares)) == pytest.approx(
+        np.array([moments.interval_by_moments(*one) for one in zip(counts, totals, squares, strict=True)]),
+        abs=1e-9,
     )

@@ -11,7 +11,6 @@ import pytest
 import abex
 from abex import UserError, experiment
 from abex.cli import main
-from abex.inference.experiment import is_coin
 
 
 def clicks(rows=4000, rates=(0.10, 0.16), seed=0, shares=None):
@@ -91,7 +90,7 @@ def test_revenue_has_differences_and_three_customers_are_named():
     rng, rows = np.random.default_rng(2), 2000
     frame = clicks(rows=rows).assign(clicked=np.round(rng.exponential(2.0, rows), 2).clip(0, 400))
     plain = shown(frame, control="A", rewards=(0, 500))
-    assert not is_coin(plain.trial)
+    assert not plain.is_coin
     assert not any("carried" in note for note in plain.notes)
     assert plain.arms[0].interval[0] < 2.0 < plain.arms[0].interval[1]
     assert plain.arms[1].lift == pytest.approx(plain.arms[1].rate - plain.arms[0].rate)

@@ -304,8 +304,12 @@ def test_the_tables_say_what_was_played():
         for one in instances
     }
     page = markdown_of(results, entries, instances)
-    assert "3 policies, 2 instances, 6 pairs of both, 36 runs: 0 pairs with 200 replications" in page
+    assert "3 policies, 2 instances, 6 pairs of both with 6 replications each: 36 runs." in page
     assert "## Plain coins (2 instances)" in page
+    fewer = results | {("Thompson", "a"): Played(np.full(4, 6.0), np.full(4, 4.0))}
+    assert "6 replications each, 1 of them fewer, 4 at least: 34 runs." in markdown_of(
+        fewer, entries, instances
+    )
     assert "| Thompson | 3.00 (3.00 to 3.00) | 3.00 | 3.0 | 3.0 (a) | 0 of 12 |" in page
 
 

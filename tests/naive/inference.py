@@ -88,6 +88,100 @@ def leaders_sums(arms, rewards, n_arms):
     return count, total
 
 
+class PlayerBets:
+    """What a player knows for who asks who won, worked out anew from all that ever happened; arms by their labels."""
+
+    def __init__(self, arms, in_order):
+        self.arms, self.in_order = list(arms), in_order
+        self.rows = []  # decisions and observations, in their order
+        self.first = 0  # that is not settled
+        self.actions = []  # rows in the order in which they are settled, and arms that went
+
+    def decided(self, name, arm, law):
+        """``law``: the probability of each arm, empty where they are unknown."""
+        self.rows.append({"id": name, "arm": arm, "law": law, "paid": "open", "also": {}})
+
+    def closed(self, name, paid, also):
+        """A reward, or None for a decision that will have none."""
+        row = next(row for row in self.rows if row["id"] == name)
+        row["paid"], row["also"] = paid, also
+        if not self.in_order:
+            self.actions.append(row)
+        self._settle()
+
+    def observed(self, arm, paid, also):
+        self.rows.append({"id": None, "arm": arm, "law": {}, "paid": paid, "also": also})
+        if not self.in_order:
+            self.actions.append(self.rows[-1])
+        self._settle()
+
+    def removed(self, arm):
+        self.actions.append(arm)
+        self.arms.remove(arm)
+
+    def _settle(self):
+        while self.in_order and self.first < len(self.rows) and self.rows[self.first]["paid"] != "open":
+            self.actions.append(self.rows[self.first])
+            self.first += 1
+
+    def known(self):
+        """Observations by arm, plays of leaders, wealth and evidence."""
+        seen, led, leading, gone = {}, set(), {}, set()
+        wealth, best = {}, {}
+
+        def mean(arm):
+            return np.mean(seen[arm])
+
+        def observe(arm, paid, law):
+            met = [k for k in order if k in seen and k not in gone]
+            lead = max(met, key=mean) if met else None
+            rivals = (
+                [k for k in order if k not in gone and k != lead and law.get(k, 0) > 0]
+                if law.get(lead, 0) > 0
+                else []
+            )
+            if rivals and law.get(arm, 0) > 0:
+                led.add(lead)
+            for k in rivals:
+                if arm not in (lead, k):
+                    continue
+                m = [(sum(seen.get(a, [])) + 0.5) / (len(seen.get(a, [])) + 1.0) for a in (lead, k)]
+                pi = law[lead] / (law[lead] + law[k])
+                c = pi * m[0] + (1.0 - pi) * m[1]
+                y = (1.0 - pi) * (paid - c) if arm == lead else -pi * (paid - c)
+                stakes = np.minimum(STAKES / np.sqrt(c * (1.0 - c)), 0.95 / max(c, 1.0 - c))
+                wealth[k] = wealth.get(k, np.ones(8)) * (1.0 + stakes * y)
+                best[k] = max(best.get(k, 1.0), wealth[k].mean())
+            if arm == lead:
+                leading.setdefault(arm, []).append(paid)
+            seen.setdefault(arm, []).append(paid)
+
+        order = list(dict.fromkeys([*self.arms, *(row["arm"] for row in self.rows)]))
+        order.sort()
+        for action in self.actions:
+            if not isinstance(action, dict):
+                gone.add(action)
+                if action in led:
+                    wealth, best, led = {}, {}, set()
+                continue
+            if action["paid"] is None:
+                continue
+            if action["arm"] not in gone:
+                observe(action["arm"], action["paid"], action["law"])
+            for arm, paid in action["also"].items():
+                if arm not in gone:
+                    observe(arm, paid, {})
+        return {
+            "observations": [len(seen.get(k, [])) for k in self.arms],
+            "sums": [sum(seen.get(k, [])) for k in self.arms],
+            "squares": [sum(x * x for x in seen.get(k, [])) for k in self.arms],
+            "leading": [len(leading.get(k, [])) for k in self.arms],
+            "leading_sums": [sum(leading.get(k, [])) for k in self.arms],
+            "wealth": [wealth.get(k, np.ones(8)) for k in self.arms],
+            "evidence": [best.get(k, 1.0) for k in self.arms],
+        }
+
+
 def weighted_terms(arms, rewards, target, laws, drawn=False):
     """h, h phi and the square of h (phi - c) of each decision; ``drawn`` takes the weight drawn for the largest."""
     rows = np.arange(len(arms))

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 
 RECOMMENDED = (
     "Evidence", "Evidence(forget=False)", "EpsilonThompson", "IMED", "FollowTheLeader", "UCB1", "UCBV", "Thompson", "TsallisINF",
-    "Exp3S", "Restarting(KLUCB())", "ABE", "Boltzmann",
+    "KLUCBPlusPlus", "Exp3S", "Restarting(KLUCB())", "ABE", "Boltzmann",
 )  # fmt: skip
 ON_GRAPHS = ("Evidence", "EpsilonThompson", "FollowTheLeader")
 TO_CORRECT = ("Evidence", "Thompson")

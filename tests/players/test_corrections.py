@@ -34,6 +34,7 @@ class Lived:
         self.settings = terms(rewards, expire, 0.0, None, window, conversions, corrections)
         self.state = new_state(policy, n_arms, None, None, 1000, False, 1000)
         self.state.draws_leave_state = True  # as in a journal
+        self.state.begin(self.settings)
         self.life, self.rng = Life(), np.random.default_rng(0)
 
     def happen(self, event):

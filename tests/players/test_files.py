@@ -410,15 +410,24 @@ def test_the_largest_numbers_of_a_file_are_refused_or_played_and_saved_again(cha
         (lambda body: body["tallies"].update(recent=encode_array(np.zeros(1001, np.int64))), "recent must"),
         (lambda body: body["pending"].append(["x", 1]), r"at `\$\.pending\["),
         (lambda body: body["pending"][0].append("unit"), None),
-        (lambda body: body["pending"][0].extend(["unit", "key", "more"]), "at most length 8"),
+        (lambda body: body["pending"][0].extend(["unit", "key", "", 0, "more"]), "at most length 10"),
+        (lambda body: body["pending"][0].extend([None, None, "AAA=", 0]), "a law must be 4 bytes an arm"),
+        (lambda body: body["pending"][0].extend([None, None, "A" * 5344, 0]), "length <= 4000"),
         (lambda body: body["pending"][0].extend([" ", None]), "unit must be"),
         (lambda body: body.update(seen_keys=["key"] * 10_001), r"at `\$\.seen_keys`"),
+        (lambda body: body["bets"].update(order=["a"]), "bets must wait"),
+        (lambda body: body["bets"].update(evidence=encode_array(np.full(3, np.nan))), "evidence must be"),
+        (lambda body: body["bets"].update(wealth=encode_array(np.ones((2, 8)))), "wealth must be one an arm"),
+        (lambda body: body["bets"].update(places=encode_array(np.array([3]))), "places must be of arms"),
+        (lambda body: body["bets"].update(sums=encode_array(np.full(1, 9.0))), "sums must be of rewards"),
+        (lambda body: body["bets"].update(closed={"a": None}), "closed decisions must be"),
         (lambda body: body["random"].update(has_uint32=2), "random must be"),
         (lambda body: body["random"]["state"].update(state=2**128), "random must be"),
     ],
 )
 def test_what_a_field_cannot_hold_is_refused_in_a_sentence_that_names_it(change, message):
     player = Player(UCB1(), 3, seed=1)
+    player.update(player.decide(), 1.0)
     player.decide()
     body = json.loads(player_text(player))["player"]
     change(body)

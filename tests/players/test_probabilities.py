@@ -80,7 +80,11 @@ def test_a_probability_that_rounding_takes_above_one_can_be_read_again(tmp_path)
 
 
 def test_it_is_worked_out_when_asked_or_never():
-    player = Player(Exp3(gamma=0.3), n_arms=4, seed=1)
+    cheap = Player(Exp3(gamma=0.3), n_arms=4, seed=1)
+    early = cheap.decide()
+    cheap.update(cheap.decide(), 1.0)
+    assert early.probability == 0.25, "it costs next to nothing, and is worked out with every decision"
+    player = Player("UCB1", n_arms=4, seed=1)
     asked, late = player.decide(), player.decide()
     assert asked.probability == 0.25
     player.update(asked, 1.0)

@@ -72,7 +72,7 @@ def test_a_client_does_what_the_service_does(app):
         assert client.summary("shop front")["decisions"] == 5
         assert client.log("shop front", last=3).count(b"\n") == 4
         assert client.evaluate("shop front", ["Uniform"])["rows"] == 3
-        assert client.winner("shop front", risk=0.1)["method"] in ("bets", "pairs")
+        assert client.winner("shop front", risk=0.1)["method"] in ("bets", "sums")
         export = client.export("shop front")
         assert b"abex-player" in export.content
         client.archive("shop front", export.tag)

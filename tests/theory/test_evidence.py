@@ -4,13 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom, gamma
 
 from abex import Bernoulli, Evidence, UserError, simulate
+from abex.policies.change_test import split_evidence
 from abex.policies.policy import Setting
 from abex.samplers import draw
 from abex.support.divergence import bernoulli_kl
 from abex.support.randomness import stream
 from abex.theory.evidence import (
+    alarm_most,
     draws_most,
     leader_probability_least,
     low_leader_most,
@@ -20,6 +23,19 @@ from abex.theory.evidence import (
 )
 from abex.theory.published import lai_robbins
 from tests.each import each
+
+
+@each("mean", [0.05, 0.4, 0.9])
+@each("border", [1, 8, 20])
+def test_a_look_shows_a_change_that_was_none_no_more_often_than_lemma_7_says(border, mean):
+    n, exact = 32, 0.0
+    first, second = binom(border, mean), binom(n - border, mean)
+    for i in range(border + 1):
+        for j in range(n - border + 1):
+            value = split_evidence(border, i / border, n - border, j / (n - border), (i + j) / n)
+            exact += first.pmf(i) * second.pmf(j) * (value > 4.0 + 1.5 * math.log(n))
+    assert exact <= alarm_most(n)
+    assert alarm_most(n) == pytest.approx(gamma.sf(4.0 + 1.5 * math.log(n), a=2.0, loc=2.0 * math.log(2.0)))
 
 
 def states(policy, means, steps, seed):

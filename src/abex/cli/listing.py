@@ -9,7 +9,7 @@ import click
 
 from abex.cli.help import examples, print_table
 from abex.environments import known_environments
-from abex.policies.naming import installed_policies
+from abex.policies.naming import RECOMMENDED, installed_policies
 from abex.support.errors import UserError, nearest
 
 KINDS = ("policies", "environments", "experiments", "datasets")
@@ -28,7 +28,8 @@ def command(name: str | None) -> None:
     policies, environments = installed_policies(), known_environments(installed=True)
     if name is None or name in KINDS:
         for kind in KINDS if name is None else (name,):
-            print_table(*_table_of(kind, policies, environments))
+            for table in _tables_of(kind, policies, environments):
+                print_table(*table)
         return
     aliases = {alias: cls for cls in policies.values() for alias in (*cls.also_known_as, *cls.variants)}
     everything: dict[str, Any] = {**aliases, **policies, **environments}
@@ -40,30 +41,29 @@ def command(name: str | None) -> None:
     click.echo(explained(found, policy=found in policies.values()))
 
 
-def _table_of(kind: str, policies: dict[str, Any], environments: dict[str, Any]) -> Any:
-    """Title, columns and rows."""
+def _tables_of(kind: str, policies: dict[str, Any], environments: dict[str, Any]) -> list[Any]:
+    """Title, columns and rows of each table."""
     if kind == "policies":
-        rows = [
-            (known, ", ".join((*cls.also_known_as, *cls.variants)), summary(cls))
+        rows = {
+            known: (known, ", ".join((*cls.also_known_as, *cls.variants)), summary(cls))
             for known, cls in policies.items()
-        ]
-        return ("Policies", ["name", "also known as", "what it does"], rows)
+        }
+        columns = ["name", "also known as", "what it does"]
+        first = [rows.pop(known) for known in RECOMMENDED]
+        return [("Policies to try first", columns, first), ("For comparison", columns, rows.values())]
     if kind == "environments":
-        return (
-            "Environments",
-            ["name", "what it pays"],
-            [(known, summary(cls)) for known, cls in environments.items()],
-        )
+        known = [(name, summary(cls)) for name, cls in environments.items()]
+        return [("Environments", ["name", "what it pays"], known)]
     if kind == "experiments":
         from abex.lab.experiments import known_experiments
 
         scale = {True: "small, without any download", False: "a panel of the paper, on the real data"}
         names = [(known, scale[known.endswith("-quick")]) for known in known_experiments()]
-        return ("Experiments (abex run NAME)", ["name", "scale"], names)
+        return [("Experiments (abex run NAME)", ["name", "scale"], names)]
     from abex.lab.datasets.registry import entries
 
     sets = [(known, entry.rows, entry.description) for known, entry in entries().items()]
-    return ("Data sets (abex data)", ["name", "size", "what it holds"], sets)
+    return [("Data sets (abex data)", ["name", "size", "what it holds"], sets)]
 
 
 def summary(cls: Any) -> str:

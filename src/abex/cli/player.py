@@ -224,21 +224,32 @@ def summary(name: str | None, url: str, as_json: bool) -> None:
 
 @command.command(
     short_help="Who is the best, and may one stop.",
-    epilog=examples("abex player winner banner", "abex player winner banner --risk 0.01 --at-least 0.005"),
+    epilog=examples(
+        "abex player winner banner --control red", "abex player winner banner --risk 0.01 --at-least 0.005"
+    ),
 )
 @click.argument("name")
 @click.option(
     "--risk", default=0.05, show_default=True, help="Share of such experiments that may name a wrong winner."
 )
 @click.option("--at-least", type=float, help="The difference of rewards that matters.")
+@click.option("--control", help="The arm that lifts are against.")
 @json_option
 @store_option
-def winner(name: str, risk: float, at_least: float | None, url: str, as_json: bool) -> None:
+def winner(
+    name: str, risk: float, at_least: float | None, control: str | None, url: str, as_json: bool
+) -> None:
     """The best arm of NAME, or how long it takes to know; one may ask as often as one likes."""
+    import msgspec
+
+    from abex.players.requests import arm_named
+
     with _opened(url, name) as player:
         player.refresh()
-        found = player.winner(risk, at_least)
-    click.echo(json.dumps(found._asdict()) if as_json else found.sentence)
+        with player.reading() as now:
+            against = None if control is None else arm_named(now.arms, control)
+        found = player.winner(risk, at_least, against)
+    click.echo(msgspec.json.encode(found.as_dict()).decode() if as_json else found.table())
 
 
 @command.command(

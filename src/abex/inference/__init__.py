@@ -4,6 +4,7 @@
 `betting`   bets on propensities: evidence against each arm's being the best, which seasons do not fool
 `sums`      evidence from number and sum of rewards: intervals, differences, ratios, shares of arms
 `moments`   intervals from the sum of squares too, narrow where rewards vary little
+`standing`  the arms as a table: intervals, lifts against a control, chances to be best
 `winner`    the verdict and the sentence that says it
 ==========  ==================================================================================================
 """
@@ -11,13 +12,12 @@
 from __future__ import annotations
 
 from abex.inference.betting import Comparison, compared, new_comparison, take_in
-from abex.inference.moments import difference_by_moments, interval_by_moments
+from abex.inference.moments import difference_by_moments, interval_by_moments, intervals_by_moments
 from abex.inference.sums import difference, interval, intervals, ratio, sample_ratio
-from abex.inference.winner import BETS, PAIRS, SUMS, Winner, verdict
+from abex.inference.winner import BETS, SUMS, Winner, verdict
 
 __all__ = [
     "BETS",
-    "PAIRS",
     "SUMS",
     "Comparison",
     "Winner",
@@ -27,6 +27,7 @@ __all__ = [
     "interval",
     "interval_by_moments",
     "intervals",
+    "intervals_by_moments",
     "new_comparison",
     "ratio",
     "sample_ratio",

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from abex.kernels import Record, compile_alone, kernel
 from abex.kinds import Count, Score, Total
 
-STAKES = 0.01 * 2.0 ** np.arange(8)  # the b_j
+STAKES = tuple(0.01 * 2.0**j for j in range(8))  # the b_j
 MOST_STAKE = 0.95  # of what a bet can lose
 RICHEST = 1e140  # wealth beyond is given away
+MOST_COMPARED = 1_000  # arms: of more than these only sums are kept
 
 
 class Comparison(Record):
@@ -36,20 +37,23 @@ class Comparison(Record):
     squares: Total  # float64 (K,), sums of squares
     leading: Count  # float64 (K,), plays of the arm while it led
     leading_sums: Total  # float64 (K,)
+    led: Count  # float64 (K,), decisions of which bets were settled while the arm led
     wealth: Score  # float64 (K, 8), of the bets against each arm
     evidence: Score  # float64 (K,), the largest mean wealth so far
 
 
 def new_comparison(n_arms: int) -> Comparison:
     """Nothing observed, and nothing won."""
+    compared = n_arms if n_arms <= MOST_COMPARED else 0
     return Comparison(
         observations=np.zeros(n_arms),
         sums=np.zeros(n_arms),
         squares=np.zeros(n_arms),
-        leading=np.zeros(n_arms),
-        leading_sums=np.zeros(n_arms),
-        wealth=np.ones((n_arms, STAKES.size)),
-        evidence=np.ones(n_arms),
+        leading=np.zeros(compared),
+        leading_sums=np.zeros(compared),
+        led=np.zeros(compared),
+        wealth=np.ones((compared, len(STAKES))),
+        evidence=np.ones(compared),
     )
 
 
@@ -57,7 +61,7 @@ def new_comparison(n_arms: int) -> Comparison:
 def leading_arm(state: Comparison) -> int:
     """The first arm of the largest mean among those observed, -1 before all observations."""
     best, top = -1, -1.0
-    for k in range(state.sums.size):
+    for k in range(len(state.sums)):
         if state.observations[k] > 0.0 and state.sums[k] > top * state.observations[k]:
             best, top = k, state.sums[k] / state.observations[k]
     return best
@@ -66,44 +70,46 @@ def leading_arm(state: Comparison) -> int:
 @kernel
 def bet(state: Comparison, lead: int, rival: int, arm: int, reward: float, probabilities: Any) -> None:
     """Settle the bets against ``rival`` where it or the leader was drawn."""
-    total = probabilities[lead] + probabilities[rival]
-    share = probabilities[lead] / total
+    one, other = 1.0 * probabilities[lead], 1.0 * probabilities[rival]  # of 64 bits, whatever they were
+    share = one / (one + other)
     c = share * (state.sums[lead] + 0.5) / (state.observations[lead] + 1.0)
     c += (1.0 - share) * (state.sums[rival] + 0.5) / (state.observations[rival] + 1.0)
     y = (1.0 - share) * (reward - c) if arm == lead else -share * (reward - c)
     scale, most = 1.0 / math.sqrt(c * (1.0 - c)), MOST_STAKE / max(c, 1.0 - c)
+    wealth = state.wealth[rival]
     total = 0.0
-    for j in range(STAKES.size):
-        wealth = state.wealth[rival, j] * (1.0 + min(STAKES[j] * scale, most) * y)
-        state.wealth[rival, j] = min(wealth, RICHEST)
-        total += state.wealth[rival, j]
-    state.evidence[rival] = max(state.evidence[rival], total / STAKES.size)
+    for j in range(len(wealth)):
+        wealth[j] = min(wealth[j] * (1.0 + min(STAKES[j] * scale, most) * y), RICHEST)
+        total += wealth[j]
+    state.evidence[rival] = max(state.evidence[rival], total / len(wealth))
 
 
 @kernel
 def take_in(state: Comparison, arm: int, reward: float, probabilities: Any) -> None:
     """Learn that ``arm``, drawn with these probabilities, paid ``reward`` in [0, 1]; where they are all 0 nothing is bet."""
-    lead = leading_arm(state)
-    if lead >= 0 and probabilities[lead] > 0.0:
+    if len(state.evidence) > 0:
+        lead = leading_arm(state)
         if arm == lead:
-            for k in range(state.sums.size):
-                if k != lead and probabilities[k] > 0.0:
-                    bet(state, lead, k, arm, reward, probabilities)
-        elif probabilities[arm] > 0.0:
-            bet(state, lead, arm, arm, reward, probabilities)
+            state.leading[arm] += 1.0
+            state.leading_sums[arm] += reward
+        if lead >= 0 and 0.0 < probabilities[lead] <= 1.0 and 0.0 < probabilities[arm] <= 1.0:
+            state.led[lead] += 1.0
+            if arm == lead:
+                for k in range(len(state.sums)):
+                    if k != lead and 0.0 < probabilities[k] <= 1.0:
+                        bet(state, lead, k, arm, reward, probabilities)
+            else:
+                bet(state, lead, arm, arm, reward, probabilities)
     state.observations[arm] += 1.0
     state.sums[arm] += reward
     state.squares[arm] += reward * reward
-    if arm == lead:
-        state.leading[arm] += 1.0
-        state.leading_sums[arm] += reward
 
 
 @kernel
 def left_over(state: Comparison, bar: float) -> int:
     """The one arm against which no bet has reached ``bar``; -1 while there are several, -2 where there is none."""
     found = -2
-    for k in range(state.evidence.size):
+    for k in range(len(state.evidence)):
         if state.evidence[k] < bar:
             if found >= 0:
                 return -1

@@ -6,37 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from abex.inference.betting import Comparison, compared
+from abex.inference.betting import compared
 from abex.inference.columns import Floats, Table, Trial, share_warning, trial_of
-from abex.inference.moments import difference_by_moments, interval_by_moments
-from abex.inference.sums import interval, ratio
+from abex.inference.standing import PRIOR, Arm, arms_of, checked_control, headings, mean_interval, rows
 from abex.inference.winner import BETS, SUMS, Winner, best_arm, checked_risk, verdict
-from abex.samplers.largest_beta import largest_beta
-from abex.support.errors import UserError, nearest, shown
-from abex.support.extras import needed
 from abex.support.tables import html_table, text_table
 
-PRIOR = "chance to be best: with a flat prior, as a picture; it is no reason to stop"
 HEAVY = 3  # rewards that may carry a mean
 CARRIED = 0.2  # of a sum, if so few carry it
 LOOKS = 80  # in the figure, and for the moment at which sums decide
 MOST_LINES = 6  # of arms in the figure
-
-
-class Arm(NamedTuple):
-    """A row of the table: rewards as they were given."""
-
-    label: str
-    n: int
-    rate: float
-    interval: tuple[float, float]
-    lift: float | None  # against the control: relative for coins, else a difference
-    lift_interval: tuple[float, float] | None
-    chance_to_be_best: float
 
 
 @dataclass(frozen=True)
@@ -68,24 +51,15 @@ class Experiment:
     @property
     def is_coin(self) -> bool:
         """Whether all rewards are 0 or 1."""
-        return is_coin(self.trial)
+        return is_coin(self.trial.reward)
 
     def rows(self) -> list[list[str]]:
         """The table as text."""
-        found = []
-        for one in self.arms:
-            span = f"{one.interval[0]:.4g} to {one.interval[1]:.4g}"
-            cells = [one.label, f"{one.n:,}", f"{one.rate:.4g}", span]
-            if self.control is not None:
-                cells += lift_cells(one, self.is_coin)
-            found.append([*cells, f"{one.chance_to_be_best:.1%}"])
-        return found
+        return rows(self.arms, self.control, self.is_coin)
 
     def headings(self) -> list[str]:
         """Of the table."""
-        lift = f"lift against {self.control}" if self.is_coin else f"difference to {self.control}"
-        against = [] if self.control is None else [lift, "its interval"]
-        return ["arm", "n", "rate", "interval", *against, "chance to be best"]
+        return headings(self.control, self.is_coin)
 
     def __str__(self) -> str:
         table = text_table(self.headings(), self.rows())
@@ -171,27 +145,14 @@ class Experiment:
         write_atomically(path, page.encode())
 
 
-def lift_cells(one: Arm, coin: bool) -> list[str]:
-    """A lift and its interval: relative for coins, else a difference."""
-    if one.lift is None or one.lift_interval is None:
-        return ["", ""]
-    form = "{:+.1%}" if coin else "{:+.4g}"
-    return [form.format(one.lift), " to ".join(form.format(end) for end in one.lift_interval)]
+def is_coin(rewards: Floats) -> bool:
+    """Whether all rewards are 0 or 1, after scaling."""
+    return bool(((rewards == 0.0) | (rewards == 1.0)).all())
 
 
 def moments_to_look(rows: int) -> Any:
     """Rows at which the figure looks: evenly on a logarithmic axis, the last included."""
     return np.unique(np.geomspace(min(10, rows), rows, LOOKS).astype(np.int64))
-
-
-def is_coin(trial: Trial) -> bool:
-    """Whether all rewards are 0 or 1, after scaling."""
-    return bool(((trial.reward == 0.0) | (trial.reward == 1.0)).all())
-
-
-def mean_interval(coin: bool, sums: tuple[float, float, float], risk: float) -> tuple[float, float]:
-    """Of a mean: by sums for coins, by moments for others."""
-    return interval(*sums[:2], risk) if coin else interval_by_moments(*sums, risk)
 
 
 def experiment(
@@ -239,10 +200,7 @@ def experiment(
     """
     risk = checked_risk(risk)
     trial = trial_of(Table(frame, where, first_line), arm, reward, probability, rewards)
-    if control is not None and str(control) not in trial.labels:
-        raise UserError(
-            f"there is no arm {shown(str(control))} for a control{nearest(str(control), trial.labels)}"
-        )
+    label = None if control is None else checked_control(str(control), trial.labels)
     method = SUMS if trial.probabilities is None else BETS
     n_arms = len(trial.labels)
     chances = np.zeros((1, n_arms)) if trial.probabilities is None else trial.probabilities
@@ -251,9 +209,16 @@ def experiment(
         row = row_of_sums(trial, risk)
     found = verdict(state, trial.labels, risk=risk, at_least=at_least, method=method, scale=trial.scale)
     notes = [trial.note, share_warning(trial, probability is not None), *heavy_tails(trial)]
-    arms = arms_of(trial, state, None if control is None else trial.labels.index(str(control)), risk)
+    arms = arms_of(
+        state,
+        trial.labels,
+        coin=is_coin(trial.reward),
+        low=trial.low,
+        scale=trial.scale,
+        control=label,
+        risk=risk,
+    )
     decided = row + 1 if row >= 0 and found.winner is not None else None
-    label = None if control is None else str(control)
     return Experiment(arms, found, decided, label, [text for text in notes if text], trial, risk)
 
 
@@ -267,55 +232,10 @@ def row_of_sums(trial: Trial, risk: float) -> int:
     return -1
 
 
-def arms_of(trial: Trial, state: Comparison, control: int | None, risk: float) -> list[Arm]:
-    """The rows of the table."""
-    coin, chances = is_coin(trial), chances_to_be_best(trial, state)
-    sums = np.column_stack([state.observations, state.sums, state.squares])
-    found = []
-    for k, label in enumerate(trial.labels):
-        ends = tuple(trial.low + trial.scale * end for end in mean_interval(coin, tuple(sums[k]), risk))
-        lift, span = None, None
-        if control is not None and k != control:
-            n, s, m, t = *sums[k, :2], *sums[control, :2]
-            if coin:
-                lift = s * m / (n * t) - 1.0 if t > 0.0 else float("inf")
-                span = tuple(end - 1.0 for end in ratio(n, s, m, t, risk))
-            else:
-                lift = trial.scale * (s / n - t / m)
-                span = tuple(
-                    trial.scale * end
-                    for end in difference_by_moments(tuple(sums[k]), tuple(sums[control]), risk)
-                )
-        rate = trial.low + trial.scale * sums[k, 1] / sums[k, 0]
-        found.append(Arm(label, int(sums[k, 0]), rate, ends, lift, span, float(chances[k])))  # type: ignore[arg-type]
-    return found
-
-
-def chances_to_be_best(trial: Trial, state: Comparison) -> Floats:
-    """With a flat prior: of Beta posteriors for coins, of normal ones for others."""
-    n, s = state.observations, state.sums
-    out = np.zeros(n.size)
-    if is_coin(trial):
-        from abex.kernels import compile_alone
-
-        compile_alone(largest_beta)(1.0 + s, 1.0 + n - s, out)
-        return out
-    with needed():
-        from scipy.special import ndtr
-
-    means = s / n
-    error = np.sqrt(np.maximum(state.squares / n - means**2, 1e-12) / n)
-    grid = np.linspace((means - 8.0 * error).min(), (means + 8.0 * error).max(), 20_001)
-    below = np.array([ndtr((grid - mean) / width) for mean, width in zip(means, error, strict=True)])
-    for k in range(n.size):
-        out[k] = np.sum(np.diff(below[k]) * np.prod(np.delete(below, k, 0), axis=0)[1:])
-    return np.asarray(out / out.sum())
-
-
 def heavy_tails(trial: Trial) -> list[str]:
     """A sentence for each arm whose mean a few rewards carry."""
     found: list[str] = []
-    if is_coin(trial):
+    if is_coin(trial.reward):
         return found
     for k, label in enumerate(trial.labels):
         paid = trial.reward[trial.arm == k]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from abex.inference.sums import end_finder, with_exponential
+from abex.inference.sums import end_finder, ends_at_once, logarithm_of_sum, with_exponential
 from abex.kernels import kernel
 
 RATES = np.geomspace(2e-4, 0.9, 24)  # the lambda_j
@@ -113,6 +113,24 @@ def interval_by_moments(
     end, level, mean = end_finder(growth_by_moments), math.log(2.0 / risk), total / count
     numbers = float(count), float(total), float(squares)
     return end(numbers, mean, 0.0, level, 1.0), end(numbers, mean, 1.0, level, -1.0)
+
+
+def intervals_by_moments(counts: Any, totals: Any, squares: Any, risk: float = 0.05) -> tuple[Any, Any]:
+    """The same of many arms at once, by NumPy: a millisecond, and nothing is compiled.
+
+    >>> low, high = intervals_by_moments([1_000, 0], [200.0, 0.0], [41.0, 0.0])
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.1959, 0.0], [0.2069, 1.0])
+    """
+    n, s, q = (np.asarray(values, np.float64) for values in (counts, totals, squares))
+
+    def growth(mean: Any, sign: float) -> Any:
+        bound = np.maximum(mean if sign > 0.0 else 1.0 - mean, 1e-150)
+        shift = sign * (s - n * mean) / bound
+        spread = np.maximum(q - mean * (2.0 * s - n * mean), 0.0) / bound**2
+        return logarithm_of_sum(RATES * shift[:, None] - PSI * spread[:, None] + LOG_SHARES)
+
+    return ends_at_once(n, s, growth, risk)
 
 
 def difference_by_moments(one: Triple, other: Triple, risk: float = 0.05) -> tuple[float, float]:

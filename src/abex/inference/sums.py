@@ -134,17 +134,33 @@ def intervals(counts: Any, totals: Any, risk: float = 0.05) -> tuple[Any, Any]:
     ([0.159, 0.0], [0.246, 1.0])
     """
     n, s = np.asarray(counts, np.float64), np.asarray(totals, np.float64)
-    ends, means = [], np.divide(s, n, out=np.full(n.size, 0.5), where=n > 0.0)
-    for sign, factor in ((1.0, RISE), (-1.0, FALL)):
-        inside, outside = means.copy(), np.full(n.size, 0.5 - 0.5 * sign)
-        for step in range(HALVINGS):
-            middle = outside if step == 0 else (inside + outside) / 2.0
-            exponents = sign * RATES * s[:, None] - n[:, None] * np.log1p(middle[:, None] * factor)
-            top = exponents.max(axis=1)
-            growth = top + np.log(np.exp(exponents - top[:, None]).mean(axis=1))
-            refuted = growth >= math.log(2.0 / risk)
-            inside = np.where(refuted, inside, middle)
-            outside = np.where(refuted, middle, outside)
+
+    def growth(mean: Any, sign: float) -> Any:
+        factor = RISE if sign > 0.0 else FALL
+        exponents = sign * RATES * s[:, None] - n[:, None] * np.log1p(mean[:, None] * factor)
+        return logarithm_of_sum(exponents) - math.log(RATES.size)
+
+    return ends_at_once(n, s, growth, risk)
+
+
+def logarithm_of_sum(exponents: Any) -> Any:
+    """The logarithm of the sum of the exponentials of each row."""
+    top = exponents.max(axis=1)
+    return top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+
+
+def ends_at_once(
+    counts: Any, totals: Any, growth: Callable[[Any, float], Any], risk: float
+) -> tuple[Any, Any]:
+    """Both ends of the intervals of many means, where ``growth(means, sign)`` is their evidence."""
+    ends = []
+    for sign in (1.0, -1.0):
+        outside = np.full(counts.size, 0.5 - 0.5 * sign)
+        inside = np.divide(totals, counts, out=outside.copy(), where=counts > 0.0)
+        for _ in range(HALVINGS):
+            middle = (inside + outside) / 2.0
+            refuted = growth(middle, sign) >= math.log(2.0 / risk)
+            inside, outside = np.where(refuted, inside, middle), np.where(refuted, middle, outside)
         ends.append(outside)
     return ends[0], ends[1]
 

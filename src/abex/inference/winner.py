@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.inference.betting import Comparison, leading_arm, left_over
-from abex.inference.sums import difference_growth, with_exponential
+from abex.inference.standing import PRIOR, Arm, headings, rows
+from abex.inference.sums import difference_growth
 from abex.kernels import compile_alone, kernel
 from abex.support.divergence import bernoulli_kl
 from abex.support.errors import UserError, real_number
+from abex.support.tables import text_table
 
-BETS, SUMS, PAIRS = "bets", "sums", "pairs"
-ASSUMED = "assuming that the level of no arm moves"
+BETS, SUMS = "bets", "sums"
+ASSUMED = "that the level of no arm moves"
 #: What a test needs beyond ln(1/risk): its mixture, and the draws that another allocation would have used better.
-OVERHEAD = {BETS: 2.5, SUMS: 4.5, PAIRS: 4.5}
+OVERHEAD = {BETS: 2.5, SUMS: 4.5}
 MOST_STEPS = 10**9  # a forecast beyond says nothing
 
 
@@ -33,10 +35,22 @@ class Winner(NamedTuple):
     ]  # arms none of which is better than the leader by as much as matters, where that is sure
     remaining: int | None  # roughly how many more decisions it takes, one digit
     risk: float
-    method: str  # "bets" on the propensities; "sums" of leaders or "pairs" of arms, which assume levels that do not move
+    method: str  # "bets" on the propensities, or "sums" of leaders, which assume levels that do not move
+    control: str | int | None = None  # whom lifts are against
+    arms: tuple[Arm, ...] = ()  # a table of the arms, where it was asked for
+    coin: bool = True  # whether all rewards are 0 or 1, so that lifts are relative
 
     def __str__(self) -> str:
         return self.sentence
+
+    def table(self) -> str:
+        """The arms with their intervals, lifts and chances to be best, and the sentence."""
+        table = text_table(headings(self.control, self.coin), rows(self.arms, self.control, self.coin))
+        return "\n".join([table, "", self.sentence, PRIOR])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return self._asdict() | {"arms": [one._asdict() for one in self.arms]}
 
 
 @kernel
@@ -55,26 +69,12 @@ def refute_by_sums(state: Comparison, out: NDArray[np.float64]) -> None:
         out[k] = difference_growth(n, s, state.observations[k], state.sums[k], 1.0, 0.0, 1.0)
 
 
-@kernel
-def refute_by_pairs(state: Comparison, out: NDArray[np.float64]) -> None:
-    """The same from number and sum of every arm alone: the mean over the other arms of the evidence that they are better."""
-    for k in range(out.size):
-        top, mass = -math.inf, 0.0
-        for j in range(out.size):
-            if j != k:
-                growth = difference_growth(
-                    state.observations[j], state.sums[j], state.observations[k], state.sums[k], 1.0, 0.0, 1.0
-                )
-                top, mass = with_exponential(top, mass, growth)
-        out[k] = top + math.log(mass / (out.size - 1))
-
-
 def log_evidence(state: Comparison, method: str) -> NDArray[np.float64]:
     """Logarithm of the evidence against each arm's being the best."""
     if method == BETS:
         return np.log(state.evidence)
     found = np.zeros(state.sums.size)
-    compile_alone(refute_by_sums if method == SUMS else refute_by_pairs)(state, found)
+    compile_alone(refute_by_sums)(state, found)
     return found
 
 
@@ -153,10 +153,13 @@ def verdict(
     at_least: float | None = None,
     method: str = BETS,
     scale: float = 1.0,
+    low: float = 0.0,
+    given: str = "",
 ) -> Winner:
     """What may be said of the arms now, by a test that may be looked at as often as one likes.
 
-    ``at_least`` is the difference that matters, in rewards that are ``scale`` times those of the state.
+    ``at_least`` is the difference that matters, in rewards that are ``low`` plus ``scale`` times those of the state; ``given`` is
+    what else is assumed.
 
     >>> from abex.inference.betting import compared
     >>> state, _ = compared([0, 1] * 200, [0.0, 1.0] * 200, [[0.5, 0.5]], 2)
@@ -172,7 +175,9 @@ def verdict(
     leader = labels[lead] if lead >= 0 else None
     place = best_arm(state, risk, method)
     wrong = f"wrong in at most {100 * risk:.3g} % of such experiments"
-    assumed = f", {ASSUMED}" if method != BETS else ""
+    said = [*([ASSUMED] if method != BETS else []), *([given] if given else [])]
+    assumed = f", assuming {' and '.join(said)}" if said else ""
+    level = " and ".join([ASSUMED, *([given] if given else [])])
     if place >= 0:
         return Winner(
             labels[place], f"{labels[place]} is best ({wrong}{assumed})", leader, (), 0, risk, method
@@ -182,8 +187,12 @@ def verdict(
         return Winner(None, sentence, leader, (), None, risk, method)
     if at_least is not None and none_better(state, at_least / scale, risk):
         others = ", ".join(str(label) for k, label in enumerate(labels) if k != lead)
-        sentence = f"keep {leader}: {others} cannot be better by {at_least:g} ({wrong}, {ASSUMED})"
+        sentence = f"keep {leader}: {others} cannot be better by {at_least:g} ({wrong}, assuming {level})"
         return Winner(None, sentence, leader, tuple(labels), 0, risk, method)
+    total = state.observations.sum()
+    if total > 0.0 and state.sums.sum() in (0.0, total):
+        paid = f"all rewards so far are {low + scale * (state.sums[0] > 0.0):g}: nothing tells the arms apart"
+        return Winner(None, f"not yet: {paid}", leader, (), None, risk, method)
     more = forecast(state, risk, method)
     if more is None:
         return Winner(

@@ -21,6 +21,7 @@ Moment = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MOMENT)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 Step = Annotated[int, msgspec.Meta(ge=1, lt=2**62)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Law = Annotated[bytes, msgspec.Meta(max_length=4_000)]
 Word = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -50,6 +51,8 @@ class Decided(Event, tag="decision", frozen=True):
     unit: Word | None = None  # for whom it was made
     key: Word | None = None  # of the request that asked for it
     batch: Batch | None = None  # of the decisions that were made at once with it
+    law: Law = b""  # probabilities of all arms, 4 bytes each, for bets on it
+    epoch: Count = 0  # how often arms had come or gone: of which arms they are
 
 
 class Rewarded(Event, tag="reward", frozen=True):

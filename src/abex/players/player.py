@@ -27,7 +27,7 @@ from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import is_worth_compiling
 from abex.players.state import MOST_STEPS, PlayerState
 from abex.players.summary import Summary, summarise
-from abex.players.winning import winner_by_sums
+from abex.players.winning import winner_of
 from abex.policies.evidence import Evidence
 from abex.policies.naming import as_policy
 from abex.policies.policy import MOST_ARMS, Policy, Setting
@@ -91,7 +91,7 @@ class Decision(_Pair):
                     "the player has learned since this decision: ask for its probability before the next update, "
                     "or make the player with propensities=True"
                 )
-            self._probability, self._source = self._worked_out(), None
+            self._probability = self._worked_out()
         return self._probability
 
     def compute_probability(self) -> float | None:
@@ -100,9 +100,23 @@ class Decision(_Pair):
             try:
                 self._probability = self._worked_out()
             except UserError:  # the policy has none, or it would take too long
-                self._probability = None
-            self._source = None
+                self._source = None
         return self._probability
+
+    def work_out(self, propensities: bool | None) -> tuple[float | None, bytes, int]:
+        """The probability, and of a decision by itself the law of its draw and its epoch, as an event has them.
+
+        Nothing is worked out later.
+        """
+        probability, source = self.compute_probability(), self._source
+        self._source = None
+        if probability is None or probability >= 1.0 or source is None:
+            return probability, b"", 0
+        state, version, t, _, size = source
+        if state.version != version or size > 1:
+            return probability, b"", 0
+        law = state.law(t, propensities)
+        return probability, law, state.bets.epoch if law else 0
 
     def _worked_out(self) -> float | None:
         assert self._source is not None
@@ -216,7 +230,7 @@ class Player:
     ) -> None:
         self._settings = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
         self._state = new_state(policy, n_arms, arms, graph, horizon, compiled, max_pending, propensities)
-        self._state.begin_windows(self._settings)
+        self._state.begin(self._settings)
         self._rng = stream(
             int.from_bytes(os.urandom(7), "little") if seed is None else whole_number("seed", seed, least=0),
             "player",
@@ -277,7 +291,7 @@ class Player:
                     return standing
             t = self._steps + 1
             place, memory = self._state.draw(t, self._rng)
-            event, decision = self._chosen(place, memory, t, t, bool(self._settings.propensities), unit)
+            event, decision = self._chosen(place, memory, t, t, self._state.works_out, unit)
             self._note(event, decision)
             return decision
 
@@ -318,7 +332,7 @@ class Player:
                 rest = rest[rest != drawn[-1][0]]
                 drawn.append(state.draw_among(rest, t, self._rng))
             batch = Batch(self._others.next_id(self._moment()), k) if k > 1 else None
-            now = bool(self._settings.propensities)
+            now = state.works_out
             if state.windows is not None and self._settings.propensities is None:
                 now = True  # the first of them lets others grow older: then it is too late
             made = [
@@ -348,16 +362,20 @@ class Player:
         name = life.next_id(self._moment())
         number = state.arms.number_at(place)
         decision: Decision = _new_decision(Decision, (name, state.arms.label(number)))
-        probability = None
-        if self._settings.propensities is not False:
+        found: Any = None, b"", 0
+        wanted = self._settings.propensities
+        if wanted is not False:
             decision._source = state, state.version, drawn_at, place, 1
             if batch is not None:
                 decision.join(batch)
             if now:
-                probability = decision.compute_probability()
+                found = decision.work_out(wanted)
         elif batch is not None:
             decision.batch = batch
-        event = Decided(name, life.latest, number, step, memory, probability, seen, None, unit, key, batch)
+        probability, law, epoch = found
+        event = Decided(
+            name, life.latest, number, step, memory, probability, seen, None, unit, key, batch, law, epoch
+        )
         return event, decision
 
     def probabilities(self, k: int = 1) -> NDArray[np.float64]:
@@ -619,18 +637,48 @@ class Player:
         with self._lock:
             return self.policy.report(self._state.state)
 
-    def winner(self, risk: float = 0.05, at_least: float | None = None) -> Winner:
+    def winner(
+        self, risk: float = 0.05, at_least: float | None = None, control: Label | None = None
+    ) -> Winner:
         """Which arm is the best, wrong in at most ``risk`` of such experiments however often one asks; or what is missing.
 
-        From number and sum of the rewards of each arm, assuming that the level of no arm moves. ``at_least`` is the difference of
-        rewards that matters: where no arm can be better than the leader by so much, one may stop too.
+        Parameters
+        ----------
+        risk : float
+            At most this share of such experiments names a wrong winner, and leaves an interval.
+        at_least : float, optional
+            The difference of rewards that matters: where no arm can be better than the leader by so much, one may stop too.
+        control : str or int, optional
+            The arm that lifts are against.
 
+        Returns
+        -------
+        Winner
+            It prints as a sentence; `Winner.table` shows the arms.
+
+        Notes
+        -----
+        It bets on the probabilities with which decisions were drawn (`abex.inference.betting`), which holds though levels move
+        together. They are known of every decision with ``propensities=True``, of policies whose probabilities cost nothing to
+        work out (`Evidence`, `TopTwo`, `EpsilonGreedy`, all that draw from them), and of shared players, where a policy has
+        them; of more than 100 arms only with ``propensities=True``, of more than 1,000 never. Elsewhere, and for policies that
+        draw nothing, it goes by sums of rewards, assuming that no level moves; the sentence says so.
+
+        Batches are counted and not bet on, as are side observations and arms tried elsewhere. Where decisions expire, rewards
+        count in the order of the decisions, up to the first that is open.
+
+        Examples
+        --------
         >>> player = Player("TopTwo", arms=["red", "blue"], seed=0)
-        >>> player.update_many([("red", 0.0), ("blue", 1.0)] * 20), player.winner().winner
-        (40, 'blue')
+        >>> for _ in range(60):
+        ...     decision = player.decide()
+        ...     _ = player.update(decision, decision.arm == "blue")
+        >>> print(player.winner())
+        blue is best (wrong in at most 5 % of such experiments)
         """
         with self._lock:
-            return winner_by_sums(self._state, self._settings, risk, at_least)
+            self._catch_up()
+            return winner_of(self._state, self._settings, risk, at_least, control)
 
     def summary(self) -> Summary:
         """A table of the arms: pulls, observations, mean with interval, probability now, share of the last 1,000 decisions.
@@ -864,7 +912,8 @@ def new_state(
     max_pending = whole_number("max_pending", max_pending, least=1)
     check_room(policy, setting)
     if compiled is None:
-        compiled = is_worth_compiling(policy, setting, propensities is True)
+        told = propensities is True or (propensities is None and policy.cheap_probabilities)
+        compiled = is_worth_compiling(policy, setting, told)
     return PlayerState(policy, setting, NamedArms(n_arms, labels), compiled=compiled, max_pending=max_pending)
 
 

@@ -7,6 +7,7 @@ only what holds between them. No array in memory is larger than the file allows.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -24,7 +25,8 @@ from abex.graphs.graph_file import read_graph, write_graph
 from abex.kinds import MOST_COUNT, agree, kept_with_decisions, read, saved, written
 from abex.players.answers import Answer
 from abex.players.arms import Label
-from abex.players.events import Count, Decided, Id, Moment, Share, Step, Word
+from abex.players.bets import SavedBets
+from abex.players.events import Count, Decided, Id, Law, Moment, Share, Step, Word
 from abex.players.ids import LIFE_AT, is_id
 from abex.players.open_windows import SavedWindows, open_windows
 from abex.players.player import Player, new_state
@@ -95,6 +97,8 @@ class SavedDecision(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     probability: Share | None
     unit: Word | None = None
     key: Word | None = None
+    law: Law = b""
+    epoch: Count = 0
 
 
 class SavedTallies(msgspec.Struct):
@@ -127,6 +131,7 @@ class SavedState(msgspec.Struct, kw_only=True):
     elsewhere: Count = 0
     seen_keys: Annotated[list[Word], msgspec.Meta(max_length=MOST_SEEN_KEYS)] = []
     windows: SavedWindows | None = None
+    bets: SavedBets | None = None
     answers: list[Answer] = []
 
     def __post_init__(self) -> None:
@@ -215,15 +220,18 @@ def written_state(replica: PlayerState) -> dict[str, Any]:
         "elsewhere": replica.elsewhere,
         "seen_keys": list(replica.seen_keys),
         "windows": replica.windows and replica.windows.written(),
+        "bets": replica.bets.written(),
         "answers": replica.answers and replica.answers.written(),
     }
     return values | {name: value for name, value in more.items() if value}
 
 
 def _written_decision(one: Decided) -> list[Any]:
-    """A `SavedDecision`, without unit and key where it has neither."""
+    """A `SavedDecision`, without what it does not have at the end."""
     memory = [encode_array(array) for array in one.memory]
     row = [one.id, one.t, one.arm, memory, one.moment, one.probability]
+    if one.law:
+        return [*row, one.unit, one.key, base64.b64encode(one.law).decode("ascii"), one.epoch]
     return row if one.unit is None and one.key is None else [*row, one.unit, one.key]
 
 
@@ -238,7 +246,7 @@ def read_player(
         policy, graph = read_policy(said), said.feedback()
         player = Player(policy, said.n_arms, graph=graph, seed=0, compiled=compiled, **options)
         player._settings = said.terms()
-        player._state.begin_windows(player._settings)
+        player._state.begin(player._settings)
         read_state(player._state, saved)
         in_order(player._state)
         _set_random(player._rng, saved.random)
@@ -317,6 +325,9 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
     if saved.windows is not None:
         replica.windows = open_windows(policy, replica.setting, saved.windows.window, saved.windows.silence)
         replica.windows.read(saved.windows, replica.arms)
+    if saved.bets is not None:
+        replica.bets.read(saved.bets)
+    replica.bets.check(replica.pending)
     if saved.answers:
         if replica.answers is None:
             raise ValueError("answers are of a player whose rewards may change")
@@ -344,8 +355,9 @@ def _read_pending(replica: PlayerState, fresh: Any, saved: list[SavedDecision]) 
         agree(one.id not in replica.pending, "a decision waits twice")
         agree(replica.pending.open_decision(one.unit, one.key) is None, "two decisions wait for one unit")
         event = Decided(
-            one.id, one.moment, one.arm, one.t, one.memory, one.probability, unit=one.unit, key=one.key
-        )
+            one.id, one.moment, one.arm, one.t, one.memory, one.probability,
+            unit=one.unit, key=one.key, law=one.law, epoch=one.epoch,
+        )  # fmt: skip
         replica.check(event, fresh)
         replica.pending.add(event)
 
@@ -429,8 +441,8 @@ class Definition:
         with _damage_told(f"cannot open {self.where}"):
             options = (said.horizon, compiled, said.max_pending, said.propensities is not False)
             replica = new_state(read_policy(said), many, labels, said.feedback(), *options)
-            replica.begin_windows(self.terms)
-        replica.draws_leave_state = True
+            replica.draws_leave_state = True
+            replica.begin(self.terms)
         return replica
 
     def first_difference(self, replica: PlayerState, terms: PlayerSettings) -> str | None:

@@ -295,18 +295,16 @@ class PolicyRunner:
 
     def probabilities(self, t: int) -> NDArray[np.float64]:
         """The distribution of the choice at step t."""
-        self._find_probabilities(t)
-        return self._out.copy()
+        return self._distribution(t).copy()
 
     def probability(self, t: int, place: int) -> float:
         """The probability of one arm at step t; decisions that are made at once share the work."""
-        self._find_probabilities(t)
-        return float(self._out[place])
+        return float(self._distribution(t)[place])
 
-    def _find_probabilities(self, t: int) -> None:
-        """Write the distribution of step t into `_out`, unless it is there."""
+    def _distribution(self, t: int) -> NDArray[np.float64]:
+        """The distribution of step t, which stands in `_out` until another is asked for."""
         if self._known == (self.version, t):
-            return
+            return self._out
         if self.policy.probabilities is None:
             raise UserError(f"{self.policy} has no closed form for its probabilities")
         if self._is_plain:
@@ -320,6 +318,7 @@ class PolicyRunner:
             self._out, 1.0, out=self._out
         )  # a sum of shares may round up, and is read again as a share
         self._known = self.version, t
+        return self._out
 
     def _run_probabilities(self, t: int) -> None:
         try:

@@ -330,8 +330,11 @@ def _join(player: SharedPlayer, entries: Sequence[Proposal], settle: bool) -> No
         assert isinstance(event, Decided)
         if batch is not None:
             decision.join(batch)
-        probability = decision.compute_probability() if settle else None
-        entry.event, entry.settled = replace(event, batch=batch, probability=probability), settle
+        event, entry.settled = replace(event, batch=batch), settle
+        if settle:
+            probability, law, epoch = decision.work_out(player.settings.propensities)
+            event = replace(event, probability=probability, law=law, epoch=epoch)
+        entry.event = event
 
 
 def _draw(player: SharedPlayer, t: int, taken: list[int]) -> tuple[int, Any]:

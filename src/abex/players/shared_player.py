@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from abex.inference.winner import Winner
 from abex.players.arms import Label, NamedArms
 from abex.players.events import Decided, Event, Expired, decode, encode
 from abex.players.follower import Follower
@@ -332,9 +331,10 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             if not own.settled:
                 own.settled = True
                 observed = self._state.observed_with(own.event)
-                own.event = replace(
-                    own.event, probability=own.decision.compute_probability(), observed=observed
-                )
+                probability, law, epoch = own.decision.work_out(self._settings.propensities)
+                if own.event.probability is None:
+                    own.event = replace(own.event, probability=probability, law=law, epoch=epoch)
+                own.event = replace(own.event, observed=observed)
 
     # -- what a player does ---------------------------------------------------------------------------
 
@@ -484,25 +484,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
             if end > begin:
                 count += self.store.do(lambda journal, end=end: journal.prune(number, end))  # type: ignore[misc]
         return count
-
-    def winner(self, risk: float = 0.05, at_least: float | None = None) -> Winner:
-        """Which arm is the best, or what is missing: by bets on the log where the probabilities of all arms are known.
-
-        That is so for two arms, and where probabilities never change; seasons do not fool it. Else from sums, as `Player.winner`.
-        Where decisions expire, those count that were made before the first that waits. It reads the whole journal.
-        """
-        from abex.players.journal_log import log_columns
-        from abex.players.winning import winner_by_log
-
-        found = None
-        if self._settings.propensities is not False:
-            self.refresh()
-            after = self.first_kept()
-            columns = log_columns(self.events(after), self.definition, self.arms_after(after))
-            with self.reading() as state:
-                labels = [state.arms.label(number) for number in state.arms.numbers.tolist()]
-            found = winner_by_log(columns, labels, self._settings, risk, at_least)
-        return super().winner(risk, at_least) if found is None else found
 
     def log(self, last: int | None = None) -> Any:
         """The decisions in the journal with their rewards, as a pandas DataFrame: what off-policy evaluation needs.

@@ -22,9 +22,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from abex.graphs.feedback import probability_seen, reveal
+from abex.inference.betting import MOST_COMPARED
 from abex.kinds import agree, check_kept, kept_with_decisions, weighed_by
 from abex.players.answers import Answer, Answers
 from abex.players.arms import NamedArms
+from abex.players.bets import Bets
 from abex.players.events import ArmAdded, ArmRemoved, ArmRenamed, Decided, Event, Expired, Rewarded
 from abex.players.ids import LIFE_AT, is_id, moment_of
 from abex.players.open_windows import OpenWindows, check_weighable, open_windows
@@ -37,6 +39,7 @@ MOST_SEEN_KEYS = 10_000  # keys of observations that are remembered
 MOST_LIVES = 1_000  # lives whose decisions are told from those of other players
 MOST_STEPS = 10**18
 RECENT = 1_000  # decisions whose share of each arm a summary tells
+MOST_KEPT = 100  # arms whose probabilities decisions remember, unless propensities are asked for
 LEAST_PROBABILITY = 1e-100  # of what was chosen: nobody will see a rarer choice
 
 
@@ -186,6 +189,8 @@ class PlayerState(PolicyRunner):
         self.pending = Pending(max_pending)
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
         self.windows: OpenWindows | None = None  # where silence counts by its age
+        self.bets = Bets(arms, compiled)
+        self.works_out = False  # whether probabilities are worked out with every decision
         self.answers: Answers | None = None  # where a decision may have another reward
 
     def copy(self) -> PlayerState:
@@ -196,6 +201,7 @@ class PlayerState(PolicyRunner):
         twin.arms, twin.tallies, twin.pending = self.arms.copy(), self.tallies.copy(), self.pending.copy()
         twin.seen_keys = OrderedDict(self.seen_keys)
         twin.windows = None if self.windows is None else self.windows.copy()
+        twin.bets = self.bets.copy(twin.arms)
         twin.answers = None if self.answers is None else self.answers.copy()
         return twin
 
@@ -206,8 +212,12 @@ class PlayerState(PolicyRunner):
 
     # -- silence --------------------------------------------------------------------------------------
 
-    def begin_windows(self, settings: PlayerSettings) -> None:
-        """Let decisions count by their age and rewards change, where the settings say so."""
+    def begin(self, settings: PlayerSettings) -> None:
+        """Let decisions count by their age or in their order, and rewards change, where the settings say so."""
+        self.bets.in_order = settings.expire is not None
+        soon = settings.weighs and self.draws_leave_state  # others grow older before they are written
+        wanted = settings.propensities
+        self.works_out = (soon or self.policy.cheap_probabilities) if wanted is None else wanted
         if settings.kept is not None and self.answers is None:
             check_weighable(self.policy, self.setting, settings.weighs)
             self.answers = Answers(settings, self.pending.most)
@@ -227,6 +237,15 @@ class PlayerState(PolicyRunner):
         self.settle()
         return super().draw(t, rng)
 
+    def law(self, t: int, propensities: bool | None) -> bytes:
+        """The distribution of step t as a decision remembers it for bets; nothing where none can be made.
+
+        Of many arms it is kept where propensities are asked for.
+        """
+        if self.n_arms > (MOST_COMPARED if propensities else MOST_KEPT):
+            return b""
+        return self._distribution(t).astype("<f4").tobytes()
+
     # -- events ---------------------------------------------------------------------------------------
 
     def check(self, event: Event, fresh: Any) -> None:
@@ -234,6 +253,7 @@ class PlayerState(PolicyRunner):
         if isinstance(event, Decided):
             for what, word in (("unit", event.unit), ("key", event.key)):
                 agree(word is None or checked_name(what, word) == word, what)
+            agree(len(event.law) % 4 == 0, "a law must be 4 bytes an arm")
             if event.batch is not None:
                 agree(event.batch.size >= 2, "a batch must be an id and a size")
                 checked_name("batch", event.batch.id)
@@ -259,8 +279,7 @@ class PlayerState(PolicyRunner):
 
     def apply(self, event: Event, settings: PlayerSettings, rng: Any) -> Any:
         """Let an event happen; returns what came of it, an error as a value if it cannot happen."""
-        if settings.kept is not None:
-            self.begin_windows(settings)
+        if self.windows is not None:
             self.settle()
         kind = type(event)
         if kind is Decided:
@@ -297,15 +316,21 @@ class PlayerState(PolicyRunner):
         number = event.arm
         self.steps += 1
         if self.answers is not None:
-            self.answers.forget(event.moment)
+            for forgotten in self.answers.forget(event.moment):
+                self.bets.final(forgotten)
         if self.arms.has(number):
             tallies = self.tallies
             tallies.pulls[self.arms.place(number)] += 1
             tallies.recent.append(number)
             oldest = self.pending.add(event)
+            if self.bets.in_order:
+                self.bets.decided(event.id, self.pending.most)
             if self.windows is not None:
                 self.windows.decided(event.id, event.moment, number, self.arms.place(number))
-                if oldest is not None:
+            if oldest is not None:
+                self.bets.late = True
+                self.bets.lost(oldest.id)
+                if self.windows is not None:
                     self.windows.forgotten(oldest.id, self.arms.place(oldest.arm))
         return event
 
@@ -383,15 +408,21 @@ class PlayerState(PolicyRunner):
             return self._came_late(name, event, settings)
         place = self.arms.place(after.arm)
         if pending is not None:
+            self._overtake(name)
             self.pending.drop(name)
+            self.bets.answered(pending, after.reward, event.also)
+            if settings.conversions == "first" and settings.corrections is None:
+                self.bets.final(name)
             self.tallies.rewarded += 1
             self._count(place, after.reward)
             self._observed_at_once(event.also, rng)
         if before is not None:
+            self.bets.revised(name, after.reward)
             total = self.tallies.sums[place] + (after.reward - before.reward)
             self.tallies.sums[place] = min(max(total, 0.0), float(self.tallies.observations[place]))
         self.tallies.corrected += event.corrects
-        self.answers.keep(self._learn_answer(before, after, place, event, rng))
+        for forgotten in self.answers.keep(self._learn_answer(before, after, place, event, rng)):
+            self.bets.final(forgotten)
         return True
 
     def _learn_answer(
@@ -434,14 +465,21 @@ class PlayerState(PolicyRunner):
         self.tallies.observations[place] += 1
         self.tallies.sums[place] += reward
 
+    def _overtake(self, name: str) -> None:
+        """A decision has a reward, perhaps before earlier ones."""
+        if len(self.pending) > 1 and not self.bets.in_order:
+            self.bets.late |= name != next(iter(self.pending))
+
     def _close(self, name: str, reward: float, also: Mapping[int, float], rng: Any) -> bool:
         """A decision had its reward in [0, 1], and other arms were seen with it; False if it does not wait for one."""
         if name not in self.pending:
             return False
+        self._overtake(name)
         pending = self.pending.drop(name)
         if pending.memory:
             self.recall(pending.memory)
         self.tallies.rewarded += 1
+        self.bets.rewarded(pending, reward, also)
         self._observed(pending.t, pending.arm, reward, also, rng)
         return True
 
@@ -455,6 +493,7 @@ class PlayerState(PolicyRunner):
         if self._kept:
             self._remember_choice(step, self.arms.place(number))
         self.steps, self.elsewhere = step, self.elsewhere + 1
+        self.bets.observed(f"#{step}", number, reward, also)
         self._observed(step, number, reward, also, rng)
         return True
 
@@ -479,8 +518,12 @@ class PlayerState(PolicyRunner):
             self.tallies.expired += 1
             if unrewarded is None:
                 self.pending.drop(name)
+                self.bets.late = True
+                self.bets.lost(name)
             elif self.windows is not None:  # which has heard of it, or will when it is old enough
-                self._count(self.arms.place(self.pending.drop(name).arm), unrewarded)
+                silent = self.pending.drop(name)
+                self._count(self.arms.place(silent.arm), unrewarded)
+                self.bets.rewarded(silent, unrewarded, {})
             else:
                 self._close(name, unrewarded, {}, rng)
                 self.tallies.rewarded -= 1
@@ -520,6 +563,7 @@ class PlayerState(PolicyRunner):
             arms.remove(event.arm)
             for name in self.pending.of_arm(event.arm):
                 self.pending.drop(name)
+                self.bets.lost(name)
         elif arms.labels is None or event.label != arms.label(event.arm):
             if arms.knows(event.label):
                 raise UserError(f"there is an arm {event.label!r} already")
@@ -537,3 +581,4 @@ class PlayerState(PolicyRunner):
         self.tallies.keep(places, n_arms)
         if self.windows is not None:
             self.windows.resize(places, n_arms)
+        self.bets.resize(places, n_arms)

@@ -629,7 +629,7 @@ def wanted_player(
         return None
     replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
     agreed = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
-    replica.begin_windows(agreed)
+    replica.begin(agreed)
     return Wanted(replica, agreed, on_new, on_missing)
 
 

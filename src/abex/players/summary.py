@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abex.inference.sums import intervals
+from abex.inference.standing import mean_intervals
 from abex.players.arms import Label
 from abex.players.player_settings import PlayerSettings
 from abex.players.state import PlayerState
@@ -112,11 +112,12 @@ def summarise(
     for number in tallies.recent:
         shares[number] = shares.get(number, 0) + 1
     recent = max(1, len(tallies.recent))
-    counts, sums = tallies.observations[places].astype(float), tallies.sums[places]
+    known = replica.bets.comparison()
+    counts, sums = known.observations[places], known.sums[places]
     weighed = None if replica.windows is None else replica.windows.weighed(places)
     if weighed is None:
         means = np.divide(sums, counts, out=np.full(counts.size, math.nan), where=counts > 0.0)
-        lows, highs = intervals(counts, sums, 1.0 - LEVEL)
+        lows, highs = mean_intervals(known, places, 1.0 - LEVEL)
     else:
         means = weighed.means()
         lows, highs = weighed.intervals(1.0 - LEVEL)

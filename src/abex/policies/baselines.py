@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ class Uniform(Policy[ArmCount]):
     >>> Player(Uniform(), n_arms=4, seed=0).probabilities().tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
+
+    cheap_probabilities: ClassVar[bool] = True
 
     also_known_as = ("Random",)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,6 +92,8 @@ class Boltzmann(Learner[BoltzmannState]):
     >>> player.probabilities().round(3).tolist()
     [0.269, 0.731]
     """
+
+    cheap_probabilities: ClassVar[bool] = True
 
     eta: float = real(0.4, above=0.0)
     schedule: str = choice("sqrt", SCHEDULES)

@@ -146,6 +146,12 @@ class Certify(Policy[CertifyState]):
         inside = self.policy.probabilities
         return None if inside is None else mixed_probabilities(inside)
 
+    @property
+    def cheap_probabilities(self) -> bool:  # type: ignore[override]
+        """Whether those of the policy inside are."""
+        cheap: bool = self.policy.cheap_probabilities
+        return cheap
+
     @staticmethod
     def select(state: Any, t: int, rng: Any) -> int:
         """See `kernels`: it depends on the policy inside."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,8 @@ class Evidence(Learner[EvidenceState]):
     >>> player.update_many([(0, 0.0), (1, 1.0)] * 20), player.probabilities().round(3).tolist()
     (40, [0.0, 1.0])
     """
+
+    cheap_probabilities: ClassVar[bool] = True
 
     safety: float = real(12.0, least=0.0, most=HUGE)
     forget: bool = truth(True)

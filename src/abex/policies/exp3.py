@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class Exp3(Policy[Exp3State]):
     >>> player.probabilities().tolist()
     [0.5, 0.5]
     """
+
+    cheap_probabilities: ClassVar[bool] = True
 
     gamma: float | None = real(None, above=0.0, most=1.0, or_none=True)
     resizable = False
@@ -152,6 +154,8 @@ class Exp3IX(Policy[LossState]):
     >>> Player(Exp3IX(), n_arms=2, seed=0).probabilities().tolist()
     [0.5, 0.5]
     """
+
+    cheap_probabilities: ClassVar[bool] = True
 
     eta: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     resizable = False

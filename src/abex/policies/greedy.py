@@ -171,6 +171,8 @@ class EpsilonGreedy(LeaderPolicy):
     [0.5, 0.5]
     """
 
+    cheap_probabilities: ClassVar[bool] = True
+
     epsilon: float = real(0.1, least=0.0, most=1.0)
     decay: float | None = real(None, above=0.0, most=HUGE, or_none=True)
     variants: ClassVar = {name: {"decay": 20.0} for name in ("epsilon_n-greedy", "DecayingEpsilonGreedy")}

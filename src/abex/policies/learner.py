@@ -61,6 +61,8 @@ class DrawnPolicy(Policy[State]):
     Its state has an array ``probabilities`` for them, of the kind `Chance`: rewards are weighed by it.
     """
 
+    cheap_probabilities: ClassVar[bool] = True
+
     @staticmethod
     def select(state: Any, t: int, rng: Any) -> int:
         """A draw from the probabilities: `drawn_from` makes it for each formula."""

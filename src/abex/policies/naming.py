@@ -15,6 +15,11 @@ from abex.support.plugins import POLICIES, loaded, names_in
 MAX_TEXT = 10_000  # characters of a text in which names of other packages are looked for
 Part = TypeVar("Part")
 
+#: what to try first; all others are there to be compared with
+RECOMMENDED = (
+    "Evidence", "EpsilonThompson", "Thompson", "IMED", "KLUCB", "ABE", "Restarting", "TsallisINF", "Certify", "TopTwo",
+)  # fmt: skip
+
 
 def known_policies() -> dict[str, type[Policy[Any]]]:
     """Every concrete policy defined so far, ours and the user's, by name."""

@@ -89,6 +89,8 @@ class Policy(ABC, Generic[State]):
 
     needs_graph: ClassVar[bool] = False  # refuses to start without a feedback graph
     identifies: ClassVar[bool] = False  # its aim is to know the best arm, at some cost of regret
+    #: whether `probabilities` costs no more than `select`: then players work them out with every decision
+    cheap_probabilities: ClassVar[bool] = False
     resizable: ClassVar[bool] = True  # arms may be added and removed while it plays
     horizon_sets: ClassVar[
         tuple[str, ...]

@@ -114,6 +114,8 @@ class TopTwo(Learner[TopTwoState]):
     (17, [0.5, 0.47, 0.03])
     """
 
+    cheap_probabilities: ClassVar[bool] = True
+
     share: float = real(0.5, least=0.01, most=0.99)
     soft: bool = truth(True)
     identifies = True

@@ -81,6 +81,8 @@ FAMILIES: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, li
     "abex_oldest_open_decision_seconds": (GaugeMetricFamily, "Age of the oldest of them", ["player"]),
     "abex_arm_rewards": (CounterMetricFamily, "Rewards, side observations included", ["player", "arm"]),
     "abex_arm_reward_sum": (GaugeMetricFamily, "Their sum", ["player", "arm"]),
+    "abex_arm_mean_low": (GaugeMetricFamily, "Lower end of the 95 % interval of its mean", ["player", "arm"]),
+    "abex_arm_mean_high": (GaugeMetricFamily, "Upper end; both hold at every moment", ["player", "arm"]),
     "abex_arm_share": (GaugeMetricFamily, "Share of the last 1,000 decisions", ["player", "arm"]),
 }
 
@@ -114,9 +116,12 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
     unknown = np.full(now.n_arms, math.nan)  # probabilities, which may be dear
     for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
-        arm = (str(one.arm),)
+        arm, place = (str(one.arm),), now.arms.place(now.arms.number(one.arm))
+        total = (
+            float(now.tallies.sums[place]) * (settings.high - settings.low) + one.observations * settings.low
+        )
         yield "abex_arm_rewards", arm, one.observations
-        paid = float(now.tallies.sums[now.arms.place(now.arms.number(one.arm))])
-        total = settings.low * one.observations + (settings.high - settings.low) * paid
         yield "abex_arm_reward_sum", arm, total
+        yield "abex_arm_mean_low", arm, one.low
+        yield "abex_arm_mean_high", arm, one.high
         yield "abex_arm_share", arm, 0.0 if math.isnan(one.recent_share) else one.recent_share

@@ -42,6 +42,7 @@ LOG = (("format", {"type": "string", "enum": ["csv", "parquet", "dsjson"]}), ("l
 WINNER = (
     ("risk", {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}),
     ("at_least", {"type": "number", "exclusiveMinimum": 0}),
+    ("control", {"type": "string"}),
 )
 #: those asked most stand first
 ROUTES = (

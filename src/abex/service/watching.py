@@ -12,6 +12,7 @@ from starlette.responses import Response
 from abex.evaluation import Log
 from abex.evaluation import evaluate as evaluated
 from abex.evaluation.log_files import dsjson_of
+from abex.players.requests import arm_named
 from abex.service.bodies import EvaluateBody
 from abex.service.directory import ServiceState, capital
 from abex.service.handlers import JSON, limit_of, refreshed
@@ -69,11 +70,15 @@ async def evaluate(state: ServiceState, request: Request, body: EvaluateBody) ->
 
 async def winner(state: ServiceState, request: Request, body: None) -> JSON:
     """The best arm with a stated risk, or how long it takes to know; one may ask as often as one likes."""
-    asked = {name: number_of(request, name) for name in ("risk", "at_least")}
+    asked: dict[str, Any] = {name: number_of(request, name) for name in ("risk", "at_least")}
+    control = request.query_params.get("control")
     player = await refreshed(state, request)
+    if control is not None:
+        with player.reading() as now:
+            asked["control"] = arm_named(now.arms, control)
 
     def made() -> JSON:
-        return player.winner(**{name: value for name, value in asked.items() if value is not None})._asdict()
+        return player.winner(**{name: value for name, value in asked.items() if value is not None}).as_dict()
 
     async with state.heavy:
         return await asyncio.to_thread(made)

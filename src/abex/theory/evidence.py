@@ -1,8 +1,8 @@
 r"""Proved bounds of `abex.Evidence`; docs/recommended_policy.md has the proofs and what is only conjectured.
 
-Bernoulli arms, bandit feedback, ``forget=False``: then :math:`b=1` once a 1 was seen and the evidence is
-:math:`x_k=N_k\,\mathrm{kl}(\hat\mu_k,\hat\mu^*)`. All is said of the rule; the program draws a weight as a multiple of
-:math:`2^{-53}`, rounded up, and one of more than 700 nats never.
+Bernoulli arms, bandit feedback, up to the first alarm of the test for changes (with ``forget=False``: for ever). Then
+:math:`b=1` once a 1 was seen and the evidence is :math:`x_k=N_k\,\mathrm{kl}(\hat\mu_k,\hat\mu^*)`. All is said of the
+rule; the program draws a weight as a multiple of :math:`2^{-53}`, rounded up, and one of more than 700 nats never.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from abex.policies.change_test import FACTOR, OFFSET
 from abex.support.divergence import bernoulli_kl
 from abex.support.errors import UserError, real_number, whole_number
 
@@ -117,6 +118,20 @@ def regret_most(means: Iterable[float], horizon: int, slack: float) -> float:
             rest = 1.0 / math.expm1(own) if own < 700.0 else 0.0
             total += (best - mean) * (draws_most(mean, best, len(values), horizon, slack) + 1.0 + rest)
     return total
+
+
+def alarm_most(observations: int) -> float:
+    r"""Lemma 7: how likely a look at the n-th reward of a coin shows a change at one border although there was none, at most.
+
+    With the threshold :math:`x=4+\frac32\ln n` it is at most :math:`4(1+x-2\ln2)e^{-x}`, which is of the order
+    :math:`n^{-3/2}\ln n`.
+
+    >>> round(alarm_most(1000), 7)
+    3.24e-05
+    """
+    n = whole_number("observations", observations, least=1)
+    rest = OFFSET + FACTOR * math.log(n) - 2.0 * math.log(2.0)
+    return min(1.0, (1.0 + rest) * math.exp(-rest))
 
 
 def _evidence(value: float) -> float:

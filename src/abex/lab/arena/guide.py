@@ -49,6 +49,7 @@ QUESTIONS = (
     Question("rewards that come late or in batches", lambda one: one.group == "late"),
     Question("means that change", lambda one: one.group == "changing"),
     Question("nothing promised about rewards", lambda one: one.group == "adversarial"),
+    Question("what a web shop has", lambda one: one.group == "shop"),
     Question("features to boost with", lambda one: one.group == "boosting"),
     Question("no horizon known", lambda one: True, lambda policy: not policy.needs_horizon),
     Question("exact propensities needed", lambda one: True, knows_probabilities),

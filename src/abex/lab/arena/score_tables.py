@@ -8,7 +8,7 @@ from typing import Any
 from abex.lab.arena.guide import GuideAnswer, answers
 from abex.lab.arena.instances import GROUPS, Instance
 from abex.lab.arena.scores import Results, Score, score_all, table
-from abex.lab.arena.study import REPLICATIONS, Entry
+from abex.lab.arena.study import Entry
 from abex.support.extras import needed
 
 
@@ -37,10 +37,12 @@ def played_text(results: Results, instances: Sequence[Instance]) -> str:
     names = {one.name for one in instances}
     counts = [played.regret.size for (_, name), played in results.items() if name in names]
     policies = len({policy for policy, name in results if name in names})
-    full = sum(count >= REPLICATIONS for count in counts)
+    most = max(counts)
+    fewer = sum(count < most for count in counts)
+    others = f", {fewer:,} of them fewer, {min(counts)} at least" if fewer else ""
     return (
-        f"{policies} policies, {len(names)} instances, {len(counts):,} pairs of both, {sum(counts):,} runs: {full:,} pairs with "
-        f"{REPLICATIONS} replications, the others with {min(counts)} or more (median {sorted(counts)[len(counts) // 2]})."
+        f"{policies} policies, {len(names)} instances, {len(counts):,} pairs of both with {most} replications each{others}: "
+        f"{sum(counts):,} runs."
     )
 
 

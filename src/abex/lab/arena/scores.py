@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,19 +103,27 @@ def score_all(results: Results, instances: Sequence[Instance], seed: int = 1) ->
 
 
 def _bootstrap(results: Results, names: list[str], played: list[Instance], seed: int) -> NDArray[np.float64]:
-    """Scores of instances and replications drawn with replacement, (bootstraps, policies, instances)."""
-    rng = stream(seed, "arena bootstrap")
+    """Scores of instances and replications drawn with replacement, (bootstraps, policies, instances).
+
+    All policies face the same rewards in a replication, so the same replications are drawn for all of them.
+    """
     means = np.full((BOOTSTRAPS, len(names), len(played)), np.nan)
     for j, one in enumerate(played):
         for i, name in enumerate(names):
             if (name, one.name) in results:
                 regret = results[name, one.name].regret
-                counts = rng.multinomial(regret.size, np.full(regret.size, 1.0 / regret.size), BOOTSTRAPS)
-                means[:, i, j] = counts @ regret / regret.size
+                means[:, i, j] = _drawn_again(seed, one.name, regret.size) @ regret
     uniform, least = means[:, names.index(UNIFORM)], leasts_of(played)
     scores = np.stack([scored(means[b], uniform[b], least) for b in range(BOOTSTRAPS)])
-    chosen = rng.integers(0, len(played), (BOOTSTRAPS, len(played)))
+    chosen = stream(seed, "arena bootstrap").integers(0, len(played), (BOOTSTRAPS, len(played)))
     return np.take_along_axis(scores, chosen[:, None, :], axis=2)
+
+
+@lru_cache(maxsize=512)
+def _drawn_again(seed: int, instance: str, runs: int) -> NDArray[np.float64]:
+    """The weight of each run of an instance in each bootstrap, (bootstraps, runs)."""
+    rng = stream(seed, "arena bootstrap", instance)
+    return rng.multinomial(runs, np.full(runs, 1.0 / runs), BOOTSTRAPS) / runs
 
 
 def _learnable(results: Results, names: list[str], played: list[Instance]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 "use strict";
 // The whole page: which player is looked at, forms, what is new.
 const BETWEEN = 1000;  // milliseconds between two looks
-const BETWEEN_WINNERS = 30_000;  // and between two questions who has won
+const BETWEEN_WINNERS = 5_000;  // and between two questions who has won
 const SHOWN = 30;  // arms
 const SPEED_LOOKS = 6;  // over which events per second are counted
 const LIST_AGAIN = 5000;
@@ -77,7 +77,7 @@ async function winnerOf(one) {  // where there is one arm alone, nobody wins
 // Once a second: the summary if there was an event, and then the timeline.
 async function follow(one) {
   const looks = [];  // [time, number of the last event]
-  let asked = -Infinity;  // who won is asked every so often: it may take the whole journal to say
+  let asked = -Infinity;  // who won is asked every so often
   let tag = "";
   for (let wait = BETWEEN; !one.stop.signal.aborted; await sleep(wait)) {
     if (document.hidden) continue;
