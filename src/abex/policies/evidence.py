@@ -33,7 +33,7 @@ class EvidenceState(Learned):
     highest: Score  # float64 (K,), highest reward
     least_reward: Number  # of all arms
     largest_reward: Number
-    learned: Number  # observations so far
+    learned: Number  # weight of the observations so far
     came: Score  # float64 (K,), how many there were when an arm came
     test: ChangeTest
     order: KeptOrder
@@ -64,8 +64,8 @@ def learn_moments(state: EvidenceState, arm: int, reward: float, weight: float) 
     """Weighted mean and squared deviations (Welford), and the range of the rewards."""
     if leading_arm(state.sampler) < 0:
         state.least_reward = state.largest_reward = reward
+    state.learned += weight
     if weight > 0.0:
-        state.learned += 1.0
         state.least_reward = min(state.least_reward, reward)
         state.largest_reward = max(state.largest_reward, reward)
         state.lowest[arm] = min(state.lowest[arm], reward)

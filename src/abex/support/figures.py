@@ -204,7 +204,8 @@ def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
     for (true, position, label), height in zip(ends, heights, strict=True):
         look = style_of(position)
         mark = mark_of(position, len(lines))
-        axes.plot([1.0, 1.03], [true, height], color=look["color"], linewidth=0.6, **beside)
+        if abs(height - true) > 0.001:
+            axes.plot([1.0, 1.03], [true, height], color=look["color"], linewidth=0.6, **beside)
         axes.plot(
             [1.03, 1.065, 1.1],
             [height] * 3,
