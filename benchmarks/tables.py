@@ -63,6 +63,9 @@ BENCHMARKS = {
         "regret where levels move and orders change",
         "recommended_policy",
     ),
+    "new-arms": Benchmark(
+        "benchmarks/new_arms.py --half test --runs 200", "regret after arms have come", "recommended_policy"
+    ),
     "changing": Benchmark(
         "-m benchmarks.changing", "regret in worlds that change, table and figures", "changing_worlds"
     ),

@@ -592,3 +592,14 @@ def test_wrong_parameters_are_one_short_sentence(make, message):
     with pytest.raises(UserError, match=message) as raised:
         make()
     assert len(str(raised.value)) < 600
+
+
+def test_printed_a_decision_has_its_probability_and_a_player_its_arms():
+    player = Player("Thompson", arms=["red", "green"], seed=1)
+    decision = player.decide()
+    assert str(decision) == f"{decision.arm}, chosen with probability 0.5 (decision {decision.id})"
+    late = player.decide()
+    player.update(decision, 1.0)
+    assert str(late) == f"{late.arm} (decision {late.id})"  # too late to work it out
+    assert str(player) == str(player.summary())
+    assert "1.000" in str(player)

@@ -18,14 +18,14 @@ def banners_of(day, begin, end=1.0):
     return {banner: count / len(visits) for banner, count in Counter(v.banner for v in visits).items()}
 
 
-def a_day(url, silence):
-    """An hour of visitors, and a banner of 5 % that is added towards its end."""
+def a_day(url, silence, visitors):
+    """A visitor a second, and a banner of 5 % that is added towards the end."""
     rates = {"red": 0.1, "green": 0.2, "blue": 0.4, "grey": 0.05}
-    return Day(partial(PlayerWorker, url, silence), 3_600, 1, {0.7: "grey"}, rates=rates, workers=2).run()
+    return Day(partial(PlayerWorker, url, silence), visitors, 1, {0.7: "grey"}, rates=rates, workers=2).run()
 
 
 def test_workers_find_the_best_banner_by_a_window(url):
-    day = a_day(url, "window")
+    day = a_day(url, "window", 2_400)
     late, new = banners_of(day, 0.4, 0.7), banners_of(day, 0.75)
     assert late["blue"] > 0.9
     assert new["blue"] > 0.9
@@ -35,7 +35,7 @@ def test_workers_find_the_best_banner_by_a_window(url):
 
 
 def test_they_take_a_new_banner_for_the_best_where_silence_expires(tmp_path):
-    day = a_day(f"sqlite:///{tmp_path}/shop.db?synchronous=normal", "expire")
+    day = a_day(f"sqlite:///{tmp_path}/shop.db?synchronous=normal", "expire", 3_600)
     assert banners_of(day, 0.75)["grey"] > 0.5  # of what is new nearly nothing but clicks are known
 
 

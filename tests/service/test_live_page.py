@@ -339,7 +339,7 @@ def test_a_window_and_arms_that_were_never_chosen(browser, address, api):
     assert api.post("/v1/players/fresh/arms", json={"name": "new"}).status_code == 201
     with looking(browser, address) as page:
         open_player(page, address, "fresh")
-        assert "silence counts by its age, in full after 60 s" in page.locator("#about").inner_text()
+        assert "silence counts by its age, in full after a minute" in page.locator("#about").inner_text()
         assert tile(page, "silent").inner_text() == "0"
         assert "3 events" in page.locator("#players a", has_text="fresh").inner_text()
         marks = page.evaluate("[...document.querySelectorAll('#arms .mark')].map((m) => m.style.cssText)")

@@ -94,6 +94,19 @@ class Decision(_Pair):
             self._probability = self._worked_out()
         return self._probability
 
+    def __str__(self) -> str:
+        """Arm, probability where it can be told, id.
+
+        >>> print(Decision("01a1", "red", 0.25))
+        red, chosen with probability 0.25 (decision 01a1)
+        """
+        try:
+            chance = self.probability
+        except UserError:  # the player has learned since
+            chance = None
+        how = "" if chance is None else f", chosen with probability {chance:.3g}"
+        return f"{self.arm}{how} (decision {self.id})"
+
     def compute_probability(self) -> float | None:
         """The probability, worked out now; None if it is too late, turned off, or takes too long."""
         if self._probability is None and self._source is not None:
@@ -873,6 +886,10 @@ class Player:
 
     def __repr__(self) -> str:
         return f"<Player of {self.policy} with {self.n_arms} arms after {self._state.decisions} decisions>"
+
+    def __str__(self) -> str:
+        """The summary: arms and means."""
+        return str(self.summary())
 
 
 _new_decision = tuple.__new__  # what `Decision` does with its arguments costs more than the decision

@@ -456,7 +456,7 @@ class Definition:
         for name in ("policy", "horizon", "graph", "rewards", "expire", "unrewarded", "window", *CHANGES):
             ours, theirs = getattr(self.declared, name), getattr(wanted, name)
             if ours != theirs:
-                unit = " seconds" if name in ("expire", "corrections") else ""
+                unit = " seconds" if name in ("expire", "window", "corrections") else ""
                 return f"{name} is {shown(ours)}{unit} in the journal, not {shown(theirs)}{unit}"
         return None
 

@@ -43,10 +43,15 @@ function showSpeed(speed) {
   showTile("events per second", speed >= 10 ? whole(speed) : speed.toFixed(1));
 }
 
+function span(seconds) {
+  const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]].find(([, one]) => seconds % one === 0) || ["second", 1];
+  return seconds === size ? `${unit === "hour" ? "an" : "a"} ${unit}` : `${digits(seconds / size)} ${unit}s`;
+}
+
 function showSummary(told) {
   const several = told.conversions === "first" ? "" : `, the ${told.conversions} of its conversions counts`;
-  const expiry = told.window !== null ? `silence counts by its age, in full after ${digits(told.window)} s${several}`
-    : told.expire === null ? "decisions never expire" : `decisions expire after ${digits(told.expire)} s`;
+  const expiry = told.window !== null ? `silence counts by its age, in full after ${span(told.window)}${several}`
+    : told.expire === null ? "decisions never expire" : `decisions expire after ${span(told.expire)}`;
   document.getElementById("about").textContent =
     `${told.policy} · ${counted(told.n_arms, "arm")} · rewards from ${told.rewards[0]} to ${told.rewards[1]} · ${expiry}`;
   showTile("decisions", whole(told.decisions));
