@@ -230,8 +230,10 @@ def test_several_conversions_of_a_decision(conversions, paid, mean):
     new = [lived.told(name, one, 1 + k, f"order {k}") for k, one in enumerate(paid)]
     assert new == [k == 0 or conversions != "first" for k in range(len(paid))]
     assert not lived.told(name, paid[0], 5, "order 0")
-    lived.decide(1, 30)  # the window is over
-    assert not lived.told(name, 2.0, 30, "order 9")
+    assert not lived.told(
+        name, 2.0, 10, "order 9"
+    )  # the window began with the decision, not with a conversion
+    lived.decide(1, 30)
     assert lived.settled().numbers()["means"][0] == pytest.approx(mean)
     assert lived.state.tallies.conversions[0] == sum(new)
     assert lived.state.tallies.late == 1

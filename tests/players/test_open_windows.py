@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from abex import UCB1, Bernoulli, Evidence, Player, Thompson, UserError
+from abex.inference.sums import intervals
+from abex.players.open_windows import Weighed
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Conversions, Geometric, delay_at, delay_table
 from abex.support.randomness import counter_key, stream
@@ -89,6 +91,22 @@ def test_the_summary_never_shows_a_mean_of_early_clicks_alone():
                 error = math.sqrt(RATES[row.arm] / row.pulls)
                 assert abs(row.mean - RATES[row.arm]) < 4 * error + 0.01
                 assert row.low <= row.mean <= row.high
+
+
+@pytest.mark.parametrize("silence", [0.0, 0.3, 1.0])
+def test_intervals_are_of_means_that_early_answers_do_not_refute(silence):
+    """Of n decisions of the mean weight g, each has paid s + g (m - s) on average: m is in unless that is outside."""
+    grid = np.linspace(0.0, 1.0, 2_001)
+    for mean, share in ((0.6, 0.25), (0.3, 0.5), (0.9, 1.0)):
+        n, paid = 400.0, silence + share * (mean - silence)
+        of_arm = Weighed(*np.array([[100.0], [300.0], [n * share], [n * (paid - silence)]]), silence)
+        low, high = (end[0] for end in of_arm.intervals(0.05))
+        least, most = (end[0] for end in intervals(np.array([n]), np.array([n * paid]), 0.05))
+        possible = grid[
+            (least <= silence + share * (grid - silence)) & (silence + share * (grid - silence) <= most)
+        ]
+        assert of_arm.means()[0] == pytest.approx(mean)
+        assert (low, high) == pytest.approx((possible[0], possible[-1]), abs=1e-3)
 
 
 def test_a_bad_banner_that_comes_later_gets_no_more_than_its_share():
