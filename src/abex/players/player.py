@@ -507,7 +507,10 @@ class Player:
         else:
             if corrects:
                 raise UserError(f"what is corrected must be a decision or its id, got {shown(name)}")
-            number = about = state.arms.number(name)
+            try:
+                number = about = state.arms.number(name)
+            except UserError as error:
+                raise UserError(f"{error}; nor is it the id of a decision") from None
             name = None
         side = {}
         if also is not None:
