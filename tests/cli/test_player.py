@@ -92,6 +92,8 @@ def test_numbered_arms_are_typed_as_numbers(store, capsys):
         ),
         (("reward", "there", "red", "7"), "reward must be"),
         (("reward", "there", "blue", "1"), "there is no arm 'blue'"),
+        (("reward", "there", "nonsense", "1"), "nor is it the id of a decision"),
+        (("create", "z", "--arms", "red,green"), "names one by one, such as --arm red --arm green"),
         (("reward", "there", "red", "1", "--also", "green", "x"), "--also must be a finite number"),
         (("log", "there", "--out", "log.txt"), "must end in .csv or .parquet"),
         (("compact", "there", "--keep", "-1d"), "--keep must be a time such as 30s"),

@@ -46,7 +46,7 @@ def test_the_better_arm_wins_and_the_table_has_its_numbers():
     assert "B is best (wrong in at most 5 % of such experiments), after" in str(found)
     assert "lift against A" in str(found)
     assert "estimated from the shares" in str(found)
-    assert "<td>B</td>" in found._repr_html_()
+    assert ">B</td>" in found._repr_html_()
 
 
 @pytest.mark.parametrize("probability", ["p", 0.5, {"A": 0.5, "B": 0.5}])
@@ -120,7 +120,7 @@ BAD = {
     "no arm of that name": (lambda f: f, {"probability": {"A": 0.5, "Z": 0.5}}, "'B' is not in both"),
     "no probability": (lambda f: f.assign(p=0.0), {"probability": "p"}, "row 0 of the table has a probability of 0"),
     "no column": (lambda f: f, {"probability": "pp"}, "no column 'pp' for the probability"),
-    "a hole": (lambda f: f.assign(clicked=[None, *f.clicked[1:]]), {}, "row 0 of the table has no number for the reward"),
+    "a hole": (lambda f: f.assign(clicked=[None, *f.clicked[1:]]), {}, "0 of the table has no number for the reward, but nan"),
     "a word": (lambda f: f.assign(clicked=["yes", *f.clicked[1:]]), {}, "but 'yes'"),
     "no arm": (lambda f: f.assign(variant=[None, *f.variant[1:]]), {}, "row 0 of the table has no arm"),
     "a range": (lambda f: f, {"rewards": (1, 0)}, "the smaller first"),
@@ -147,6 +147,7 @@ def test_the_command_writes_a_table_a_figure_and_a_page(tmp_path, capsys):
     text = page.read_text()
     assert "<h1>B is best" in text
     assert "data:image/png" in text
+    assert '<td data-column="lift against A">' in text  # what a narrow screen shows in place of the headings
     assert "http" not in text.replace("http-equiv", "")
 
 

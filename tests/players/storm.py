@@ -213,7 +213,8 @@ def replayed(url: str, name: str, wanted: set[int]) -> tuple[dict[int, str], lis
     definition = Definition(record.definition, name)
     replica = definition.replica(None)
     template, learning = template_of(replica), SequenceStream(definition.key)
-    hashes, events, last = {}, [], 0
+    hashes = {0: hashlib.sha256(state_text(replica, 0).encode()).hexdigest()}
+    events, last = list[Any](), 0
     for seq, body in journal.read(record.id, 0, record.head):
         assert seq == last + 1, "sequence numbers have no gaps"
         last = seq

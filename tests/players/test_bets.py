@@ -149,6 +149,66 @@ def test_a_reward_is_settled_when_it_can_change_no_more():
         assert (known.observations.sum(), known.sums.sum()) == (2, 1.5)
 
 
+def test_what_was_lost_is_known_after_a_save_before_the_first_reward(tmp_path):
+    player = Player("Thompson", n_arms=2, compiled=False, max_pending=1)
+    player.decide(), player.decide()  # the first is forgotten
+    player.save(tmp_path / "player.json")
+    again = Player.load(tmp_path / "player.json", compiled=False)
+    assert state_text(again._state, 0) == state_text(player._state, 0)
+    assert again._state.bets.late
+
+
+def test_observations_do_not_wait_for_one_decision_without_bounds():
+    player = Player("UCB1", arms=["a", "b"], expire=60.0, max_pending=5, compiled=False)
+    waits = player.decide()
+    other = next(arm for arm in player.arms if arm != waits.arm)
+    for _ in range(20):
+        player.update(other, 1.0)
+    bets = player._state.bets
+    assert len(bets.order or ()) <= 5
+    assert bets.comparison().observations.sum() >= 15
+    assert bets.late
+    player.update(waits, 1.0)
+    assert (list(bets.order or ()), bets.closed, bets.passed) == ([], {}, {})
+    assert bets.comparison().observations.sum() == 20, "what was not waited for is left out"
+
+
+def test_an_order_that_is_sent_back_counts_as_such_where_it_waits_for_earlier_decisions():
+    player = Player("Evidence", n_arms=2, compiled=False, window=100.0)
+    first, second = player.decide(), player.decide()
+    player.update(second, 1.0)
+    player.correct(second, 0.0)
+    player.update(first, 1.0)
+    known = player._state.bets.comparison()
+    assert (known.observations.sum(), known.sums.sum()) == (2, 1.0)
+
+
+@pytest.mark.parametrize("propensities", [None, True])
+def test_probabilities_of_many_arms_are_worked_out_with_a_decision_only_where_asked_for(propensities):
+    player = Player("Evidence", n_arms=101, seed=0, compiled=False, propensities=propensities)
+    made = player.decide()
+    assert (made._probability is None) == (propensities is None)
+    player.remove_arm(next(arm for arm in player.arms if arm != made.arm))
+    assert player.decide()._probability is not None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_rewards_become_final_though_nothing_is_decided_any_more(tmp_path, shared):
+    now = [1_700_000_000.0]
+    options = {"n_arms": 2, "compiled": False, "corrections": 100.0, "clock": lambda: now[0]}
+    url = f"sqlite:///{tmp_path}/shop.db?synchronous=normal"
+    player = Player.open(url, "shop", "UCB1", **options) if shared else Player("UCB1", **options)
+    player.update(player.decide(), 1.0)
+    assert player.winner().arms[0].n + player.winner().arms[1].n == 0
+    now[0] += 150.0
+    if shared:
+        player.expire()
+        player.flush()
+    assert player.winner().arms[0].n + player.winner().arms[1].n == 1
+    if shared:
+        player.close()
+
+
 def told(player):
     """The oracle of a journal: it reads the laws that its decisions remember, by the arms that were there then."""
     slow, arms, open_ = PlayerBets([0, 1, 2], player.settings.expire is not None), [[0, 1, 2]], {}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from abex import ABE, UCB1, EpsilonGreedy, Exp3, Player, Thompson, Uniform, UserError
 from abex.inference import interval
+from abex.inference.moments import interval_by_moments
 from abex.players.ids import Life
 from tests.each import each
 from tests.players.test_player import snapshot
@@ -283,15 +284,15 @@ def test_the_summary_is_a_table_everywhere():
     assert lines[-1] == "the 30 of 500 arms pulled most"
 
 
-def test_intervals_of_a_summary_hold_at_every_moment():
-    """They are those of the sums, in the unit of the rewards, and all there is where nothing was observed."""
+@pytest.mark.parametrize("paid", [10.0, 5.0])
+def test_intervals_of_a_summary_hold_at_every_moment(paid):
+    """By sums of coins, by moments of other rewards, in their unit; and all there is where nothing was observed."""
     player = Player("Uniform", arms=["a", "b", "c"], rewards=(0, 10), seed=0)
-    player.update_many([("a", 10.0), ("a", 0.0), ("a", 0.0), ("b", 5.0)] * 50)
-    rows = player.summary()
-    for row, (count, total) in zip(rows[:2], ((150, 50), (50, 25)), strict=True):
-        assert (row.low, row.high) == pytest.approx(
-            tuple(10 * end for end in interval(count, total)), abs=1e-6
-        )
+    player.update_many([("a", 10.0), ("a", 0.0), ("a", 0.0), ("b", paid)] * 50)
+    rows, share = player.summary(), paid / 10
+    for row, known in zip(rows[:2], ((150, 50, 50), (50, 50 * share, 50 * share * share)), strict=True):
+        found = interval(*known[:2]) if paid == 10.0 else interval_by_moments(*known, 0.05)
+        assert (row.low, row.high) == pytest.approx(tuple(10 * end for end in found), abs=1e-6)
     assert (rows[2].low, rows[2].high) == (0.0, 10.0)
 
 

@@ -57,8 +57,6 @@ SHARED_CLASSES = {
     "Experiment": {"inference/experiment", "lab/experiments/experiment"},
     "Table": {"environments/changing", "inference/columns"},  # of rewards, and of rows of a log
     "Settings": {"service/settings", "boosting/settings"},  # of a server, and of a fit
-    "Played": {"lab/arena/study", "boosting/fit"},  # on an instance, and in a fit
-    "Given": {"players/bets", "players/policy_runner"},
 }
 
 # Modules of policies over any policy, and kernels, whose state may be a record of several classes.

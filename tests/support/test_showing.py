@@ -37,7 +37,7 @@ def test_curves_are_short_in_a_terminal_and_a_figure_with_a_table_in_a_notebook(
     assert repr(curves) == "<Curves: 2 policies in Bernoulli with 3 arms, 100 steps, 20 replications>"
     page = curves._repr_html_()
     assert page.startswith('<img alt="Regret of 2 policies')
-    assert page.index("<td>P1</td>") < page.index("<td>P0</td>")  # least regret first
+    assert page.index(">P1</td>") < page.index(">P0</td>")  # least regret first
     assert [row[0] for row in curves.table()] == ["P1", "P0"]
 
 
@@ -95,9 +95,9 @@ def test_a_dozen_lines_are_told_apart_by_style_as_well_as_colour():
 
 def test_a_notebook_tells_the_size_of_a_graph():
     page = star(9)._repr_html_()
-    assert "<td>8 undirected</td>" in page
-    assert "<td>1 to 8, 1.8 on average</td>" in page
-    assert "<td>2 directed</td>" in Graph.from_edges([(0, 1), (1, 2)], 3, directed=True)._repr_html_()
+    assert ">8 undirected</td>" in page
+    assert ">1 to 8, 1.8 on average</td>" in page
+    assert ">2 directed</td>" in Graph.from_edges([(0, 1), (1, 2)], 3, directed=True)._repr_html_()
 
 
 @each("name", sorted(n for n, cls in known_policies().items() if cls.__module__.startswith("abex.")))
@@ -136,15 +136,15 @@ def test_formulas_of_docstrings_become_markdown():
 def test_a_player_shows_its_arms_and_a_very_large_one_a_line():
     player = Player(arms=["red", "<b>"], seed=1)
     page = player._repr_html_()
-    assert "<td>red</td>" in page
-    assert "<td>&lt;b&gt;</td>" in page
+    assert ">red</td>" in page
+    assert ">&lt;b&gt;</td>" in page
     assert Player(n_arms=2_000)._repr_html_() == "&lt;Player of Evidence with 2000 arms after 0 decisions&gt;"
 
 
 def test_verdicts_show_as_tables():
     verdict = ClaimVerdict(Claim("A beats B", "better", "A", ("B",)), "-3 [-4, -2]", "holds", "better")
     assert repr(Verdicts([verdict])) == "A beats B: holds (-3 [-4, -2])"
-    assert "<td>holds</td>" in verdict._repr_html_()
+    assert ">holds</td>" in verdict._repr_html_()
     nan = float("nan")
     values = (
         EstimateResult("IPS", 0.5, (0.4, 0.6), 90.0, 2.0, "", 0.5),
@@ -152,8 +152,8 @@ def test_verdicts_show_as_tables():
     )
     always = EstimateResult("always", 0.5, (0.3, 0.7), 90.0, 2.0, "", 0.5)
     page = Evaluation("UCB1", 100, 0, 0.95, np.ones(2) / 2, values, always, "one look")._repr_html_()
-    assert "<td>[0.4, 0.6]</td>" in page
-    assert "<td>cannot tell</td>" in page
+    assert ">[0.4, 0.6]</td>" in page
+    assert ">cannot tell</td>" in page
 
 
 def test_a_boosted_model_tells_what_it_is_made_of():
@@ -164,7 +164,7 @@ def test_a_boosted_model_tells_what_it_is_made_of():
     X, y = load_iris(return_X_y=True)
     model = AdaBoostMHClassifier(n_estimators=12, base="stump", random_state=1).fit(X, y).model_
     assert repr(model) == "<Model: 12 stumps, 3 labels, 4 features>"
-    assert re.search(r"<td>most important</td><td>feature [23] \(", model._repr_html_())
+    assert re.search(r">most important</td><td[^>]*>feature [23] \(", model._repr_html_())
 
 
 def test_a_notebook_shows_figures_and_a_bar_and_keeps_no_bar():

@@ -23,7 +23,7 @@ from abex.boosting.examples import (
     read_weights,
     weighted_by_class,
 )
-from abex.boosting.fit import Played, Shared, check_unchanged, new_fit, short_fits
+from abex.boosting.fit import FittedPolicy, Shared, check_unchanged, new_fit, short_fits
 from abex.boosting.forest import Forest, forest_of
 from abex.boosting.learners import Model, committee_begins
 from abex.boosting.loop import Pulls, feature_groups
@@ -237,7 +237,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         train = data.rows(np.setdiff1d(np.arange(rows), held))
         groups = feature_groups(self.arms, data.X.shape[1])
         asked = (*settings.choice, repr(self.arms))
-        played: Played | None = getattr(self, "_played_", None) if old is not None else None
+        played: FittedPolicy | None = getattr(self, "_played_", None) if old is not None else None
         goes_on = played is not None and played.asked == asked
         with self._threads() as mapper:
             if played is not None and goes_on:
@@ -284,7 +284,7 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             pulled_rewards_=reward,
             arm_features_=groups if goes_on else [part.tolist() for part in parts],
             validation_errors_=np.array([] if stop is None else stop.errors),
-            _played_=Played(asked, candidate._replace(practice=None), fit.state, fit.rng, pulls),
+            _played_=FittedPolicy(asked, candidate._replace(practice=None), fit.state, fit.rng, pulls),
         )
         return self
 

@@ -122,7 +122,7 @@ class Shared(NamedTuple):
     mapper: Any = map
 
 
-class Played(NamedTuple):
+class FittedPolicy(NamedTuple):
     """A policy as a fit has left it, and what was asked for."""
 
     asked: tuple[Any, ...]
@@ -248,7 +248,7 @@ class Fit:
 
 def new_fit(
     data: Examples, settings: Settings, candidate: Candidate, n_learners: int, shared: Shared, *key: int | str,
-    old: Model | None = None, played: Played | None = None, binned: BinnedFeatures | None = None,
+    old: Model | None = None, played: FittedPolicy | None = None, binned: BinnedFeatures | None = None,
 ) -> Fit:  # fmt: skip
     """Prepare a fit of ``n_learners`` to examples, whose random numbers are told from those of other fits by ``key``.
 

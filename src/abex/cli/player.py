@@ -40,6 +40,16 @@ store_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of words.")
 
 
+def number_of_arms(text: str) -> int:
+    """Of `--arms`; names there, as `Player.open` has them, get told their option."""
+    try:
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{shown(text)} is no whole number; give names one by one, such as --arm red --arm green"
+        ) from None
+
+
 @command.command(
     short_help="Make a player.",
     epilog=examples("abex player create banner --policy Thompson --arms 12 --window 30m --rewards 0 5"),
@@ -52,7 +62,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
     help="Such as Thompson or UCB1; `abex list policies` has all.",
 )
 @click.option("--arm", "labels", multiple=True, help="The name of an arm; once for each.")
-@click.option("--arms", "n_arms", type=int, help="The number of arms, which are then called 0, 1, ...")
+@click.option(
+    "--arms",
+    "n_arms",
+    type=number_of_arms,
+    metavar="INTEGER",
+    help="The number of arms, which are then called 0, 1, ...",
+)
 @click.option("--horizon", type=float, help="Number of decisions, for policies that are tuned to it.")
 @click.option(
     "--rewards", type=float, nargs=2, default=(0.0, 1.0), show_default=True, help="The range of rewards."

@@ -69,7 +69,7 @@ class Table:
         found = np.asarray(pd.to_numeric(pd.Series(values), errors="coerce"), np.float64)
         wrong = ~np.isfinite(found)
         if wrong.any():
-            value = values[np.flatnonzero(wrong)[0]]
+            value = values[wrong].tolist()[0]  # of Python, not of NumPy: nan reads as nan
             raise UserError(f"{self.row(wrong)} has no number for the {what}, but {shown(value)}")
         return found
 

@@ -101,6 +101,10 @@ class Answers:
         self._known[answer.id] = answer
         return [self._known.popitem(last=False)[0]] if len(self._known) > self._most else []
 
+    def first_end(self) -> int:
+        """When the first of them can change no more."""
+        return next(iter(self._known.values())).answered + (self._settings.kept or 0)
+
     def forget(self, moment: int) -> list[str]:
         """Forget those that cannot change any more at this moment; returns their ids."""
         names, end = [], moment - (self._settings.kept or 0)

@@ -78,8 +78,8 @@ class SavedBets(msgspec.Struct):
     changing: dict[Id, Settled]
 
 
-class Given(NamedTuple):
-    """What the compiled kernel is given."""
+class KnownAndLaw(NamedTuple):
+    """What the compiled kernel is given: what is known, and the law of the decision that is settled."""
 
     known: Comparison
     chances: NDArray[np.float32]
@@ -93,7 +93,7 @@ def compiled_take_in() -> Any:
     def run_take_in(given: Any, arm: int, reward: float) -> None:
         take_in(given.known, arm, reward, given.chances)
 
-    return entry_of(run_take_in, laid_out(Given(new_comparison(1), np.zeros(1, np.float32))), 1, 1.0)
+    return entry_of(run_take_in, laid_out(KnownAndLaw(new_comparison(1), np.zeros(1, np.float32))), 1, 1.0)
 
 
 class Bets:
@@ -111,14 +111,16 @@ class Bets:
             "former",
             "in_order",
             "late",
+            "most",
             "order",
             "passed",
         ),
         *("_chances", "_is_clear", "_is_whole", "_known", "_lists", "_nothing", "_take"),
     )
 
-    def __init__(self, arms: NamedArms, compiled: bool) -> None:
+    def __init__(self, arms: NamedArms, compiled: bool, most: int) -> None:
         self.arms, self.compiled = arms, compiled
+        self.most = most  # ids in `order`: beyond, the first one is not waited for
         if compiled:
             compiled_take_in()  # now, so that no reward waits for it
         self.in_order = False  # whether rewards are settled in the order of the decisions
@@ -142,7 +144,7 @@ class Bets:
 
     def copy(self, arms: NamedArms) -> Bets:
         """The same, to go on independently."""
-        twin = Bets(arms, self.compiled)
+        twin = Bets(arms, self.compiled, self.most)
         twin.in_order = self.in_order
         twin._known = copy.deepcopy(self.known)
         twin.bet, twin.counted, twin.late, twin.epoch = self.bet, self.counted, self.late, self.epoch
@@ -165,12 +167,16 @@ class Bets:
 
     # -- what happens ---------------------------------------------------------------------------------
 
-    def decided(self, name: str, most: int) -> None:
-        """A decision was made, in order: later ones wait for its reward, up to ``most`` of them."""
+    def decided(self, name: str) -> None:
+        """A decision was made, in order: later ones wait for its reward."""
         if self.order is None:
             self.order = deque()
         self.order.append(name)
-        if len(self.order) > most:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wait no longer for the first decision, if too much waits for it."""
+        if self.order is not None and len(self.order) > self.most:
             self.passed[self.order.popleft()] = None
             self.late = True
             self._go_on()
@@ -187,9 +193,11 @@ class Bets:
         self.changing[decision.id] = _settled(decision, reward, also)
 
     def revised(self, name: str, reward: float) -> None:
-        """What a decision has paid is something else."""
-        if name in self.changing:
-            self.changing[name] = replace(self.changing[name], reward=reward)
+        """What a decision has paid is something else; what is settled stays."""
+        waiting: Any = self.changing if name in self.changing else self.closed
+        one = waiting.get(name)
+        if one is not None:
+            waiting[name] = replace(one, reward=reward)
 
     def final(self, name: str) -> None:
         """The reward of a decision changes no more."""
@@ -219,6 +227,7 @@ class Bets:
         if self.order:
             self.order.append(name)
             self.closed[name] = Settled(arm, reward, also=dict(also))
+            self._pass_on()
         else:
             self.settle(arm, reward, also)
 
@@ -255,7 +264,7 @@ class Bets:
         chances: Any = np.zeros(n_arms if few else 0, np.float32)
         self._chances, self._nothing = memoryview(chances).cast("B"), bytes(chances.nbytes)
         if self.compiled:
-            self._known, given = known, laid_out(Given(known, chances))
+            self._known, given = known, laid_out(KnownAndLaw(known, chances))
             self._take = partial(compiled_take_in(), given)
         else:
             if few:
@@ -313,7 +322,7 @@ class Bets:
         if (
             self._take is None
             and self._known is None
-            and not (self.order or self.epoch or self.passed or self.changing)
+            and not (self.order or self.epoch or self.passed or self.changing or self.late)
         ):
             return None
         known = self.comparison()
@@ -350,9 +359,11 @@ class Bets:
         agree(bool(((known.sums <= most) & (known.squares <= most)).all()), "sums must be of rewards up to 1")
         self.bet, self.counted, self.late, self.epoch = saved.bet, saved.counted, saved.late, saved.epoch
         self.former = saved.former
+        agree(all(one.ndim == 1 for one in self.former.values()), "former arms must be numbers")
         self.order = deque(saved.order) if saved.order else None
         self.closed, self.passed = saved.closed, dict.fromkeys(saved.passed)
         self.changing = saved.changing
+        agree(len(set(saved.order)) == len(saved.order), "a decision is in order twice")
         agree(set(self.closed) <= set(saved.order), "closed decisions must be in order")
         agree(not saved.order or saved.order[0] not in self.closed, "the first decision must be open")
 

@@ -71,7 +71,7 @@ class Rewarded(Event, tag="reward", frozen=True):
 
 
 class Expired(Event, tag="expiry", frozen=True):
-    """Decisions made up to ``cutoff`` had no reward in time."""
+    """Decisions made up to ``cutoff`` had no reward in time; rewards that may change no more at this moment are final."""
 
     cutoff: Moment
 

@@ -180,6 +180,10 @@ class LogReader:
             self.answered.pop(name, None)
 
     def _expired(self, event: Expired) -> None:
+        if self.answers is not None:
+            self._forget(self.answers.forget(event.moment))
+        if self.terms.expire is None:
+            return
         unrewarded = self.terms.unrewarded
         for name in self.pending.due(event.cutoff):
             reward = math.nan if unrewarded is None else unrewarded

@@ -25,7 +25,7 @@ from abex.players.ids import Life, is_id
 from abex.players.memory_check import check_room
 from abex.players.player_settings import PlayerSettings, terms
 from abex.players.policy_runner import is_worth_compiling
-from abex.players.state import MOST_STEPS, PlayerState
+from abex.players.state import MOST_KEPT, MOST_STEPS, PlayerState
 from abex.players.summary import Summary, summarise
 from abex.players.winning import winner_of
 from abex.policies.evidence import Evidence
@@ -184,8 +184,9 @@ class Player:
     seed : int, optional
         The same seed and the same rewards give the same arms. None draws one. Ids of decisions do not depend on it.
     propensities : bool, optional
-        True works out the probability of every decision when it is made, False never. Unless given, `Decision.probability` is
-        worked out when it is asked for.
+        True works out the probability of every decision when it is made, False never. Unless given, it is so of up to 100 arms
+        where that costs next to nothing (`Evidence`, `TopTwo`, ...); elsewhere `Decision.probability` is worked out when it is
+        asked for.
     compiled : bool, optional
         Compile the policy: a few seconds once on a machine, half a second in later processes, and then 5 us of CPU for a
         decision with its reward. Unless given, a short trial when the player is made decides, where Numba is installed
@@ -506,7 +507,10 @@ class Player:
         else:
             if corrects:
                 raise UserError(f"what is corrected must be a decision or its id, got {shown(name)}")
-            number = about = state.arms.number(name)
+            try:
+                number = about = state.arms.number(name)
+            except UserError as error:
+                raise UserError(f"{error}; nor is it the id of a decision") from None
             name = None
         side = {}
         if also is not None:
@@ -624,13 +628,13 @@ class Player:
             return [self._state.apply(event, self._settings, self._rng) for event in events]
 
     def _catch_up(self) -> None:
-        """Before anything else: decisions grow older, and those whose time is over expire."""
+        """Before anything else: decisions grow older, those whose time is over expire, and rewards become final."""
         self._state.settle()
-        if self._settings.expire is not None and self._state.pending:
+        end = self._state.over_at(self._settings)
+        if end is not None:
             name, moment = self._event_id()
-            cutoff = moment - self._settings.expire
-            if next(iter(self._state.pending.values())).moment <= cutoff:
-                self._happen([Expired(name, moment, cutoff)])
+            if end <= moment:
+                self._happen([Expired(name, moment, max(0, moment - (self._settings.expire or 0)))])
 
     # -- looking and keeping --------------------------------------------------------------------------
 
@@ -678,7 +682,8 @@ class Player:
         draw nothing, it goes by sums of rewards, assuming that no level moves; the sentence says so.
 
         Batches are counted and not bet on, as are side observations and arms tried elsewhere. Where decisions expire, rewards
-        count in the order of the decisions, up to the first that is open.
+        count in the order of the decisions, up to the first that is open. Where they may change (``corrections``, several
+        ``conversions``) they count when they can change no more.
 
         Examples
         --------
@@ -929,7 +934,8 @@ def new_state(
     max_pending = whole_number("max_pending", max_pending, least=1)
     check_room(policy, setting)
     if compiled is None:
-        told = propensities is True or (propensities is None and policy.cheap_probabilities)
+        cheap = policy.cheap_probabilities and n_arms <= MOST_KEPT
+        told = propensities is True or (propensities is None and cheap)
         compiled = is_worth_compiling(policy, setting, told)
     return PlayerState(policy, setting, NamedArms(n_arms, labels), compiled=compiled, max_pending=max_pending)
 

@@ -332,6 +332,11 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
         if replica.answers is None:
             raise ValueError("answers are of a player whose rewards may change")
         replica.answers.read(saved.answers)
+    for name in replica.bets.changing:
+        agree(
+            replica.answers is not None and replica.answers.find(name) is not None,
+            "what may change must be paid",
+        )
     replica.seen_keys.update((checked_name("key", key), None) for key in saved.seen_keys)
     if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
         replica.be_careful(CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16)

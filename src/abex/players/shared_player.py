@@ -260,16 +260,14 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         return error
 
     def expire(self) -> None:
-        """RewardRequest decisions whose time is over to expire, by the clock of the store."""
-        if self._settings.expire is None or not self._state.pending:
+        """Tell decisions whose time is over to expire, and rewards to be final, by the clock of the store."""
+        if not (self._state.pending or self._state.bets.changing):
             return
         with self._lock:
-            if not self._state.pending:
-                return
-            cutoff = self._now() - self._settings.expire
-            oldest = next(iter(self._state.pending.values())).moment
-            if self._expiring < oldest <= cutoff or (oldest <= cutoff and not self._follower.own):
-                self._expiring = cutoff
+            end, now = self._state.over_at(self._settings), self._now()
+            if end is not None and end <= now and (self._expiring < end or not self._follower.own):
+                self._expiring = now
+                cutoff = max(0, now - (self._settings.expire or 0))
                 self._propose([Proposal(Expired(*self._event_id(), cutoff))])
 
     # -- events ---------------------------------------------------------------------------------------

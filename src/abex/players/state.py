@@ -32,7 +32,7 @@ from abex.players.ids import LIFE_AT, is_id, moment_of
 from abex.players.open_windows import OpenWindows, check_weighable, open_windows
 from abex.players.player_settings import PlayerSettings
 from abex.players.policy_runner import PolicyRunner
-from abex.policies.policy import Setting
+from abex.policies.policy import MOST_ARMS, Setting
 from abex.support.errors import UserError, checked_name
 
 MOST_SEEN_KEYS = 10_000  # keys of observations that are remembered
@@ -189,8 +189,8 @@ class PlayerState(PolicyRunner):
         self.pending = Pending(max_pending)
         self.seen_keys: OrderedDict[str, None] = OrderedDict()  # of the last observations
         self.windows: OpenWindows | None = None  # where silence counts by its age
-        self.bets = Bets(arms, compiled)
-        self.works_out = False  # whether probabilities are worked out with every decision
+        self.bets = Bets(arms, compiled, max_pending)
+        self._worked_out_up_to = 0  # arms of which probabilities are worked out with every decision
         self.answers: Answers | None = None  # where a decision may have another reward
 
     def copy(self) -> PlayerState:
@@ -210,6 +210,11 @@ class PlayerState(PolicyRunner):
         """How many were made."""
         return self.steps - self.elsewhere
 
+    @property
+    def works_out(self) -> bool:
+        """Whether probabilities are worked out with every decision: of many arms only where they are needed."""
+        return self.n_arms <= self._worked_out_up_to
+
     # -- silence --------------------------------------------------------------------------------------
 
     def begin(self, settings: PlayerSettings) -> None:
@@ -217,7 +222,11 @@ class PlayerState(PolicyRunner):
         self.bets.in_order = settings.expire is not None
         soon = settings.weighs and self.draws_leave_state  # others grow older before they are written
         wanted = settings.propensities
-        self.works_out = (soon or self.policy.cheap_probabilities) if wanted is None else wanted
+        if wanted is None:
+            cheap = MOST_KEPT if self.policy.cheap_probabilities else 0
+            self._worked_out_up_to = MOST_ARMS if soon else cheap
+        else:
+            self._worked_out_up_to = MOST_ARMS if wanted else 0
         if settings.kept is not None and self.answers is None:
             check_weighable(self.policy, self.setting, settings.weighs)
             self.answers = Answers(settings, self.pending.most)
@@ -287,11 +296,27 @@ class PlayerState(PolicyRunner):
         if kind is Rewarded:
             return self._rewarded(event, settings, rng)  # type: ignore[arg-type]
         if isinstance(event, Expired):
-            return self._expired(event.cutoff, settings.unrewarded_scaled, rng)
+            self._make_final(event.moment)
+            return self._expired(event.cutoff, settings, rng)
         try:
             return self._change_arms(event)
         except UserError as error:
             return error
+
+    def over_at(self, settings: PlayerSettings) -> int | None:
+        """When the time of the first decision ends that waits, or whose reward is to be final; None without one."""
+        ends = list[int]()
+        if settings.expire is not None and self.pending:
+            ends.append(next(iter(self.pending.values())).moment + settings.expire)
+        if self.answers is not None and self.bets.changing:
+            ends.append(self.answers.first_end())
+        return min(ends, default=None)
+
+    def _make_final(self, moment: int) -> None:
+        """Rewards that cannot change any more at this moment are final."""
+        if self.answers is not None:
+            for name in self.answers.forget(moment):
+                self.bets.final(name)
 
     def _is_repeated(self, event: Event) -> bool:
         """Whether an event stands in the journal a second time: its first copy was written although a connection broke."""
@@ -315,16 +340,14 @@ class PlayerState(PolicyRunner):
             return standing
         number = event.arm
         self.steps += 1
-        if self.answers is not None:
-            for forgotten in self.answers.forget(event.moment):
-                self.bets.final(forgotten)
+        self._make_final(event.moment)
         if self.arms.has(number):
             tallies = self.tallies
             tallies.pulls[self.arms.place(number)] += 1
             tallies.recent.append(number)
             oldest = self.pending.add(event)
             if self.bets.in_order:
-                self.bets.decided(event.id, self.pending.most)
+                self.bets.decided(event.id)
             if self.windows is not None:
                 self.windows.decided(event.id, event.moment, number, self.arms.place(number))
             if oldest is not None:
@@ -508,12 +531,13 @@ class PlayerState(PolicyRunner):
         if weights.size != self.n_arms or weights[place] <= 0.0:
             self.set_propensity(self.probabilities(step), place)
 
-    def _expired(self, cutoff: int, unrewarded: float | None, rng: Any) -> list[str]:
+    def _expired(self, cutoff: int, settings: PlayerSettings, rng: Any) -> list[str]:
         """The oldest decisions, up to the first one made after ``cutoff``, had no reward in time; returns their ids.
 
-        They count as ``unrewarded``, or teach nothing if that is None.
+        They count as `PlayerSettings.unrewarded`, or teach nothing if that is None.
         """
-        names = self.pending.due(cutoff)
+        names = [] if settings.expire is None else self.pending.due(cutoff)
+        unrewarded = settings.unrewarded_scaled
         for name in names:
             self.tallies.expired += 1
             if unrewarded is None:

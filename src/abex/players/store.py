@@ -397,7 +397,7 @@ class Store(AbstractContextManager["Store"]):
         return True
 
     def _failed(self, error: UserError) -> None:
-        """RewardRequest all who wait; what they wait for is kept."""
+        """Tell all who wait; what they wait for is kept."""
         self._trouble = error
         for player in list(self._dirty):
             player.failed(error)
@@ -440,7 +440,7 @@ class Store(AbstractContextManager["Store"]):
                 self._dirty.append(player)
 
     def _written(self, writing: dict[int, SharedPlayer], heads: dict[int, int]) -> list[SharedPlayer]:
-        """RewardRequest the players whose events were appended; returns those that must read before they know what came of it."""
+        """Tell the players whose events were appended; returns those that must read before they know what came of it."""
         reading = []
         for number, player in writing.items():
             if number not in heads:

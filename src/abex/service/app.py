@@ -265,12 +265,17 @@ def decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:
     Traceback (most recent call last):
     ...
     abex.support.errors.UserError: the field "unit" is wrong: expected `str | null`, got `int`
+    >>> decoded(msgspec.json.Decoder(DecideBody).decode, b"{unit: 7}")
+    Traceback (most recent call last):
+    ...
+    abex.support.errors.UserError: JSON is malformed: object keys must be strings (byte 1)
     """
     try:
         return decode(content or b"{}")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         said, _, place = str(error).partition(" - at `$")
-        said, place = said[:1].lower() + said[1:], place.strip("`.")
+        said = said if said.startswith("JSON ") else said[:1].lower() + said[1:]
+        place = place.strip("`.")
         raise UserError(brief(f'the field "{place}" is wrong: {said}' if place else said, 200)) from None
 
 

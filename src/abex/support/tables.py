@@ -33,13 +33,22 @@ def text_table(headings: Sequence[str], rows: Iterable[Sequence[str]], left: Seq
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """The same as HTML; nothing that stands in a cell is taken for markup.
 
-    >>> html_table(["a"], [("<b>",)], "one & two")
-    '<table><caption>one &amp; two</caption><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    A cell names its column, which `style.css` puts before it where a screen is too narrow for the headings.
+
+    >>> html_table(["a"], [("<b>",)])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td data-column="a">&lt;b&gt;</td></tr></tbody></table>'
     """
     above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
+    names = [html.escape(text) for text in headings]
+    head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(
+            f'<td data-column="{name}">{html.escape(str(cell))}</td>'
+            for name, cell in zip(names, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
     )
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

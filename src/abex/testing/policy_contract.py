@@ -109,7 +109,8 @@ def check_player_equals_simulator(policy: Policy[Any]) -> None:
     from abex.support.randomness import counter_key
 
     horizon = 200
-    player = Player(policy, 3, graph=graph_for(policy, 3), horizon=horizon, seed=5)
+    options: dict[str, Any] = {"horizon": horizon, "propensities": False}  # the simulator works none out
+    player = Player(policy, 3, graph=graph_for(policy, 3), seed=5, **options)
     player._rng = stream(1, 0, "policy", repr(policy))
     world = SMALL.open(counter_key(1, 0, "environment"), horizon)
     lost = 0.0
