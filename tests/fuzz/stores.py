@@ -94,7 +94,7 @@ def run(case: File) -> str:
                 assert payload is None or isinstance(payload.arrays, dict)
             for cell, measured in store.measured():
                 json.dumps([cell, measured])
-            len(store), store.state(), store.damaged(), store.experiments()
+            len(store), store.damaged(), store.experiments()
             store.get({"kind": "bandit", "policy": "UCB1", "seed": 1})
             store.put([({"seed": 99}, CellResult({"a": np.arange(2)}, {}, {}))])
             assert store.get({"seed": 99}) is not None

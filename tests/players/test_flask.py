@@ -26,7 +26,7 @@ class Deploy:
         self.log = folder / f"{len(banners)}.log"
         environment = os.environ | {
             "BANNER_STORE": f"sqlite:///{folder}/banner.db", "BANNERS": ",".join(banners),
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
         }  # fmt: skip
         words = [
             "-m",

@@ -222,9 +222,10 @@ GRAPH_POLICIES = [
 ]
 
 
+@pytest.mark.parametrize("part", [0, 1])  # the whole may take too long for one test
 @pytest.mark.parametrize("policy", GRAPH_POLICIES, ids=str)
-def test_on_graphs_every_decision_is_the_formula_applied_to_the_whole_history(policy):
-    for name in graphs_for(policy):
+def test_on_graphs_every_decision_is_the_formula_applied_to_the_whole_history(policy, part):
+    for name in graphs_for(policy)[part::2]:
         follows(policy, HORIZON, Shows(name), at=(1, 40))
 
 

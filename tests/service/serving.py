@@ -23,6 +23,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 ROOT = Path(__file__).parents[2]
+SOURCES = os.pathsep.join([str(ROOT), *sys.path])  # those of this process: a mutant's are a copy
 
 
 def service(store, **settings):
@@ -36,7 +37,7 @@ def command(store, *options, log=None, descriptors=None):
 
     With ``descriptors`` it may have no more files and connections open.
     """
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    environment = os.environ | {"PYTHONPATH": SOURCES}
     words = [sys.executable, "-m", "abex", "serve", "--store", store, "--port", "0", *options]
     if descriptors is not None:
         words = ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *words]

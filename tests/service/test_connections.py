@@ -364,3 +364,16 @@ def test_all_connections_have_a_limit_that_fits_into_the_descriptors(store, monk
         for connection in opened:
             connection.socket.close()
         wait_until(lambda: metric(port, 'abex_refused_connections_total{limit="total"}') >= 1.0)
+
+
+def test_connections_without_an_address_are_counted_and_end(tmp_path):
+    """One that was reset before it was accepted has no address any more: two of them are not one."""
+
+    async def ended():
+        guard = Guard(Settings(store=f"sqlite:///{tmp_path}/shop.db"))
+        clients = [guard.admit(object(), ("", 0)) for _ in range(2)]
+        for _ in clients:
+            guard.remove(("", 0))
+        return clients, dict(guard._open), dict(guard._clients)
+
+    assert asyncio.run(ended()) == ([True, True], {}, {})

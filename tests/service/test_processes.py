@@ -18,7 +18,7 @@ from abex import Player
 from abex.service import run
 from tests import postgresql
 from tests.needs import POSTGRESQL
-from tests.service.serving import ROOT, command, get, patient, wait_for, workers
+from tests.service.serving import SOURCES, command, get, patient, wait_for, workers
 from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for processes in /proc")
@@ -238,7 +238,7 @@ def test_an_orderly_end_answers_what_is_under_way(tmp_path):
     ],
 )
 def test_a_wrong_start_is_one_sentence(tmp_path, options, sentence):
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}
+    environment = os.environ | {"PYTHONPATH": SOURCES}
     words = [sys.executable, "-m", "abex", "serve", "--port", "0", *options]
     done = subprocess.run(
         words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
@@ -260,7 +260,7 @@ def test_a_store_that_is_not_there_is_a_warning_at_the_start(tmp_path):
             "--store",
             f"sqlite:///{tmp_path}/no/shop.db",
         ]
-        environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}
+        environment = os.environ | {"PYTHONPATH": SOURCES}
         with subprocess.Popen(words, env=environment, stderr=log) as process:
             written = tmp_path / "log"
             first, line = wait_until(

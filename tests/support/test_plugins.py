@@ -86,7 +86,7 @@ def package(tmp_path):
 
 
 def run(folder, *command, fails=False):
-    paths = [str(folder / "site"), str(ROOT / "src"), str(ROOT)]
+    paths = [str(folder / "site"), str(ROOT), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, *command],

@@ -291,7 +291,7 @@ def test_a_good_experiment_is_read(tmp_path):
         ("environment =", "recommendation = {name='synthetic', dimension=1e9}\nenvironment =", "dimension"),
         ("environment =", "data = [1]\nenvironment =", "no key 'data'"),
         ("environment =", "x = {a=" + "[" * 30 + "]" * 30 + "}\nenvironment =", "no key 'x'"),
-        ("means = [0.9, 0.1]", "means = " + "[" * 30 + "]" * 30, "within each other"),
+        ("means = [0.9, 0.1]", "means = " + "[" * 30 + "]" * 30, "means must be a non-empty list of numbers"),
     ],
 )  # fmt: skip
 def test_numbers_kinds_and_nesting_of_an_experiment_are_limited(tmp_path, old, new, complaint):

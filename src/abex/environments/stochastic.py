@@ -49,7 +49,8 @@ def as_means(name: str, values: Any, least: float = 0.0, most: float = 1.0) -> N
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(f"{name} must be a list of numbers, got {shown(values)}") from error
     if array.ndim != 1 or array.size == 0:
-        raise UserError(f"{name} must be a non-empty list of numbers, got shape {array.shape}")
+        shape = f"shape {array.shape}" if array.ndim < 5 else f"{array.ndim} lists within each other"
+        raise UserError(f"{name} must be a non-empty list of numbers, got {shape}")
     inside = (array >= least) & (array <= most)
     if not bool(inside.all()):
         wrong = int(np.flatnonzero(~inside)[0])

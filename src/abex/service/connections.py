@@ -93,7 +93,7 @@ class Guard:
 
     def remove(self, client: Any) -> None:
         """A connection has ended."""
-        del self._open[client]
+        self._open.pop(client, None)  # those that were reset before they were accepted have no address
         self._clients[client[0]] -= 1
         if not self._clients[client[0]]:
             del self._clients[client[0]]

@@ -100,7 +100,7 @@ def garivier_kaufmann(means: Iterable[float], risk: float) -> float:
     :math:`w_l\,kl(\mu_l,m)+w_k\,kl(\mu_k,m)`, l the best arm and m the mean of both with their shares.
 
     >>> round(garivier_kaufmann([0.6, 0.5], 0.01))
-    893
+    890
     """
     mu = np.asarray(list(means), dtype=np.float64)
     if (

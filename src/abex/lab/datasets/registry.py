@@ -176,9 +176,8 @@ def offline_message(entry: CatalogueEntry, reason: str) -> str:
     absent = [part for part in entry.parts if place_of(part, entry.folder) is None]
     listed = " and ".join(part.expected for part in absent)
     return (
-        f"{entry.name} is not on this machine and could not be downloaded ({reason}): put {listed} from "
-        f"{absent[0].urls[0].rsplit('/', 1)[0]} into {source_files.cache() / entry.folder}, or into a folder that "
-        "the variable ABEX_DATA names"
+        f"{entry.name} is not here and could not be downloaded ({reason}): put {listed} from "
+        f"{absent[0].urls[0].rsplit('/', 1)[0]} into {source_files.cache() / entry.folder}, or where ABEX_DATA says"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date, time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from msgspec import Meta, Struct
 from abex.lab.experiments.experiment import STRATUM, Claim, Experiment, Line, equivalent_policies, policy_text
 from abex.lab.sweeps.boosting_cells import FULL_SEARCH
 from abex.lab.sweeps.cells import TASKS, load_code, task_of
-from abex.lab.sweeps.problems import with_checksums
+from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.task import Task
 from abex.policies.naming import parse_policy
 from abex.simulation import MAX_HORIZON
@@ -80,6 +81,8 @@ def read_experiment(path: str | Path) -> Experiment:
         raise UserError(f"{short_path(path)}: {_sentence(str(error))}") from error
     try:
         return _experiment(plain, Path(path))
+    except MissingData:  # which has a sentence of its own
+        raise
     except UserError as error:
         raise type(error)(f"{short_path(path)}: {error}") from error
 
@@ -90,6 +93,7 @@ def _experiment(plain: _File, path: Path) -> Experiment:
     task = task_of(plain.kind)
     length = _length(plain, task)
     for each in (plain.problem, plain.validation or plain.problem):
+        _refuse_dates(each, "")
         task.check(each)
     problem, validation = with_checksums(plain.problem), plain.validation
     lines = tuple(_line(number, one, code) for number, one in enumerate(plain.policies))
@@ -116,6 +120,15 @@ def _experiment(plain: _File, path: Path) -> Experiment:
         command=f"abex run {path.name}",
         code=code,
     )
+
+
+def _refuse_dates(value: Any, name: str) -> None:
+    """TOML has dates, which no problem has; an error names the key."""
+    if isinstance(value, date | time):
+        raise UserError(f"{name} is a date or a time: write a number or a text")
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        _refuse_dates(part, f"{name}.{key}" if name else str(key))
 
 
 def _length(plain: _File, task: Task) -> int:
