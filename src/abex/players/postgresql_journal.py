@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from abex.players.journal import NO_DESCRIPTORS, PATIENCE, Journal, Row, no_descriptors
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError, brief, shown
 from abex.support.extras import needed
 
 APPEND = """
@@ -183,5 +183,5 @@ class PostgresqlJournal(Journal):
         if not code:
             if no_descriptors():
                 return NO_DESCRIPTORS
-            return f"the server cannot be reached ({text[:100]})"
-        return text[:160]
+            return f"the server cannot be reached ({brief(text, 100)})"
+        return brief(text, 160)
