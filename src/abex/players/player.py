@@ -629,8 +629,10 @@ class Player:
 
     def _catch_up(self) -> None:
         """Before anything else: decisions grow older, those whose time is over expire, and rewards become final."""
-        self._state.settle()
-        end = self._state.over_at(self._settings)
+        state = self._state
+        if state.windows is not None:
+            state.settle()
+        end = state.over_at(self._settings)
         if end is not None:
             name, moment = self._event_id()
             if end <= moment:

@@ -243,7 +243,8 @@ class PlayerState(PolicyRunner):
 
     def draw(self, t: int, rng: Any) -> tuple[int, Any]:
         """The arm to pull at step t, and what the policy remembers of the choice."""
-        self.settle()
+        if self.windows is not None:
+            self.settle()
         return super().draw(t, rng)
 
     def law(self, t: int, propensities: bool | None) -> bytes:
@@ -305,6 +306,8 @@ class PlayerState(PolicyRunner):
 
     def over_at(self, settings: PlayerSettings) -> int | None:
         """When the time of the first decision ends that waits, or whose reward is to be final; None without one."""
+        if settings.expire is None and self.answers is None:
+            return None
         ends = list[int]()
         if settings.expire is not None and self.pending:
             ends.append(next(iter(self.pending.values())).moment + settings.expire)
@@ -340,7 +343,8 @@ class PlayerState(PolicyRunner):
             return standing
         number = event.arm
         self.steps += 1
-        self._make_final(event.moment)
+        if self.answers is not None:
+            self._make_final(event.moment)
         if self.arms.has(number):
             tallies = self.tallies
             tallies.pulls[self.arms.place(number)] += 1
