@@ -13,6 +13,7 @@ from abex.lab.arena.instances import Instance
 from abex.lab.arena.score_tables import instance_table, parts_of, played_text, tables_of
 from abex.lab.arena.scores import Results, score_all
 from abex.lab.arena.study import Entry
+from abex.support import tables
 from abex.support.errors import UserError
 from abex.support.intervals import mean_of
 
@@ -79,15 +80,14 @@ def numbers_of(results: Results, instances: Sequence[Instance]) -> dict[str, obj
 
 def markdown_of(results: Results, entries: Sequence[Entry], instances: Sequence[Instance]) -> str:
     """All tables as Markdown, but that of single instances."""
-    tables = tables_of(results, entries, instances)
-    sections = [f"## {title}\n\n{markdown_table(frame)}" for title, frame in tables.items()]
+    found = tables_of(results, entries, instances)
+    sections = [f"## {title}\n\n{markdown_table(frame)}" for title, frame in found.items()]
     return "\n".join([f"{played_text(results, instances)}\n", *sections])
 
 
 def markdown_table(frame: Any) -> str:
     """A data frame of texts."""
-    rows = [f"| {' | '.join(row)} |\n" for row in (frame.columns, *frame.itertuples(index=False))]
-    return "".join([rows[0], "|---" * len(frame.columns), "|\n", *rows[1:]])
+    return f"{tables.markdown_table(frame.columns, frame.itertuples(index=False))}\n"
 
 
 def html_of(name: str, results: Results, entries: Sequence[Entry], instances: Sequence[Instance]) -> str:
