@@ -13,7 +13,7 @@ from abex.cli.help import can_be_written, examples, number_option, print_table
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of
-from abex.support.table_files import place_of
+from abex.support.table_files import line_of
 
 POINTS = 100  # of a learning curve
 HELD = 0.25  # of the rows of a file of one's own are for the test
@@ -126,7 +126,7 @@ def as_frame(columns: dict[str, Any], where: str) -> Any:
     words = {name for name, values in columns.items() if values.dtype.kind not in "biuf"}
     for name in columns.keys() - words:
         if (wrong := np.isinf(columns[name])).any():
-            place = place_of(int(wrong.argmax()), where)
+            place = line_of(int(wrong.argmax()), where)
             raise UserError(
                 f"{where} has an infinite value in column {shown(name)}, {place}: correct or drop such rows"
             )

@@ -67,10 +67,10 @@ def kind_of(path: Path) -> str:
     return SUFFIXES[endings[-1]]
 
 
-def place_of(row: int, where: str | Path) -> str:
+def line_of(row: int, where: str | Path) -> str:
     """Where a row stands: its line in a file of text, whose first has the names of the columns; else its number from 0.
 
-    >>> place_of(0, "fruit.csv"), place_of(0, "fruit.parquet")
+    >>> line_of(0, "fruit.csv"), line_of(0, "fruit.parquet")
     ('line 2', 'row 0')
     """
     ends = "".join(Path(where).suffixes).lower().removesuffix(".gz")
@@ -130,7 +130,7 @@ def words_of(values: NDArray[Any], name: str, where: str | Path) -> NDArray[Any]
 
     missing = [row for row, value in enumerate(values.tolist()) if value == "" or pd.isna(value)]
     if missing:
-        place = f"column {shown(name)}, {place_of(missing[0], where)}"
+        place = f"column {shown(name)}, {line_of(missing[0], where)}"
         raise UserError(f"{short_path(where)} has a missing value in {place}: fill or drop such rows")
     words = [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

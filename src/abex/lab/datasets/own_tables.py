@@ -21,8 +21,8 @@ from abex.support.table_files import (
     file_name,
     is_file,
     kind_of,
+    line_of,
     name_of,
-    place_of,
     position_of,
     read_columns,
     words_of,
@@ -207,7 +207,7 @@ def classes_of(labels: NDArray[Any], where: str) -> NDArray[Any]:
         import pandas as pd
 
     if (missing := pd.isna(labels)).any():
-        place = place_of(int(missing.argmax()), where)
+        place = line_of(int(missing.argmax()), where)
         raise UserError(f"the target of {where} has a missing value in {place}: drop such rows")
     if labels.dtype.kind not in "biuf":
         return _texts(labels)
