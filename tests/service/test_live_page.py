@@ -431,6 +431,16 @@ def test_an_arm_that_is_called_like_a_colour_has_it(browser, address, api):
         assert marks == fills
 
 
+def test_no_arm_has_a_colour_that_looks_like_the_name_of_another(browser, address, api):
+    """The first colour in turn is a blue, the third a green: both are skipped."""
+    make(api, "alike", ["a", "blue", "b", "green"])
+    play(api, "alike", 100, seed=12)
+    with looking(browser, address) as page:
+        open_player(page, address, "alike")
+        fills = [one.get_attribute("fill") for one in page.locator("#shares svg .mark-area path").all()]
+        assert fills == ["rgb(213, 94, 0)", "rgb(0, 0, 255)", "rgb(204, 121, 167)", "rgb(0, 128, 0)"]
+
+
 def test_a_window_and_arms_that_were_never_chosen(browser, address, api):
     make(api, "fresh", ["a", "b"], window=60.0)
     play(api, "fresh", 1, seed=1)

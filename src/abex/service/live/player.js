@@ -141,17 +141,32 @@ function areaColour(place) {  // a second round is lighter
   return place < AREAS.length ? shade : `color-mix(in srgb, ${shade} 55%, white)`;
 }
 
-// An arm that is called like a colour has it; the others take turns.
+// An arm that is called like a colour has it; the others take turns with what does not look like one of these.
 const NO_COLOURS = /text$|^(accent|button|canvas|current|field|highlight|mark|selected|transparent)/i;  // but words of the system
 const colours = new Map();  // by arm: what one has had once stays
+const ALIKE = 25;  // degrees of hue between colours that have one name
 let turns = 0;
+function isColour(arm) {
+  return /^[a-z]+$/i.test(arm) && !NO_COLOURS.test(arm) && CSS.supports("color", arm) && !CSS.supports("width", arm);
+}
+
 function colourOf(arm) {
   const key = keyOf(arm);
-  if (!colours.has(key)) {
-    const isColour = /^[a-z]+$/i.test(arm) && !NO_COLOURS.test(arm) && CSS.supports("color", arm) && !CSS.supports("width", arm);
-    colours.set(key, isColour ? String(arm).toLowerCase() : areaColour(turns++));
-  }
+  if (!colours.has(key)) colours.set(key, isColour(arm) ? arm.toLowerCase() : nextColour());
   return colours.get(key);
+}
+
+function nextColour() {
+  const named = timeline.arms.filter(isColour).map(hue);
+  const looksNamed = (angle) => named.some((one) => Math.abs((one - angle + 540) % 360 - 180) < ALIKE);
+  const last = turns + AREAS.length - 1;  // where all of them look like one
+  while (turns < last && looksNamed(hue(areaColour(turns)))) turns++;
+  return areaColour(turns++);
+}
+
+function hue(shade) {  // in OKLCH, where equal angles look equally far apart; a grey has none
+  const parts = resolved(`oklch(from ${shade} l c h)`).match(/[\d.]+/g);
+  return Number(parts[2]);
 }
 
 function resolved(shade) {  // as Vega knows colours
@@ -276,7 +291,8 @@ function legend(holder, entries) {
 }
 
 async function showTimeline(told) {
-  timeline = { ...told, colours: told.arms.map(colourOf) };
+  timeline = told;
+  timeline.colours = told.arms.map(colourOf);
   const places = told.arms.map((_, place) => place).concat(told.others ? [told.arms.length] : []);
   const names = told.arms.map((arm, place) => [String(arm), timeline.colours[place]]);
   if (told.others) names.push([`${whole(told.others)} others`, "var(--soft)"]);
