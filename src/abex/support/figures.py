@@ -32,6 +32,7 @@ STYLE = {
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
     "legend.frameon": False,
+    "legend.fontsize": 9,
     "svg.hashsalt": "abex",
     "pdf.fonttype": 42,
 }
@@ -162,13 +163,14 @@ def regret_curves(
         if given is None:
             wide, tall = figsize or STYLES[style].get("figure.figsize", STYLE["figure.figsize"])
             names = [label for label, _, _, _ in lines]
-            legend = legend if _has_room(names, legend, wide, tall) else "below"
+            legend = legend if _has_room(names, legend, style, wide, tall) else "below"
             if figsize is None and legend == "below":
-                tall += _rows_below(names, wide) * ROW * _legend_size() / 72.0
+                tall = height_with(names, wide, tall, style)
             elif figsize is None and legend != "inside":
                 tall = max(tall, 0.24 * len(lines) + 1.2)  # room for the labels
             _, axes = canvas(style, figsize=(wide, tall))
-        _draw_lines(axes, steps, lines, width=1.6 if style == "screen" else 1.0)
+        for position, curve in enumerate(lines):
+            draw_line(axes, position, len(lines), steps, curve, width=1.6 if style == "screen" else 1.0)
         if "x" in LOGS[log]:
             axes.set_xscale("log")
         if "y" in LOGS[log]:
@@ -184,78 +186,81 @@ def regret_curves(
         elif legend == "outside":
             axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         else:
-            legend_below(axes)
+            legend_below(axes, [label for label, _, _, _ in lines], style)
         save(axes.figure, path)
         return axes.figure if given is None else given
 
 
-def _has_room(names: Sequence[str], legend: str, wide: float, tall: float) -> bool:
+def _has_room(names: Sequence[str], legend: str, style: str, wide: float, tall: float) -> bool:
     """Whether these names leave half of a figure to its lines, its sides in inches."""
-    size = _legend_size()
-    if legend == "inside" and len(names) * ROW * size > 36.0 * tall:
+    if legend == "inside" and len(names) * ROW * _legend_size(style) > 36.0 * tall:
         return False
-    return legend == "below" or _widest(names, size) <= 36.0 * wide
+    return legend == "below" or max(_widths(names, style)) <= 36.0 * wide
 
 
-def _rows_below(names: Sequence[str], wide: float) -> int:
-    return -(-len(names) // _columns(names, wide))
+def height_with(names: Sequence[str], wide: float, tall: float, style: str = "screen") -> float:
+    """The height of a figure with a legend of these names below, in inches."""
+    rows = -(-len(names) // _columns(names, wide, style)) if names else 0
+    return tall + rows * ROW * _legend_size(style) / 72.0
 
 
-def _columns(names: Sequence[str], wide: float) -> int:
-    """How many columns of a legend fit into so many inches."""
-    size = _legend_size()
-    return min(max(1, int(72.0 * wide // (_widest(names, size) + 2.0 * size))), len(names))
+def _columns(names: Sequence[str], wide: float, style: str) -> int:
+    """How many columns of a legend fit into so many inches: each is as wide as its longest name, the first are the longest."""
+    widths = _widths(names, style)
+    for columns in range(len(names), 1, -1):
+        parts = np.array_split(widths, columns)
+        if sum(float(part.max()) for part in parts) <= 72.0 * wide - 2.0 * _legend_size(style):
+            return columns
+    return 1
 
 
-def _widest(names: Sequence[str], size: float) -> float:
-    """Points that the longest name takes in a legend, the piece of its line with it."""
-    from matplotlib.textpath import TextPath
+def _widths(names: Sequence[str], style: str) -> Any:
+    """Points that each name takes in a legend, the piece of its line and the gap to the next column with it."""
+    size = _legend_size(style)
+    with in_style(style):
+        from matplotlib.textpath import TextPath
 
-    return (
-        max(float(TextPath((0.0, 0.0), name, size=size).get_extents().width) for name in names) + 3.0 * size
-    )
-
-
-def _legend_size() -> float:
-    import matplotlib
-    from matplotlib.font_manager import FontProperties
-
-    return float(FontProperties(size=matplotlib.rcParams["legend.fontsize"]).get_size_in_points())
+        texts = [float(TextPath((0.0, 0.0), name, size=size).get_extents().width) for name in names]
+    return np.array(texts) + 4.6 * size
 
 
-def legend_below(axes: Any, order: Sequence[int] | None = None) -> None:
-    """A legend under the axes, in as many columns as fit; ``order`` are the places of its lines, first column first."""
-    handles, names = axes.get_legend_handles_labels()
-    if not names:
-        return
-    places = range(len(names)) if order is None else order
-    axes.figure.legend(
-        [handles[place] for place in places],
-        [names[place] for place in places],
-        loc="outside lower center",
-        ncols=_columns(names, float(axes.figure.get_figwidth())),
-        handlelength=2.6,
-        columnspacing=1.2,
-    )
+def _legend_size(style: str) -> float:
+    return float({**STYLE, **STYLES[style]}["legend.fontsize"])
 
 
-def _draw_lines(axes: Any, steps: Any, lines: Sequence[tuple[str, Any, Any, Any]], width: float) -> None:
-    """The lines with their bands."""
-    for position, (label, mean, low, high) in enumerate(lines):
-        look = style_of(position)
-        mark = mark_of(position, len(lines))
-        axes.plot(
-            steps,
-            mean,
-            label=label,
-            linewidth=width,
-            marker=mark,
-            markersize=2.4 + width,
-            markevery=0.15,
-            **look,
+def legend_below(axes: Any, names: Sequence[str], style: str = "screen") -> None:
+    """A legend under the axes of the lines of these names, first column first, in as many columns as fit."""
+    lines = {line.get_label(): line for line in axes.lines}
+    with in_style(style):
+        axes.figure.legend(
+            [lines[name] for name in names],
+            names,
+            loc="outside lower center",
+            ncols=_columns(names, float(axes.figure.get_figwidth()), style),
+            handlelength=2.6,
+            columnspacing=1.2,
         )
-        if low is not None:
-            axes.fill_between(steps, low, high, color=look["color"], alpha=0.18, linewidth=0)
+
+
+def draw_line(
+    axes: Any, position: int, lines: int, across: Any, curve: tuple[str, Any, Any, Any], width: float = 1.6
+) -> None:
+    """The line at ``position`` of so many, ``(label, mean, low, high)``, with its band where it has one."""
+    label, mean, low, high = curve
+    look = style_of(position)
+    mark = mark_of(position, lines)
+    axes.plot(
+        across,
+        mean,
+        label=label,
+        linewidth=width,
+        marker=mark,
+        markersize=2.4 + width,
+        markevery=0.15,
+        **look,
+    )
+    if low is not None:
+        axes.fill_between(across, low, high, color=look["color"], alpha=0.18, linewidth=0)
 
 
 def label_ends(axes: Any, steps: Any, lines: Sequence[tuple[str, Any]]) -> None:
@@ -322,7 +327,8 @@ def _height(axes: Any, x: float, y: float) -> float:
 def entitle(axes: Any, title: str, subtitle: str = "") -> None:
     """A title at the left, and under it a line that says what was measured."""
     size = 0.77 * axes.title.get_size()
-    axes.set_title(title, loc="left", pad=6.0 + 1.6 * size if subtitle else 6.0)
+    rows = len(subtitle.splitlines())
+    axes.set_title(title, loc="left", pad=6.0 + (0.4 + 1.2 * rows) * size * bool(rows))
     if subtitle:
         axes.annotate(
             subtitle,
