@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from abex.cli.help import WholeNumber, examples
-from abex.cli.signals import exit_on_signal
 from abex.cli.sweep import SweepReporter, open_store, work_options
 from abex.support.extras import demand
 
@@ -48,7 +47,6 @@ from abex.support.extras import demand
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be played; compute nothing.")
 @work_options
-@exit_on_signal()
 def command(
     grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
     dry_run: bool,
