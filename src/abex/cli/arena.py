@@ -66,7 +66,7 @@ def command(
 
     most = study.REPLICATIONS if replications is None else replications
     entries = [
-        *chosen(only, study.finders if group == IDENTIFICATION else study.library),
+        *chosen(only, identifies=group == IDENTIFICATION),
         *(study.own_entry(text) for text in own),
     ]
     instances, missing = study.playable(study.instances_of(grid, group))
@@ -100,15 +100,12 @@ def command(
         click.echo(f"page: {paths[0]}; numbers: {paths[1]}; tables: {paths[2]}")
 
 
-def chosen(only: tuple[str, ...], every: Any) -> list[Any]:
-    """The policies of the library that a person asked for, uniform choice among them; all of ``every()`` unless one did."""
-    from abex.lab.arena.study import Entry
-    from abex.policies.naming import parse_policy
+def chosen(only: tuple[str, ...], identifies: bool) -> list[Any]:
+    """The policies of the library that a person asked for, uniform choice among them; all unless one did."""
+    from abex.lab.arena.study import library, own_entry
 
-    if not only:
-        return every()  # type: ignore[no-any-return]
-    policies = [parse_policy(text) for text in dict.fromkeys(("Uniform", *only))]
-    return [Entry(policy) for policy in policies]
+    names = dict.fromkeys(("Uniform", *only))
+    return [own_entry(name) for name in names] if only else library(identifies)
 
 
 def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None:
