@@ -20,6 +20,7 @@ HEAVY = 3  # rewards that may carry a mean
 CARRIED = 0.2  # of a sum, if so few carry it
 LOOKS = 80  # in the figure, and for the moment at which sums decide
 MOST_LINES = 6  # of arms in the figure
+FIGURE = "Mean reward of each arm over the rows"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Experiment:
         axes.set_xlabel("rows")
         axes.set_ylabel("mean reward")
         axes.legend(loc="upper right", fontsize=8.5)
-        entitle(axes, self.winner.sentence, f"{1 - self.risk:.0%} intervals that hold at every moment")
+        entitle(axes, FIGURE, f"{1 - self.risk:.0%} intervals that hold at every moment")
         return save(figure, path)
 
     def _drawn(self) -> list[int]:
@@ -135,12 +136,12 @@ class Experiment:
         from abex.web import resource
 
         notes = "".join(f"<p class=about>{escape(text)}</p>" for text in (*self.notes, PRIOR))
-        title = escape(self.winner.sentence)
+        title = escape(self.sentence())
         page = (
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>"
             f"<title>{title}</title><style>{resource('abex.web', 'style.css')}</style><body><h1>{title}</h1>"
-            f"<p>{escape(self.sentence())}</p><div class=wide>{html_table(self.headings(), self.rows())}</div>"
-            f"<div class=figure>{image_tag(self.plot(), self.winner.sentence)}</div>{notes}</body></html>\n"
+            f"<div class=wide>{html_table(self.headings(), self.rows())}</div>"
+            f"<div class=figure>{image_tag(self.plot(), FIGURE)}</div>{notes}</body></html>\n"
         )
         write_atomically(path, page.encode())
 
