@@ -9,12 +9,18 @@ function whole(value) {
   return Math.round(value).toLocaleString("en");
 }
 
-function percent(value) {
-  return value === null ? "–" : `${(100 * value).toFixed(1)} %`;
+function percent(value) {  // a decimal where it says something: near 0 and near 100
+  if (value === null) return "–";
+  const shown = 100 * value, rest = Math.min(shown, 100 - shown);
+  return `${shown.toFixed(rest >= 0.05 && rest < 9.95 ? 1 : 0)} %`;
 }
 
-function fine(value) {
-  return value === null ? "–" : Math.abs(value) < 1000 ? value.toFixed(3) : digits(value);
+function decimalsOf(low, high) {  // as many as an interval leaves two digits of its width
+  return high > low ? Math.min(Math.max(1 - Math.floor(Math.log10(high - low)), 0), 4) : 3;
+}
+
+function fine(value, decimals = 3) {
+  return value === null ? "–" : Math.abs(value) < 1000 ? value.toFixed(decimals) : digits(value);
 }
 
 function sum(value) {
@@ -40,12 +46,19 @@ function showTile(name, value, about = "") {
 }
 
 function showSpeed(speed) {
-  showTile("events per second", speed >= 10 ? whole(speed) : speed.toFixed(1));
+  showTile("events per second", speed >= 10 || speed === 0 ? whole(speed) : speed.toFixed(1));
 }
 
-function span(seconds) {
-  const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]].find(([, one]) => seconds % one === 0) || ["second", 1];
-  return seconds === size ? `${unit === "hour" ? "an" : "a"} ${unit}` : `${digits(seconds / size)} ${unit}s`;
+const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+function span(seconds) {  // 86400 is a day, 5400 an hour and 30 minutes
+  const words = [];
+  let rest = seconds;
+  for (const [unit, size] of UNITS) {
+    const count = size === 1 ? rest : Math.floor(rest / size);
+    rest -= count * size;
+    if (count) words.push(count === 1 ? `${unit === "hour" ? "an" : "a"} ${unit}` : `${digits(count)} ${unit}s`);
+  }
+  return words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0] || "no time";
 }
 
 function showSummary(told) {
@@ -101,8 +114,9 @@ function showArms(told) {
       pending.textContent = whole(one.pending);
       conversions.textContent = whole(one.conversions);
     }
-    mean.textContent = fine(one.mean);
-    interval.firstChild.textContent = one.mean === null ? "–" : `${fine(one.low)} to ${fine(one.high)}`;
+    const decimals = one.mean === null ? 0 : decimalsOf(one.low, one.high);
+    mean.textContent = fine(one.mean, decimals);
+    interval.firstChild.textContent = one.mean === null ? "–" : `${fine(one.low, decimals)} to ${fine(one.high, decimals)}`;
     chance.textContent = percent(one.probability);
     recent.textContent = percent(one.recent_share);
     const range = interval.lastChild, share = (value) => `${high > low ? (100 * (value - low)) / (high - low) : 0}%`;
@@ -290,8 +304,8 @@ async function showTimeline(told) {
   await redraw(figures.shares, keyOf([look, told.arms, places]), () => sharesSpec(places), sharesRows());
   await redraw(figures.earned, keyOf([look, told.uniform !== null]), earnedSpec, earnedRows());
   showTile("reward", sum(told.reward));
-  const [uniform, low, high] = told.uniform || [null, null, null];
-  showTile("reward if uniform", sum(uniform), uniform === null ? "" : `${sum(low)} to ${sum(high)}`);
+  const [uniform, low, high] = (told.uniform || []).map((value, _, [, first, last]) => fine(value, decimalsOf(first, last)));
+  showTile("reward if uniform", uniform || "–", uniform ? `${low} to ${high}` : "");
   document.getElementById("earned-note").textContent =
     told.uniform_unknown ? `What uniform choice would have earned cannot be told: ${told.uniform_unknown}.` : "";
 }
@@ -306,7 +320,7 @@ function clearPlayer() {
     delete document.getElementById(holder).dataset.shown;
   }
   document.getElementById("arms").tBodies[0].replaceChildren();
-  for (const name of ["about", "arms-note", "winner", "earned-note", "what-if-note"]) document.getElementById(name).textContent = "";
+  for (const name of ["about", "arms-note", "winner", "ask-winner-note", "earned-note", "what-if-note"]) document.getElementById(name).textContent = "";
   document.getElementById("what-if-table").hidden = true;
   for (const figure of Object.values(figures)) {
     figure.shape = null;
