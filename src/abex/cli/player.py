@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -277,23 +276,19 @@ def winner(
 @store_option
 def log(name: str, url: str, out: str | None) -> None:
     """Every decision of NAME with its probability and reward: what off-policy evaluation needs."""
-    from abex.support.files import write_atomically
+    from abex.support.files import table_bytes, write_atomically
 
     kind = ".csv" if out is None else Path(out).suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise UserError(f"cannot write the log to {out!r}: its name must end in .csv or .parquet")
     with _opened(url, name) as player:
         frame = player.log()
-    buffer = io.BytesIO()
-    if kind == ".parquet":
-        frame["arm"] = frame["arm"].map(str)
-        frame.to_parquet(buffer, index=False)
-    else:
-        frame.to_csv(buffer, index=False)
+    frame["arm"] = frame["arm"].map(str)  # a column of Parquet has one type
+    content = table_bytes(frame, kind)
     if out is None:
-        click.echo(buffer.getvalue().decode(), nl=False)
+        click.echo(content.decode(), nl=False)
     else:
-        write_atomically(out, buffer.getvalue())
+        write_atomically(out, content)
         click.echo(f"{len(frame):,} decisions in {out}")
 
 
