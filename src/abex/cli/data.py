@@ -7,8 +7,8 @@ import click
 from abex.cli.help import examples, print_table
 from abex.lab.datasets.registry import (
     CatalogueEntry,
+    arrays_for,
     check,
-    download,
     entries,
     entry_of,
     look,
@@ -115,5 +115,5 @@ def fetched(entry: CatalogueEntry) -> str:
         return "comes with scikit-learn"
     if look(entry).status == "there":
         return f"already in {look(entry).place}"
-    download(entry)
+    arrays_for(entry)
     return f"fetched and checked, in {look(entry).place}"
