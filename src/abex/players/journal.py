@@ -366,7 +366,7 @@ class Journal(ABC):
     def _decoded(self, seq: int, body: bytes) -> Change:
         try:
             return decode(bytes(body))
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise DamagedError(
                 f"change {seq} of the journal {self.display_url} is damaged: {error}"
             ) from error

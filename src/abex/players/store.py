@@ -29,12 +29,14 @@ from abex.players.changes import (
     ALIAS_REMOVED,
     ALIAS_ROLLED_BACK,
     ALIAS_SET,
+    AliasError,
     Aliases,
     Change,
     DamagedError,
     Split,
     change,
     checked_split,
+    split_text,
 )
 from abex.players.journal import (
     CHANGES,
@@ -252,6 +254,10 @@ class Store(AbstractContextManager["Store"]):
         record = journal.player(name)
         if record is None and wanted is None:
             names = journal.names()
+            journal.follow(self.known_aliases)
+            if name in self.known_aliases.present:
+                split = split_text(self.known_aliases.present[name].split)
+                raise AliasError(f"{shown(name)} is an alias, of {split}, and no player")
             there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
             raise UserError(
                 f"there is no player {shown(name)} in {journal.display_url}{nearest(name, names)}{there}; "
