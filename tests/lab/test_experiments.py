@@ -304,6 +304,9 @@ def test_a_dry_run_says_what_is_missing(file, store):
     experiment = read_experiment(file)
     rows = plan(experiment, store)
     assert sum(row[3] for row in rows) == 3 * 5 + 2 * 2
+    assert [text for _, text, _, _ in rows] == [  # only what differs from the defaults
+        "UCB1", "Uniform", "Boltzmann(eta=0.01)", "Boltzmann(eta=2.0)", "the best of 2",
+    ]  # fmt: skip
     run_experiment(experiment, store)
     assert sum(row[3] for row in plan(experiment, store)) == 0
 

@@ -51,7 +51,7 @@ def command(
     from abex.inference.experiment import experiment
     from abex.support.figures import kind_of
     from abex.support.reading import short_path
-    from abex.support.table_files import is_text, read_columns
+    from abex.support.table_files import read_columns
 
     if randomised and probability is not None:
         raise UserError("--randomised and --probability exclude each other: say one")
@@ -69,7 +69,6 @@ def command(
         risk=risk,
         at_least=at_least,
         where=short_path(table),
-        first_line=2 if is_text(table) else None,
     )
     click.echo(str(found))
     if out is not None:

@@ -121,6 +121,8 @@ def line_event(outcome: Any, drawn: Any) -> dict[str, Any]:
 
 def print_losses(outcome: Any) -> None:
     """The final losses as a table."""
+    from abex.lab.experiments.experiment import brief
+
     task = outcome.experiment.task
     rows, spread = [], {}
     for drawn in outcome.lines:
@@ -128,7 +130,7 @@ def print_losses(outcome: Any) -> None:
         low, high = found.interval()
         interval = f"{low:.2f} .. {high:.2f}" if math.isfinite(low) else "too few runs"
         numbers = (f"{found.mean:.2f}", interval, *spread.values(), f"{len(drawn.replications):,}")
-        rows.append((drawn.label, drawn.policy, *numbers))
+        rows.append((drawn.label, brief(drawn.policy), *numbers))
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
     columns = ("line", "policy drawn", loss, "95 % interval", *spread, "runs")
     print_table(outcome.experiment.title, columns, rows, tuple(range(2, len(columns))))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +78,22 @@ def line_of(row: int, where: str | Path) -> str:
     ('line 2', 'row 0')
     """
     ends = "".join(Path(where).suffixes).lower().removesuffix(".gz")
-    return f"line {row + 2}" if SUFFIXES.get(ends[ends.rfind(".") :]) == "text" else f"row {row}"
+    if SUFFIXES.get(ends[ends.rfind(".") :]) != "text":
+        return f"row {row}"
+    begins = _lines(Path(where)) if os.path.isfile(where) else count(1)
+    return f"line {next(islice(begins, row + 1, None), row + 2)}"
+
+
+def _lines(path: Path) -> Iterator[int]:
+    """The lines in which the rows of a file begin, that of the header first: blank ones are no rows, cells may have several."""
+    with opened(path, path.name.lower().endswith(".gz")) as file:
+        rows = csv.reader(io.TextIOWrapper(file, "utf-8", errors="replace", newline=""))
+        begin = 1
+        with suppress(csv.Error):
+            for cells in rows:
+                if len(cells) > 1 or "".join(cells).strip():
+                    yield begin
+                begin = rows.line_num + 1
 
 
 def content_of(path: str | os.PathLike[str]) -> bytes:

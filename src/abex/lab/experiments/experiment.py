@@ -265,6 +265,15 @@ def policy_text(policy: Any, code: dict[str, str] | None = None) -> str:
     return repr(parse_policy(policy) if isinstance(policy, str) else policy)
 
 
+def brief(text: str) -> str:
+    """The policy of a cell as a person would type it: only what differs from its defaults.
+
+    >>> brief("ABE(eta=0.4, c=0.2, alpha=0.5, rounding='floor', initial=0.0, cover='alpha-sample', order='random')")
+    'ABE(c=0.2, alpha=0.5)'
+    """
+    return text if text == FULL_SEARCH else str(parse_policy(text))
+
+
 # -- the registry --------------------------------------------------------------------------------------------
 
 Builder = Callable[[], Experiment]
