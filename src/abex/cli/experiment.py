@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from abex.cli.help import can_be_written, examples
-from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 
 
@@ -41,7 +40,6 @@ from abex.support.errors import UserError
 )
 @click.option("--out", help="Write the figure to this file (.png, .svg, .pdf).")
 @click.option("--report", help="Write a page to this file (.html).")
-@exit_on_signal()
 def command(
     table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool, rewards: str | None,
     risk: float, at_least: float | None, out: str | None, report: str | None,
