@@ -47,6 +47,7 @@ name = "Bernoulli"
 means = [0.8, 0.4]
 [[claims]]
 text = "UCB1 beats a coin"
+rule = "better"
 first = "UCB1"
 second = ["coin"]
 """
@@ -107,7 +108,9 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
         ("means =", "meens =", r"Bernoulli has no parameter 'meens'.*'means'"),
         ("[problem.environment]", "[problem.enviroment]", r"no key 'enviroment'.*'environment'"),
         ('second = ["coin"]', 'second = ["coim"]', r"unknown line 'coim'.*'coin'"),
-        ('first = "UCB1"', 'first = "UCB1"\nrule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('rule = "better"', 'rule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('rule = "better"', "", r"the key 'rule' is missing in claims\[0\]"),
+        ('rule = "better"', 'rule = "better"\nrul = 1', r"unknown key 'rul' in claims\[0\].*'rule'"),
         ('name = "two-arms"', 'name = "Two Arms!"', r"name must be words"),
         ("horizon = 3e2", "", r"horizon is missing"),
         ("horizon = 3e2", "horizon = 300\niterations = 5", r"iterations is not for the kind 'bandit'"),

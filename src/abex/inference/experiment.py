@@ -124,9 +124,9 @@ class Experiment:
             n = np.cumsum(mine)[looks - 1]
             s = np.cumsum(trial.reward * mine)[looks - 1]
             q = np.cumsum(trial.reward**2 * mine)[looks - 1]
-            for i in np.flatnonzero(n):
-                low, high = mean_interval(self.is_coin, (n[i], s[i], q[i]), self.risk)
-                rates[i, k], lows[i, k], highs[i, k] = s[i] / n[i], low, high
+            seen = n > 0
+            rates[seen, k] = s[seen] / n[seen]
+            lows[seen, k], highs[seen, k] = mean_interval(self.is_coin, self.risk, n[seen], s[seen], q[seen])
         return looks, *(trial.low + trial.scale * values for values in (rates, lows, highs))
 
     def write(self, path: str | Path) -> None:
@@ -167,7 +167,6 @@ def experiment(
     risk: float = 0.05,
     at_least: float | None = None,
     where: str = "the table",
-    first_line: int | None = None,
 ) -> Experiment:
     """Who won an experiment, and whether one may stop, however often one has looked.
 
@@ -189,9 +188,7 @@ def experiment(
     at_least : float, optional
         The difference of rewards that matters: where no arm can be better by so much, one may stop too.
     where : str
-        What messages call the table.
-    first_line : int, optional
-        The line of its file on which the first row stands.
+        What messages call the table; with the name of a file of text they name lines of it.
 
     Examples
     --------
@@ -200,7 +197,7 @@ def experiment(
     B is best (wrong in at most 5 % of such experiments), after 26 of 600 rows
     """
     risk = checked_risk(risk)
-    trial = trial_of(Table(frame, where, first_line), arm, reward, probability, rewards)
+    trial = trial_of(Table(frame, where), arm, reward, probability, rewards)
     label = None if control is None else checked_control(str(control), trial.labels)
     method = SUMS if trial.probabilities is None else BETS
     n_arms = len(trial.labels)
