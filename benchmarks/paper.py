@@ -166,7 +166,7 @@ def network_table(panels: dict[str, Panel], title: str, rows: tuple[tuple[str, s
         elif line.played not in ("", line.policy):
             called += f" = `{brief(line.played)}`"
         quantiles = [f"{line.quantile(q):,.0f}" for q in (0.5, 0.95)]
-        locked = f"{100.0 * line.linear_regret_share:.2g} %"
+        locked = panels[name].outcome.experiment.task.spread(line)["locked"]
         found.append([called, mean_with_interval(line), *quantiles, locked, f"{len(line.replications):,}"])
     return markdown_table((title, "mean regret", "median", "95 % quantile", "locked runs", "runs"), found)
 
