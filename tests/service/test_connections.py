@@ -39,6 +39,7 @@ def served(store, **options):
     """A uvicorn server in a thread of this process; yields its port."""
     settings = Settings(store=store, port=0, **options)
     listening = listening_socket(settings)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)  # a long answer waits in the service
     server = uvicorn.Server(configuration(Guard(settings)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -284,6 +285,7 @@ def test_an_answer_that_nobody_reads_is_given_up(store):
 
 def test_a_long_answer_that_is_read_slowly_arrives(store):
     with served(store, **QUICK) as port, Connection(port) as slow:
+        slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         new = {"name": "wide", "arms": [f"{number:0200}" for number in range(4_000)], "policy": "UCB1"}
         assert slow.ask("/v1/players", json.dumps(new).encode())[0] == 201
         slow.send(request("/v1/players/wide/arms", b"", method="GET"))
