@@ -265,17 +265,20 @@ def test_a_state_of_which_nothing_is_known_to_be_learned_plays_but_is_not_saved(
         Player.open(f"sqlite:///{tmp_path / 'shared.db'}", "mine", FuzzedTuple(), n_arms=3)
 
 
-def test_first_steps_of_your_own_policy_are_checked():
-    """An index that nobody declared reaches compiled code only after it has shown itself within bounds."""
+def test_a_loaded_policy_of_your_own_runs_where_every_index_is_looked_at():
+    """An index that nobody declared reaches compiled code only where a person says so."""
     body = saved("FuzzedOwn(rate=0.5)", 9, "none")
-    player = read_player(sealed(body), "the player", True)
-    play(player)
-    assert player._state.careful > 0
+    for said, compiled in ((None, False), (True, True)):
+        player = read_player(sealed(body), "the player", said)
+        play(player)
+        assert player._state.compiled is compiled
     array = np.array([10**6])
     wrong = json.loads(json.dumps(body))
     wrong["state"]["last"] = {"dtype": "int64", "shape": [1], "data": _base64(array)}
-    player = read_player(sealed(wrong), "the player", True)
-    with pytest.raises(UserError, match="the loaded state does not fit FuzzedOwn"):
+    player = read_player(sealed(wrong), "the player", None)
+    with pytest.raises(
+        UserError, match=r"of FuzzedOwn.* failed at line .* IndexError: index 1000000 is out of bounds"
+    ):
         [player.update(player.select(), 1.0) for _ in range(9)]
     with pytest.raises(UserError, match="last must be numbers of arms"):
         read_player(sealed({**wrong, "policy": "FuzzedDeclared(rate=0.5)"}), "the player", True)

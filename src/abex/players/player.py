@@ -786,7 +786,8 @@ class Player:
         """A player that goes on exactly where `save` left off, with ids of its own for what it decides from now on.
 
         Everything in the file is checked before it is played, and nothing in it is executed: the module that defines a policy of
-        yours must be imported before. The first steps of such a policy after loading run with bounds checks.
+        yours must be imported before, and runs interpreted, which looks at every index, unless ``compiled`` says that you trust
+        the file.
         """
         from abex.players.player_file import read_player
 

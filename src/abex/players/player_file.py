@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.graphs.graph_file import read_graph, write_graph
+from abex.kernels import is_user_defined
 from abex.kinds import MOST_COUNT, agree, kept_with_decisions, read, saved, written
 from abex.players.answers import Answer
 from abex.players.arms import Label
@@ -31,7 +32,6 @@ from abex.players.ids import LIFE_AT, is_id
 from abex.players.open_windows import SavedWindows, open_windows
 from abex.players.player import Player, new_state
 from abex.players.player_settings import PlayerSettings, terms
-from abex.players.policy_runner import MANY_ARMS
 from abex.players.state import BY_ARM, IN_ALL, MOST_SEEN_KEYS, MOST_STEPS, RECENT, PlayerState, Tallies
 from abex.policies.naming import installed_policies, parse_policy
 from abex.policies.policy import MOST_ARMS, Policy
@@ -44,7 +44,6 @@ DEFINITION = "abex-shared-player"
 SNAPSHOT = "abex-snapshot"
 VERSION = 1
 CHANGES = ("conversions", "corrections")  # of what is declared, how a reward may change
-CAREFUL_STEPS = 64  # first calls of a loaded policy of another package that run with bounds checks
 Body = TypeVar("Body")
 Whole = NDArray[np.int64]
 Tally = Annotated[int, msgspec.Meta(ge=0, le=int(MOST_COUNT))]
@@ -244,6 +243,8 @@ def read_player(
         said, saved = decode(body, Declared), decode(body, SavedPlayer)
         options: dict[str, Any] = {"horizon": said.horizon, "max_pending": said.max_pending, "clock": clock}
         policy, graph = read_policy(said), said.feedback()
+        if compiled is None and is_user_defined(policy.kernels()):
+            compiled = False  # interpreted, it looks at every index that the file may have brought
         player = Player(policy, said.n_arms, graph=graph, seed=0, compiled=compiled, **options)
         player._settings = said.terms()
         player._state.begin(player._settings)
@@ -338,8 +339,6 @@ def read_state(replica: PlayerState, saved: SavedState) -> None:
             "what may change must be paid",
         )
     replica.seen_keys.update((checked_name("key", key), None) for key in saved.seen_keys)
-    if type(policy).__module__.split(".")[0] != __package__.split(".")[0]:
-        replica.be_careful(CAREFUL_STEPS if n_arms <= MANY_ARMS else CAREFUL_STEPS // 16)
 
 
 def read_policy(said: Declared) -> Policy[Any]:
