@@ -422,7 +422,7 @@ def test_a_decision_on_an_arm_that_is_gone_waits_for_nothing_for_player_and_log(
     name = Life().next_id()
     events = (ArmRemoved("a", 1, 0), Decided(name, 2, 0, 1), Rewarded("b", 3, name, None, 1.0))
     with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=2) as player:
-        outcomes = [player._state.apply(event, player.settings, None) for event in events]
+        outcomes = [player._state.apply(event, None) for event in events]
         log = decision_log(enumerate(map(encode, events), 1), player.definition)
     assert outcomes[-1] is False
     assert log["status"].tolist() == ["forgotten"]

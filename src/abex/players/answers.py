@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec.structs import astuple, replace
 
 from abex.kinds import agree
 from abex.players.events import Count, Id, Moment, Rewarded, Share
-from abex.players.player_settings import PlayerSettings
 from abex.support.errors import LONGEST_NAME
+
+if TYPE_CHECKING:
+    from abex.players.player_settings import PlayerSettings
 
 MOST_PARTS = 1_000  # conversions of one decision that count
 Key = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]

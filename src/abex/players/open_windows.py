@@ -23,7 +23,7 @@ from abex.inference.sums import intervals
 from abex.kinds import MOST_COUNT, agree
 from abex.players.answers import Answer
 from abex.players.arms import NamedArms
-from abex.players.events import Count, Id, Moment, Share
+from abex.players.events import Count, Id, Moment
 from abex.policies.attribution import (
     HALVINGS,
     Attribution,
@@ -62,8 +62,6 @@ class OpenDecision(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class SavedWindows(msgspec.Struct):
     """The decisions of the last window in a file."""
 
-    window: Annotated[int, msgspec.Meta(ge=1, le=2**44)]
-    silence: Share
     reported: bool
     open: list[OpenDecision]
     closed: Numbers
@@ -254,8 +252,6 @@ class OpenWindows:
         """A JSON value."""
         known = self.attribution
         return {
-            "window": self.window,
-            "silence": known.silence,
             "reported": self.reported,
             "open": [[*one, *self.standing[one[0]]] for queue in self.queues for one in queue],
             "closed": encode_array(known.decisions[:, HALVINGS].copy()),
@@ -308,9 +304,3 @@ def check_weighable(policy: Any, setting: Any, silence: bool = True) -> None:
     raise UserError(
         f"{policy} cannot take back what it has learned: leave corrections out, or play Evidence or Thompson without a graph"
     )
-
-
-def open_windows(policy: Any, setting: Any, window: int, silence: float) -> OpenWindows:
-    """No decision yet; refuses a policy that does not learn by weighted observations alone."""
-    check_weighable(policy, setting)
-    return OpenWindows(setting.n_arms, window, silence)

@@ -282,7 +282,7 @@ def _ask(
 ) -> dict[tuple[str, str], Proposal]:
     """Draw what has to be drawn; returns the entries by unit and key, for requests of the same commit."""
     replica, taken = player._state, list[int]()
-    settle = replica.setting.graph is None and player._settings.propensities is not False
+    settle = replica.setting.graph is None and player.settings.propensities is not False
     mine: dict[tuple[str, str], Proposal] = {}
     if request.distinct:
         whole_number("count", len(request.units), least=1, most=replica.n_arms)

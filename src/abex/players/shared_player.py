@@ -138,15 +138,15 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     ) -> None:
         self.store, self.name = store, name
         self._wants_compiled = compiled
-        self._rng = stream(int.from_bytes(os.urandom(16), "little") if seed is None else seed, "player")
         self._follower = Follower(self._apply)
         self._expiring = 0  # up to when decisions were last told to expire
         self.ends_store = False  # whether the store is left with the player
         self._last = ""  # id of the last event
-        self._deciding = 0  # decisions among the own events on their way
         self.connection = found.connection  # by which the journal was last seen to be this one
         self.is_closed = self.is_listed = self.is_fresh = self.is_gone = False
-        self._begin(clock)
+        self._begin(
+            stream(int.from_bytes(os.urandom(16), "little") if seed is None else seed, "player"), clock
+        )
         self.restore(found.record, found.snapshot)
         if self.looked(found.record.head, found.record.pruned) != "there":
             store.refresh(self)
@@ -174,7 +174,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             if hasattr(self, "_state"):
                 self._settle()
-            self.id, self.definition, self._settings = record.id, definition, definition.terms
+            self.id, self.definition = record.id, definition
             self.is_gone = False
             self._state, self._last = replica, ""
             self._template = template_of(replica)
@@ -264,10 +264,10 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         if not (self._state.pending or self._state.bets.changing):
             return
         with self._lock:
-            end, now = self._state.over_at(self._settings), self._now()
+            end, now = self._state.over_at(), self._now()
             if end is not None and end <= now and (self._expiring < end or not self._follower.own):
                 self._expiring = now
-                cutoff = max(0, now - (self._settings.expire or 0))
+                cutoff = max(0, now - (self.settings.expire or 0))
                 self._propose([Proposal(Expired(*self._event_id(), cutoff))])
 
     # -- events ---------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self._last = event.id
         if isinstance(event, Decided) and event.id in self._follower.own:
             self._deciding -= 1
-        return self._state.apply(event, self._settings, rng)
+        return self._state.apply(event, rng)
 
     def _propose(self, proposals: Sequence[Proposal]) -> None:
         """To be written soon; ``_lock`` is held."""
@@ -323,23 +323,18 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def _settle(self) -> None:
         """Work out the probabilities of decisions while the state that made them is there; ``_lock`` is held."""
-        if self._settings.propensities is False:
+        if self.settings.propensities is False:
             return
         for own in self._follower.own.values():
             if not own.settled:
                 own.settled = True
                 observed = self._state.observed_with(own.event)
-                probability, law, epoch = own.decision.work_out(self._settings.propensities)
+                probability, law, epoch = own.decision.work_out(self.settings.propensities)
                 if own.event.probability is None:
                     own.event = replace(own.event, probability=probability, law=law, epoch=epoch)
                 own.event = replace(own.event, observed=observed)
 
     # -- what a player does ---------------------------------------------------------------------------
-
-    @property
-    def _steps(self) -> int:
-        """Steps of the policy's life so far, decisions on their way to the journal included."""
-        return self._state.steps + self._deciding
 
     def _moment(self) -> int | None:
         """By the clock of the store, where that is another one than this machine's."""
@@ -361,6 +356,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def _catch_up(self) -> None:
         """The store's thread keeps the replica fresh; ``_lock`` is held."""
         self._refuse_if_closed()
+        self._state.settle()
         self.store.unblock()
         if len(self._follower.own) >= MOST_UNSAVED:
             why = self.store.trouble() or "the journal does not keep up"

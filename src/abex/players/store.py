@@ -32,9 +32,9 @@ from abex.players.journal import (
     UnavailableError,
     journal_at,
 )
-from abex.players.player import MOST_PENDING, new_state
+from abex.players.player import MOST_PENDING
 from abex.players.player_file import Definition, definition_text
-from abex.players.player_settings import PlayerSettings, terms
+from abex.players.player_settings import new_state, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
 
@@ -213,9 +213,7 @@ class Store(AbstractContextManager["Store"]):
         found = self.do(lambda journal: self._find(journal, name, wanted))
         where = f"the player {name!r} in {self.display_url}"
         if wanted is not None:
-            difference = Definition(found.record.definition, where).first_difference(
-                wanted.replica, wanted.terms
-            )
+            difference = Definition(found.record.definition, where).first_difference(wanted.replica)
             if difference is not None:
                 raise UserError(f"{where} is another one: {difference}")
         player = SharedPlayer(self, name, found, compiled=compiled, seed=seed, clock=clock)
@@ -240,7 +238,7 @@ class Store(AbstractContextManager["Store"]):
                 "`abex player create`, or Player.open with arms, makes one"
             )
         if record is None and wanted is not None:
-            journal.add_player(name, definition_text(wanted.replica, wanted.terms))
+            journal.add_player(name, definition_text(wanted.replica))
             record = journal.player(name)  # perhaps another process was quicker, with another definition
         assert record is not None
         if record.archived:
@@ -598,7 +596,6 @@ class Wanted(NamedTuple):
     """What a player is to be, and what is done where its arms are others by now."""
 
     replica: PlayerState
-    terms: PlayerSettings
     on_new_arms: str
     on_missing_arms: str
 
@@ -627,10 +624,9 @@ def wanted_player(
     on_missing = one_of("on_missing_arms", on_missing_arms, ("refuse", "keep", "retire"))
     if policy is None and n_arms is None and arms is None:
         return None
-    replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
     agreed = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
-    replica.begin(agreed)
-    return Wanted(replica, agreed, on_new, on_missing)
+    replica = new_state(agreed, policy, n_arms, arms, graph, horizon, False, max_pending)
+    return Wanted(replica, on_new, on_missing)
 
 
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:

@@ -86,7 +86,7 @@ class ServiceState:
                 f"the name of a player must be 1 to {LONGEST_NAME} printable characters, not dots alone, "
                 f"got {shown(name)}"
             )
-        text = definition_text(wanted.replica, wanted.terms)
+        text = definition_text(wanted.replica)
 
         def made(journal: Journal) -> bool:
             if journal.player(name) is not None:

@@ -81,7 +81,7 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     created = await asyncio.to_thread(state.create, body.name, wanted)
     player = (await queue_of(state, body.name)).player
     if not created:
-        difference = player.definition.first_difference(wanted.replica, wanted.terms)
+        difference = player.definition.first_difference(wanted.replica)
         if difference is not None:
             raise HTTPError(409, f"there is another player {shown(body.name)}: {difference}")
         await asyncio.to_thread(_declare, player, wanted)
@@ -292,8 +292,7 @@ async def probabilities(state: ServiceState, request: Request, body: None) -> JS
 def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
-        terms = player.settings
-        arms = summarise(now, terms, "", limit)
+        arms = summarise(now, "", limit)
         return {
             "name": player.name,
             "policy": str(player.policy),
@@ -304,10 +303,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
             "expired": now.tallies.expired,
             "late": now.tallies.late,
             "corrected": now.tallies.corrected,
-            "rewards": [terms.low, terms.high],
-            "expire": None if terms.weighs else terms.expire_seconds,
-            "window": terms.expire_seconds if terms.weighs else None,
-            "conversions": terms.conversions,
+            **now.settings.as_given,
             "n_arms": now.n_arms,
             "shown": len(arms),
             "probabilities_unknown": arms.unknown,
