@@ -334,22 +334,29 @@ class Player:
             self._catch_up()
             state = self._state
             k = whole_number("k", k, least=1, most=state.n_arms)
-            t, rest, drawn = self._steps + 1, np.arange(state.n_arms), []
-            drawn.append(state.draw(t, self._rng))
-            while len(drawn) < k:
-                rest = rest[rest != drawn[-1][0]]
-                drawn.append(state.draw_among(rest, t, self._rng))
-            batch = Batch(self._others.next_id(self._moment()), k) if k > 1 else None
+            t, batch = self._steps + 1, self._batch_of(k)
             now = state.works_out
             if state.windows is not None and state.settings.propensities is None:
                 now = True  # the first of them lets others grow older: then it is too late
             made = [
                 self._chosen(place, memory, t + step, t, now, batch=batch)
-                for step, (place, memory) in enumerate(drawn)
+                for step, (place, memory) in enumerate(self._drawn(t, k))
             ]
             for event, decision in made:
                 self._note(event, decision)
             return [decision for _, decision in made]
+
+    def _drawn(self, t: int, k: int) -> list[tuple[int, Any]]:
+        """Places of ``k`` different arms, each with what the policy remembers of the choice."""
+        state, rest, drawn = self._state, np.arange(self._state.n_arms), list[tuple[int, Any]]()
+        for _ in range(k):
+            drawn.append(state.draw_among(rest, t, self._rng) if drawn else state.draw(t, self._rng))
+            rest = rest[rest != drawn[-1][0]]
+        return drawn
+
+    def _batch_of(self, k: int) -> Batch | None:
+        """What ``k`` decisions made at once share; None for one by itself."""
+        return Batch(self._others.next_id(self._moment()), k) if k > 1 else None
 
     def _chosen(
         self,

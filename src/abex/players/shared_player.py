@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -78,22 +78,31 @@ class SequenceStream:
         return self._generator
 
 
-class Ticket:
-    """Of a thread that waits until some events are written."""
+class Ticket(Future[None]):
+    """Of who waits until some events are written."""
 
-    __slots__ = ("error", "event", "kept", "left", "wake")
-
-    def __init__(self, wake: Callable[[], None] | None = None) -> None:
+    def __init__(self, proposals: Iterable[Proposal]) -> None:
+        super().__init__()
         self.left = 0
-        self.event = threading.Event()
-        self.wake = self.event.set if wake is None else wake
-        self.error: UserError | None = None
-        self.kept = True  # whether the events are written once the store is back
+        for one in proposals:
+            if not one.done:
+                one.tickets.append(self)
+                self.left += 1
+        if not self.left:
+            self.set_result(None)
+
+    def written(self) -> None:
+        """One of the events is."""
+        self.left -= 1
+        if not self.left and not self.done():
+            self.set_result(None)
 
     def fail(self, error: UserError, kept: bool) -> None:
-        """The store failed."""
-        self.error, self.kept = error, kept
-        self.wake()
+        """The store failed; whether the events are written once it is back."""
+        if not self.done():
+            why = UnavailableError(error, kept)
+            why.__cause__ = error
+            self.set_exception(why)
 
 
 class Proposal:
@@ -113,9 +122,7 @@ class Proposal:
         """It is in the journal, and applied."""
         self.outcome, self.done = outcome, True
         for ticket in self.tickets:
-            ticket.left -= 1
-            if ticket.left == 0:
-                ticket.wake()
+            ticket.written()
 
 
 class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
@@ -294,32 +301,20 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         proposals = [Proposal(event) for event in events]
         with self._lock:
             self._refuse_if_closed()
-            ticket = self._awaited(proposals)
+            ticket = Ticket(proposals)
             self._propose(proposals)
-        self._wait(ticket)
+        self.store.wait(ticket)
         return [one.outcome for one in proposals]
 
-    def ticket(self, proposals: Iterable[Proposal], wake: Callable[[], None]) -> Ticket:
-        """For who waits until these are written; then ``wake`` is called, in the store's thread."""
+    def ticket(self, proposals: Iterable[Proposal]) -> Ticket:
+        """For who waits until these are written."""
         with self._lock:
-            return self._awaited(proposals, wake)
+            return Ticket(proposals)
 
     def withdraw(self, proposals: Iterable[Proposal]) -> None:
         """Whoever waited for these was told that they are not written."""
         with self._lock:
             self._follower.withdraw([one for one in proposals if not one.done])
-
-    def _awaited(self, proposals: Iterable[Proposal], wake: Callable[[], None] | None = None) -> Ticket:
-        ticket = Ticket(wake)
-        for one in proposals:
-            if not one.done:
-                one.tickets.append(ticket)
-                ticket.left += 1
-        return ticket
-
-    def _wait(self, ticket: Ticket) -> None:
-        if ticket.left or ticket.error:
-            self.store.wait(ticket)
 
     def _settle(self) -> None:
         """Work out the probabilities of decisions while the state that made them is there; ``_lock`` is held."""
@@ -428,9 +423,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def flush(self) -> None:
         """Return when everything decided and reported so far is in the journal, on disk."""
-        with self._lock:
-            ticket = self._awaited(self._follower.own.values())
-        self._wait(ticket)
+        self.store.wait(self.ticket(self._follower.own.values()))
 
     def is_recent(self, decision: str) -> bool:
         """Whether a decision may have been made a moment ago, by a process that is about to write it."""

@@ -317,25 +317,23 @@ class Store(AbstractContextManager["Store"]):
 
     def wait(self, ticket: Ticket) -> None:
         """Return when what a thread waits for is on disk; at the deadline, or when the store fails, an error."""
+        if not ticket.left:
+            return
         self._waiting += 1
         self.hurry()
-        answered = ticket.event.wait(self.deadline)
-        self._waiting -= 1
-        if ticket.error is None and answered:
-            return
-        if not answered:
-            self.unblock()
-        why = ticket.error or self._silence(self.deadline)
-        raise UnavailableError(why, kept=ticket.kept) from ticket.error
+        try:
+            ticket.result(self.deadline)
+        except TimeoutError:
+            raise self.silent(self.deadline, kept=True) from None
+        finally:
+            self._waiting -= 1
 
-    def silent(self, seconds: float) -> UnavailableError:
+    def silent(self, seconds: float, kept: bool = False) -> UnavailableError:
         """The store has not answered for so long; a connection that hangs is broken."""
         self.unblock()
-        return UnavailableError(self._silence(seconds))
-
-    def _silence(self, seconds: float) -> str:
         why = "" if self._trouble is None else f" ({self._trouble})"
-        return f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
+        sentence = f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
+        return UnavailableError(sentence, kept)
 
     def unblock(self) -> None:
         """Break the connection to a store that has not answered for long."""
