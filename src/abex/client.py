@@ -56,6 +56,7 @@ class Choice:
     id: str
     arm: Arm
     probability: float | None
+    player: str | None = None  # who decided, where an alias was asked
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class _Call(Generic[T]):
     parse: Callable[[httpx.Response], T]
     repeatable: bool = True
     headers: Mapping[str, str] | None = None
+
+
+def _alias_path(name: str) -> str:
+    return f"/v1/aliases/{quote(name, safe='')}"
 
 
 def _of(player: str, rest: str) -> str:
@@ -325,6 +330,37 @@ class _Service:
     def delete(self, player: str, tag: str) -> _Call[None]:
         """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
         return _Call("DELETE", _of(player, ""), None, _nothing, False, {"if-match": tag})
+
+    @_method
+    def aliases(self) -> _Call[dict[str, dict[str, int]]]:
+        """Where each alias sends units: per cent by player."""
+
+        def parse(answer: httpx.Response) -> dict[str, dict[str, int]]:
+            return {one["name"]: one["split"] for one in _json(answer)["aliases"]}
+
+        return _Call("GET", "/v1/players?limit=1", None, parse)
+
+    @_method
+    def alias(self, name: str, split: Mapping[str, int]) -> _Call[None]:
+        """Let a name stand for players, each for so many per cent of the units."""
+        return _Call("PUT", _alias_path(name), {"split": dict(split)}, _nothing)
+
+    @_method
+    def rollback(self, name: str) -> _Call[dict[str, int]]:
+        """Bring back the split that an alias had before its last change, and return it."""
+        path = f"{_alias_path(name)}/rollback"
+        return _Call("POST", path, {"key": _key()}, lambda answer: _json(answer)["split"])
+
+    @_method
+    def remove_alias(self, name: str) -> _Call[None]:
+        """Let a name stand for nothing any more; sent once."""
+        return _Call("DELETE", _alias_path(name), None, _nothing, False)
+
+    @_method
+    def changes(self, last: int = 100, before: int | None = None) -> _Call[list[JSON]]:
+        """Who changed what, the latest first; ``before`` a number ``seq``, to go on."""
+        query = httpx.QueryParams(_given(limit=last, before=before))
+        return _Call("GET", f"/v1/changes?{query}", None, lambda answer: _json(answer)["changes"])
 
 
 class Client(_Service, AbstractContextManager["Client"]):

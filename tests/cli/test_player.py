@@ -1,6 +1,7 @@
 """`abex player`: create, decide, reward, summary, log, compact."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -119,3 +120,41 @@ def test_what_to_do_about_other_arms_is_said_in_the_words_of_the_shell(store, ca
     assert said.endswith("and not 'blue': --on-new-arms add adds what is new")
     said = refused(capsys, "create", "banner", "--arm", "red")
     assert said.endswith("'green' is not declared: --on-missing-arms keep leaves it, retire removes it")
+
+
+def test_the_handbook_switches_and_goes_back(store, capsys):
+    """The lines of docs/operations.md, in their order."""
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    lines = page.partition("## Switch to a new player")[2].partition("```\n")[2].partition("```")[0]
+    commands = [line.partition("#")[0].split() for line in lines.splitlines()]
+    assert {tuple(words[:2]) for words in commands} == {("abex", "player")}
+    told = [run(capsys, *words[2:]) for words in commands]
+    splits = [out for words, out in zip(commands, told, strict=True) if words[2] == "alias"]
+    assert splits[-2:] == [splits[2], splits[1]]  # after the rollbacks
+    assert splits[1] == "home/banner: 'banner-v1' 90 %, 'banner-v2' 10 %\n"
+    assert told[-1].count("alias rolled back") == 2
+
+
+def test_an_alias_from_the_command_line(store, capsys):
+    for name in ("v1", "v2"):
+        run(capsys, "create", name, "--arms", "2")
+    assert run(capsys, "alias") == ""
+    assert run(capsys, "alias", "home", "v1=100") == "home: 'v1' 100 %\n"
+    assert run(capsys, "alias", "home", "v1=90", "v2=10") == "home: 'v1' 90 %, 'v2' 10 %\n"
+    assert run(capsys, "alias", "home", "--rollback", "--json") == '{"home": {"v1": 100}}\n'
+    found = json.loads(run(capsys, "changes", "--json", "--last", "2"))
+    assert [one["what"] for one in found] == ["alias rolled back", "alias set"]
+    text = run(capsys, "changes")
+    assert len(text.splitlines()) >= 7
+    assert '{"v1": 90, "v2": 10}' in text
+    assert "is an alias, of 'v1' 100 %, and no player" in refused(capsys, "decide", "home")
+    assert run(capsys, "alias", "home", "--remove") == ""
+    for words, said in (
+        (["home", "v1"], "'v1' is no PLAYER=PERCENT"),
+        (["home", "v1=x"], "'v1=x' is no PLAYER=PERCENT"),
+        (["home", "v1=90"], "a split must sum to 100 per cent"),
+        (["home", "v1=100", "--remove"], "give a NAME and one of a split"),
+        (["--rollback"], "give a NAME and one of a split"),
+        (["home", "--rollback"], "there is no alias 'home'"),
+    ):
+        assert said in refused(capsys, "alias", *words)

@@ -49,9 +49,6 @@ ALL: dict[str, Format] = {
         share=0.7,
         mended="packed zeros, wide first lines, one long word, classes beyond 64 bits",
     ),
-    "LIBSVM": Format(
-        "tables", "libsvm", share=0.7, mended="an index of 2,000,000,000, indices beyond 64 bits"
-    ),
     "Parquet": Format(
         "tables", "parquet", share=0.3, mended="lists and records as columns, words repeated a million times"
     ),

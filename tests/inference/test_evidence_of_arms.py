@@ -220,6 +220,30 @@ def test_equal_arms_are_found_alike_and_a_forecast_says_how_long_it_takes():
     assert "roughly" in early.sentence
 
 
+def test_a_forecast_falls_also_where_the_rival_is_played_ever_less_often():
+    """As a policy of small regret plays: by log t, so that all decisions so far say nothing of those that are missing."""
+    rows, forecasts = 100_000, []
+    law = np.minimum(0.5, 300.0 / np.arange(1, rows + 1))
+    for seed in range(9):
+        rng = np.random.default_rng(seed)
+        arms = (rng.random(rows) < law).astype(np.int64)  # arm 1 is the worse one
+        rewards = (rng.random(rows) < np.where(arms, 0.4, 0.5)).astype(float)
+        chances = np.column_stack([1.0 - law, law])
+        _, stop = compared(arms, rewards, chances, 2)
+        assert stop > 0
+        told = []
+        for share in (0.3, 0.6, 0.9):  # of the rival's plays up to the winner
+            at = int(np.searchsorted(np.cumsum(arms), share * arms[:stop].sum()))
+            found = winner.verdict(compared(arms[:at], rewards[:at], chances[:at], 2)[0], ["a", "b"])
+            assert found.rival == "b"
+            told.append(found.remaining / arms[at:stop].sum())
+        forecasts.append(told)
+    early, middle, late = np.median(forecasts, axis=0)
+    assert 0.3 < early < 3.0, early  # of what is truly missing, the median of nine runs
+    assert 0.3 < middle < 3.0, middle
+    assert 0.3 < late < 5.0, late
+
+
 def test_a_best_arm_that_changes_is_said():
     arms = np.arange(8000) % 2
     rewards = ((arms == 0) == (np.arange(8000) < 2000)).astype(float)

@@ -96,6 +96,38 @@ def test_a_policy_from_outside_the_package_plays_like_ours():
     assert curves.regret[0, 0, -1] == pytest.approx(100 * 0.3 + 100 * 0.1)
 
 
+@each("where", ["workers=2", "executor=ThreadPoolExecutor(2)"])
+def test_a_module_that_simulates_with_its_own_policy_can_be_imported(where, tmp_path):
+    """While it is being imported, no other thread gets the module from Python, and the compiler asks for it."""
+    (tmp_path / "own.py").write_text(f"""
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from abex import Bernoulli, Policy, kernel, simulate
+from abex.policies.means import Means, new_means
+
+@dataclass(frozen=True)
+class InTurn(Policy[Means]):
+    def start(self, setting):
+        return new_means(setting.n_arms)
+
+    @staticmethod
+    @kernel
+    def select(state, t, rng):
+        return (t - 1) % 2
+
+    @staticmethod
+    @kernel
+    def update(state, t, arm, seen, reward, rng):
+        pass
+
+print(simulate(InTurn(), Bernoulli([0.5, 0.25]), horizon=100, replications=2, {where}).mean("InTurn")[-1])
+""")
+    played = subprocess.run(
+        [sys.executable, "-c", "import own"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (played.stdout.strip(), played.stderr) == ("12.5", "")
+
+
 @each(
     ("change", "message"),
     [

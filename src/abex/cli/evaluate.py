@@ -20,7 +20,6 @@ from abex.cli.help import (
     print_table,
     whole,
 )
-from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError, one_of, real_number
 
 COLUMNS = (*("policy", "estimator", "value", "low", "high", "effective", "largest_weight", "remark"),)
@@ -58,7 +57,6 @@ COLUMNS = (*("policy", "estimator", "value", "low", "high", "effective", "larges
 @click.option("--graph", "edges", help="File of edges, for policies that must know the feedback graph.")
 @own_option
 @click.option("--out", default=None, help="Name of the files to write: figure (.png) and table (.csv).")
-@exit_on_signal()
 def command(
     log: str, policies: tuple[str, ...], estimators: tuple[str, ...], arms: str | None, rewards: str | None,
     player: str | None, learn: float, learning: bool, edges: str | None, own: tuple[str, ...], out: str | None,

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from abex.cli.help import can_be_written, examples
-from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 
 
@@ -41,7 +40,6 @@ from abex.support.errors import UserError
 )
 @click.option("--out", help="Write the figure to this file (.png, .svg, .pdf).")
 @click.option("--report", help="Write a page to this file (.html).")
-@exit_on_signal()
 def command(
     table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool, rewards: str | None,
     risk: float, at_least: float | None, out: str | None, report: str | None,
@@ -51,7 +49,7 @@ def command(
     from abex.inference.experiment import experiment
     from abex.support.figures import kind_of
     from abex.support.reading import short_path
-    from abex.support.table_files import is_text, read_columns
+    from abex.support.table_files import read_columns
 
     if randomised and probability is not None:
         raise UserError("--randomised and --probability exclude each other: say one")
@@ -69,7 +67,6 @@ def command(
         risk=risk,
         at_least=at_least,
         where=short_path(table),
-        first_line=2 if is_text(table) else None,
     )
     click.echo(str(found))
     if out is not None:

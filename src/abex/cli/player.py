@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +309,82 @@ def compact(name: str, url: str, keep: str | None) -> None:
     with _opened(url, name) as player:
         count = player.compact(None if keep is None else span("--keep", keep))
         click.echo(f"deleted {count:,} events; the state is that of event {player.seq():,}")
+
+
+@command.command(
+    short_help="A name for players, each for some per cent of the units.",
+    epilog=examples(
+        "abex player alias home/banner banner-v1=90 banner-v2=10",
+        "abex player alias home/banner --rollback",
+        "abex player alias",
+    ),
+)
+@click.argument("name", required=False)
+@click.argument("split", nargs=-1, metavar="[PLAYER=PERCENT]...")
+@click.option("--rollback", is_flag=True, help="Bring back what it was before its last change.")
+@click.option("--remove", is_flag=True, help="Let the name stand for nothing any more.")
+@json_option
+@store_option
+def alias(
+    name: str | None, split: tuple[str, ...], rollback: bool, remove: bool, as_json: bool, url: str
+) -> None:
+    """Let NAME stand for players, in decisions and rewards of `abex serve`; without a split, where each alias sends units."""
+    from abex.players import Store
+    from abex.players.changes import split_text
+
+    asked = [bool(split), rollback, remove]
+    if sum(asked) > 1 or (name is None and any(asked)):
+        raise UserError(
+            "give a NAME and one of a split such as banner-v1=90 banner-v2=10, --rollback, --remove"
+        )
+    with Store.open(url) as store:
+        if name is not None and split:
+            shares = [one.rpartition("=") for one in split]
+            wrong = next(
+                (one for one, (_, _, per) in zip(split, shares, strict=True) if not per.isdigit()), None
+            )
+            if wrong is not None:
+                raise UserError(f"{shown(wrong)} is no PLAYER=PERCENT: write one such as banner-v2=10")
+            store.alias(name, {player: int(percent) for player, _, percent in shares})
+        elif name is not None and (rollback or remove):
+            (store.rollback if rollback else store.remove_alias)(name)
+        found = store.aliases()
+    if as_json:
+        click.echo(json.dumps(found))
+    for one, there in () if as_json else sorted(found.items()):
+        if name in (None, one):
+            click.echo(f"{one}: {split_text(there)}")
+
+
+@command.command(
+    short_help="Who changed what.",
+    epilog=examples("abex player changes", "abex player changes --last 1000 --json"),
+)
+@click.option("--last", default=20, show_default=True, help="So many administrative changes.")
+@json_option
+@store_option
+def changes(last: int, as_json: bool, url: str) -> None:
+    """Who changed what: players made, archived, deleted, arms, aliases; the latest first."""
+    from abex.cli.help import print_table
+    from abex.players import Store
+
+    with Store.open(url) as store:
+        found = store.changes(last)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    cells = [
+        [
+            str(one["seq"]),
+            datetime.fromtimestamp(one["time"] / 1000, UTC).isoformat(" ", "seconds"),
+            one["who"],
+            one["what"],
+            one["name"],
+            *(json.dumps(one.get(side)) if side in one else "" for side in ("before", "after")),
+        ]
+        for one in found
+    ]
+    print_table("", ["", "when", "who", "what", "name", "before", "after"], cells, ())
 
 
 def _opened(url: str, name: str, *wanted: Any, **options: Any) -> Any:

@@ -48,10 +48,12 @@ def play_replication(
     advance: Callable[[int], None] = lambda steps: None,
     stopped: Callable[[], bool] = lambda: False,
     interpreted: bool = False,
+    only_compile: bool = False,
 ) -> Replication:
     """Play one replication to the last checkpoint, in pieces between which it can be stopped.
 
-    Rewards come with this delay (`abex.simulation.delays`) and in batches of so many decisions.
+    Rewards come with this delay (`abex.simulation.delays`) and in batches of so many decisions. With ``only_compile`` no step
+    is played, but all that a step needs is compiled.
     """
     horizon = int(checkpoints[-1])
     drawn = counter_key(seed, replication, "graph")
@@ -118,7 +120,7 @@ def play_replication(
     run_chunk(1, 0)  # no step at all: compiles
     overhead = run_chunk(1, 0)  # what a call costs before its first step
     first, chunk, spent = 1, max(FIRST_CHUNK // environment.n_arms, 10), 0
-    while first <= horizon and not stopped():
+    while first <= horizon and not (only_compile or stopped()):
         last = min(horizon, first + chunk - 1)
         took = run_chunk(first, last)
         spent += max(0, took - overhead)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -98,7 +98,7 @@ def simulate(
         elif threads == 1:
             results = [play(job, advance=bar.advance) for job in jobs]
         else:
-            results = run_in_threads(partial(play, advance=bar.advance), jobs, threads)
+            results = run_in_threads(partial(play, advance=bar.advance), compiled_first(play, jobs), threads)
     grid = [results[first : first + replications] for first in range(0, len(jobs), replications)]
     return Curves(
         policies=tuple(str(policy) for policy in chosen),
@@ -136,7 +136,21 @@ def play_block(play: Callable[[Job], Replication], block: tuple[int, Sequence[Jo
     return [play(job) for job in block[1]]
 
 
-def run_in_threads(play: Callable[..., Any], jobs: Sequence[Any], threads: int) -> list[Any]:
+def compiled_first(play: Callable[..., Any], jobs: Iterable[Job]) -> Iterator[Job]:
+    """The jobs, each after the loop of its policy was compiled in the thread that asks for them.
+
+    That thread may hold Python's lock of a module that is being imported; the compiler asks for the module of every kernel, and
+    would wait for ever in another thread.
+    """
+    compiled = None
+    for job in jobs:
+        if job[0] is not compiled:
+            compiled = job[0]
+            play(job, only_compile=True)
+        yield job
+
+
+def run_in_threads(play: Callable[..., Any], jobs: Iterable[Any], threads: int) -> list[Any]:
     """``[play(job) for job in jobs]`` over threads; an error or Ctrl-C stops the rest promptly."""
     found: dict[int, Any] = {}
     with Threads(threads) as pool:
@@ -145,16 +159,18 @@ def run_in_threads(play: Callable[..., Any], jobs: Sequence[Any], threads: int) 
             pool, lambda numbered: one(numbered[1]), enumerate(jobs), lambda: 2 * threads
         ):
             found |= {number: future.result() for (number, _), future in ready}
-    return [found[number] for number in range(len(jobs))]
+    return [found[number] for number in sorted(found)]
 
 
 def run_elsewhere(
-    executor: Executor, play: Callable[[Job], Replication], jobs: Sequence[Job], horizon: int,
+    executor: Executor, play: Callable[..., Replication], jobs: Sequence[Job], horizon: int,
     advance: Callable[[int], None],
 ) -> list[Replication]:  # fmt: skip
     """The same through an executor, in blocks that are worth the way."""
     if not isinstance(executor, Executor):
         raise UserError(f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}")
+    if isinstance(executor, ThreadPoolExecutor):
+        jobs = list(compiled_first(play, jobs))
     size = max(1, BLOCK_STEPS // horizon)
     found: dict[int, list[Replication]] = {}
     blocks = {first: jobs[first : first + size] for first in range(0, len(jobs), size)}
