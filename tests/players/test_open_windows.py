@@ -81,6 +81,19 @@ def test_a_shop_that_never_reports_silence_finds_its_best_banner():
     assert np.mean(earned) > 0.105
 
 
+def test_the_head_of_a_summary_counts_the_open_windows_that_its_table_has():
+    now = [1_700_000_000.0]
+    player = Player(Thompson(), 2, seed=1, window=10.0, compiled=False, clock=lambda: now[0])
+    for _ in range(3):
+        player.update(player.decide(), True)
+    for pending in (3, 1):
+        found = player.summary()
+        assert sum(row.pending for row in found) == pending
+        assert f"3 rewarded, {pending} pending, 0 expired" in found.caption
+        now[0] += 11.0
+        player.decide()
+
+
 def test_the_summary_never_shows_a_mean_of_early_clicks_alone():
     """Uniform shares: every mean is within four standard errors of its rate at every look."""
     shop = Shop(Thompson(successes=1e9, failures=1e9), 3)  # as good as uniform

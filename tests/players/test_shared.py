@@ -438,6 +438,14 @@ def test_the_reward_of_an_arm_is_that_of_its_latest_decision_for_player_and_log(
         assert log.to_dict() == {first.id: "waiting", latest.id: "rewarded"}
 
 
+def test_a_summary_knows_the_decisions_that_this_process_has_just_made(tmp_path):
+    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=2) as player:
+        made = [player.decide(), player.decide()]
+        found = player.summary()
+        assert "2 decisions, 0 rewarded, 2 waiting" in found.caption
+        assert sum(row.pulls for row in found) == len(made)
+
+
 def test_no_request_may_exceed_the_decisions_that_may_wait(tmp_path):
     with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "Uniform", n_arms=5) as player:
         asked = DecideRequest([None] * 4), DecideRequest([None] * 3), DecideRequest()

@@ -725,10 +725,13 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            replica, tallies = self._state, self._state.tallies
+            replica, tallies, windows = self._state, self._state.tallies, self._state.windows
+            waiting = (
+                f"{len(replica.pending):,} waiting" if windows is None else f"{windows.n_pending:,} pending"
+            )
             caption = (
                 f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
-                f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
+                f"{waiting}, {tallies.expired:,} expired"
             )
             more = {"late": tallies.late, "corrected": tallies.corrected}
             caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -44,6 +44,7 @@ from abex.players.player_file import (
     template_of,
 )
 from abex.players.store import Found, Store
+from abex.players.summary import Summary
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
 
@@ -435,6 +436,13 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         """Whether this player is known to have made a decision, be it waiting or not."""
         with self._lock:
             return decision in self._state.pending or bool(self._state.pending.has_made(decision))
+
+    def summary(self) -> Summary:
+        """A table of the arms as `Player.summary`, with the decisions of this process up to now where the store is there."""
+        if self.store.trouble() is None:
+            with suppress(UnavailableError):
+                self.flush()
+        return super().summary()
 
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""
