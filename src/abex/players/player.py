@@ -873,7 +873,7 @@ class Player:
         wanted = wanted_player(
             policy, n_arms, arms=arms, graph=graph, horizon=horizon, rewards=rewards, expire=expire,
             window=window, conversions=conversions, corrections=corrections, unrewarded=unrewarded,
-            propensities=propensities, compiled=compiled, max_pending=max_pending,
+            propensities=propensities, max_pending=max_pending,
             on_new_arms=on_new_arms, on_missing_arms=on_missing_arms,
         )  # fmt: skip
         store = Store.open(url, deadline=deadline, freshness=freshness, snapshot_every=snapshot_every)

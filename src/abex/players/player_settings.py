@@ -103,10 +103,10 @@ class PlayerSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def terms(
-    rewards: Any,
-    expire: Any,
-    unrewarded: Any,
-    propensities: Any,
+    rewards: Any = (0.0, 1.0),
+    expire: Any = None,
+    unrewarded: Any = 0.0,
+    propensities: Any = None,
     window: Any = None,
     conversions: Any = "first",
     corrections: Any = None,

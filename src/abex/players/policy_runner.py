@@ -169,10 +169,7 @@ class PolicyRunner:
         self._ages = getattr(state, "memory", None) is not None  # draws forget what is too old for their step
         self._out = np.zeros(self.n_arms)
         self._known = -1, -1  # version and step of the distribution in `_out`
-        self._made_for: dict[
-            Any, tuple[Calls, Any, Any]
-        ] = {}  # by the identity of the random numbers, and kernels
-        self._given: dict[int, tuple[Calls, Any, Any]] = {}  # the same where kernels are ours
+        self._given: dict[int, tuple[Calls, Any, Any]] = {}  # by the identity of the random numbers
         self._on_graph = self.setting.graph is not None  # where words of 64 bits wrap around
         self._is_plain = not (self._on_graph or self._kept or self._ages)  # a draw leaves no traces
 
@@ -395,24 +392,17 @@ class PolicyRunner:
                 self._prepared(None)
 
     def _prepared(self, rng: Any) -> tuple[Calls, Any, Any]:
-        """The compiled kernels for this state and these random numbers: they look at no types when they are called.
-
-        What other packages define may change (a cell of a notebook that is run again), so that is looked at in every call.
-        """
+        """The compiled kernels for this state and these random numbers: they look at no types when they are called."""
         plain = Kernels(*map(with_present_globals, (self._select, self._update)))
         probabilities = self.policy.probabilities and with_present_globals(self.policy.probabilities)
-        found = self._made_for.get((id(rng), plain, probabilities))
-        if found is None:
-            calls = compiled_calls(plain, probabilities)
-            given = laid_out(Given(self.state, rng, self._out))
-            if rng is None:
-                calls = calls._replace(probabilities=entry_of(calls.probabilities, given, 1))
-            else:
-                select, update = entry_of(calls.select, given, 1), entry_of(calls.update, given, 1, 1, 1, 1.0)
-                calls = calls._replace(select=select, update=update)
-            found = self._made_for[id(rng), plain, probabilities] = calls, given, rng
-            if not is_user_defined(plain):
-                self._given[id(rng)] = found
+        calls = compiled_calls(plain, probabilities)
+        given = laid_out(Given(self.state, rng, self._out))
+        if rng is None:
+            calls = calls._replace(probabilities=entry_of(calls.probabilities, given, 1))
+        else:
+            select, update = entry_of(calls.select, given, 1), entry_of(calls.update, given, 1, 1, 1, 1.0)
+            calls = calls._replace(select=select, update=update)
+        found = self._given[id(rng)] = calls, given, rng
         return found
 
     def _made(self, kernel: Any) -> Any:

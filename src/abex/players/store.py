@@ -211,7 +211,7 @@ class Store(AbstractContextManager["Store"]):
         given = [one for one in (policy, n_arms, seed, compiled, clock) if one is not None]
         if found is not None and not (found.is_closed or given or definition):
             return found
-        wanted = wanted_player(policy, n_arms, compiled=compiled, **definition)
+        wanted = wanted_player(policy, n_arms, **definition)
         player = self._named[name] = self.follow(name, wanted, seed, compiled, clock)
         return player
 
@@ -708,25 +708,17 @@ def wanted_player(
     arms: Any = None,
     graph: Any = None,
     horizon: Any = None,
-    rewards: Any = (0.0, 1.0),
-    expire: Any = None,
-    window: Any = None,
-    conversions: Any = "first",
-    corrections: Any = None,
-    unrewarded: Any = 0.0,
-    propensities: Any = None,
-    compiled: Any = None,
     max_pending: Any = MOST_PENDING,
     on_new_arms: Any = "refuse",
     on_missing_arms: Any = "refuse",
+    **agreement: Any,
 ) -> Wanted | None:
-    """What a player is to be, checked; None if it is taken as it is."""
+    """What a player is to be, checked, its ``agreement`` by `terms`; None if it is taken as it is."""
     on_new = one_of("on_new_arms", on_new_arms, ("refuse", "add"))
     on_missing = one_of("on_missing_arms", on_missing_arms, ("refuse", "keep", "retire"))
     if policy is None and n_arms is None and arms is None:
         return None
-    agreed = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
-    replica = new_state(agreed, policy, n_arms, arms, graph, horizon, False, max_pending)
+    replica = new_state(terms(**agreement), policy, n_arms, arms, graph, horizon, False, max_pending)
     return Wanted(replica, on_new, on_missing)
 
 

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -155,23 +156,18 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
     for word, is_needed in (("horizon", policy.needs_horizon), ("edges", policy.needs_graph)):
         if is_needed and getattr(body, word) is None:
             raise UserError(f'{policy} plays only where it knows the {word}: send "{word}", too')
+    given = asdict(body)
+    for name in ("name", "policy", "arms", "edges"):
+        del given[name]
+    if body.window is not None:
+        given["expire"] = None
     wanted = wanted_player(
         policy,
         n_arms,
         arms=labels,
         graph=None if body.edges is None else Graph.from_edges([tuple(pair) for pair in body.edges], n_arms),
-        horizon=body.horizon,
-        rewards=body.rewards,
-        expire=body.expire if body.window is None else None,
-        window=body.window,
-        conversions=body.conversions,
-        corrections=body.corrections,
-        unrewarded=body.unrewarded,
-        propensities=None if body.propensities else False,
-        compiled=False,
         max_pending=max(state.settings.max_open, 10**6),
-        on_new_arms=body.on_new_arms,
-        on_missing_arms=body.on_missing_arms,
+        **given | {"propensities": None if body.propensities else False},
     )
     assert wanted is not None
     return wanted
