@@ -233,17 +233,18 @@ class Bets:
     ) -> None:
         """Settle the bets on a decision, and count what was observed."""
         take, arms = self._take or self._prepared(), self.arms
-        if self._is_whole or arms.has(arm):
+        place = arm if self._is_whole else arms.place(arm)
+        if place >= 0:
             self.counted += 1
             if law:
                 self._lay(law, epoch)
-            take(arm if self._is_whole else arms.place(arm), reward)
+            take(place, reward)
             if not self._is_clear:
                 self._chances[:] = self._nothing
                 self._is_clear = True
         for other, paid in also.items():
-            if arms.has(other):
-                take(arms.place(other), paid)
+            if (beside := arms.place(other)) >= 0:
+                take(beside, paid)
 
     def _prepared(self) -> Callable[[int, float], None]:
         """Lay out what the kernel reads: Python reads lists faster than arrays."""

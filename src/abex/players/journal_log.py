@@ -100,16 +100,13 @@ class LogReader:
         self.closed(entry, moment)
         return entry
 
-    def _label(self, number: int) -> Any:
-        return self.arms.label(number) if self.arms.has(number) else number
-
     def _decided(self, event: Decided) -> list[Any]:
-        observed = {str(self._label(arm)): chance for arm, chance in (event.observed or {}).items()}
+        observed = {str(self.arms.label(arm)): chance for arm, chance in (event.observed or {}).items()}
         text = json.dumps(observed) if observed else None
         made = (None, 1) if event.batch is None else event.batch
         entry = [
             event.id,
-            self._label(event.arm),
+            self.arms.label(event.arm),
             event.probability,
             math.nan,
             event.moment,
@@ -148,7 +145,7 @@ class LogReader:
         entry = self._close(self.pending.drop(name), "rewarded", event.moment, reward)
         if answer is not None:
             self._paid(answer, entry)
-        also = {str(self._label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
+        also = {str(self.arms.label(arm)): self.terms.shown(paid) for arm, paid in event.also.items()}
         entry[7] = json.dumps(also) if also else None
 
     def _revise(self, name: str, event: Rewarded) -> None:

@@ -163,10 +163,10 @@ class OpenWindows:
     def _grow(self, older: tuple[str, int, int], j: int, arms: NamedArms, touched: dict[int, None]) -> None:
         name, _, number = older
         _, counts, conversions = self.standing[name]
-        if counts == GONE or not arms.has(number):
+        place = arms.place(number)
+        if counts == GONE or place < 0:
             del self.standing[name]
             return
-        place = arms.place(number)
         grow_older(self.attribution, place, j, -1)
         for conversion in conversions:
             note_delay(self.attribution, j, conversion)
@@ -286,8 +286,8 @@ class OpenWindows:
             agree(one.id not in self.standing, "a decision is open twice")
             self.queues[one.bin].append((one.id, one.moment, one.arm))
             self.standing[one.id] = [one.bin, one.counts, one.conversions]
-            if one.counts == BY_AGE and arms.has(one.arm):
-                known.decisions[arms.place(one.arm), one.bin] += 1.0
+            if one.counts == BY_AGE and (place := arms.place(one.arm)) >= 0:
+                known.decisions[place, one.bin] += 1.0
 
 
 def _fill(target: Numbers, values: Numbers, name: str, signed: bool = False) -> None:

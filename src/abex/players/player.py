@@ -321,9 +321,7 @@ class Player:
 
     def _handed_out(self, event: Decided) -> Decision:
         """A decision of before, as the application gets it."""
-        arms = self._state.arms
-        label = arms.label(event.arm) if arms.has(event.arm) else event.arm
-        return Decision(event.id, label, event.probability)
+        return Decision(event.id, self._state.arms.label(event.arm), event.probability)
 
     def decide_many(self, k: int) -> list[Decision]:
         """``k`` decisions on different arms: each from the policy restricted to the arms not yet in the batch.

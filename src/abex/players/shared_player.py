@@ -329,7 +329,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         if isinstance(event, ArmAdded):
             after = arms.next_number if event.label is None else event.label
         else:
-            before = arms.label(event.arm) if arms.has(event.arm) else event.arm
+            before = arms.label(event.arm)
         if isinstance(event, ArmRenamed):
             after = event.label
         return change(str(event.__struct_config__.tag), self.name, before, after)

@@ -288,11 +288,12 @@ class PlayerState(PolicyRunner):
     def check_memory(self, event: Decided, fresh: Any) -> None:
         """See that a decision remembers what its policy keeps with decisions, and a probability that it can divide by."""
         check_kept(fresh, event.memory, self.n_arms)
-        if not self.arms.has(event.arm):
+        place = self.arms.place(event.arm)
+        if place < 0:
             return
         for field, array in zip(kept_with_decisions(fresh), event.memory, strict=True):
             if field == weighed_by(fresh):
-                probability = array[self.arms.place(event.arm)] if array.size == self.n_arms else array[0]
+                probability = array[place] if array.size == self.n_arms else array[0]
                 agree(bool(probability >= LEAST_PROBABILITY), "a decision waits that could not be made")
 
     def apply(self, event: Event, rng: Any) -> Any:
@@ -351,15 +352,16 @@ class PlayerState(PolicyRunner):
         self.steps += 1
         if self.answers is not None:
             self._make_final(event.moment)
-        if self.arms.has(number):
+        place = self.arms.place(number)
+        if place >= 0:
             tallies = self.tallies
-            tallies.table[PULLS, self.arms.place(number)] += 1.0
+            tallies.table[PULLS, place] += 1.0
             tallies.recent.append(number)
             oldest = self.pending.add(event)
             if self.bets.in_order:
                 self.bets.decided(event.id)
             if self.windows is not None:
-                self.windows.decided(event.id, event.moment, number, self.arms.place(number))
+                self.windows.decided(event.id, event.moment, number, place)
             if oldest is not None:
                 self.bets.late = True
                 self.bets.lost(oldest.id)
@@ -372,7 +374,8 @@ class PlayerState(PolicyRunner):
 
         None without a graph or probabilities, and in a batch.
         """
-        if self.setting.graph is None or decision.batch is not None or not self.arms.has(decision.arm):
+        place = self.arms.place(decision.arm)
+        if self.setting.graph is None or decision.batch is not None or place < 0:
             return None
         try:
             chosen = self.probabilities(decision.t)
@@ -380,7 +383,7 @@ class PlayerState(PolicyRunner):
             return None
         graph, seen = self.feedback, np.zeros(self.n_arms, np.int64)
         with np.errstate(over="ignore"):
-            count = reveal(graph, decision.t, self.arms.place(decision.arm), seen)
+            count = reveal(graph, decision.t, place, seen)
             return {
                 self.arms.number_at(place): min(
                     1.0, float(probability_seen(graph, decision.t, place, chosen))
@@ -437,9 +440,8 @@ class PlayerState(PolicyRunner):
         else:
             assert pending is not None
             after = self.answers.first(name, pending.moment, pending.arm, event)
-        if after is None or not self.arms.has(after.arm):
+        if after is None or (place := self.arms.place(after.arm)) < 0:
             return self._came_late(name, event)
-        place = self.arms.place(after.arm)
         if pending is not None:
             self._overtake(name)
             self.pending.drop(name)
@@ -487,8 +489,8 @@ class PlayerState(PolicyRunner):
     def _observed_at_once(self, seen: Mapping[int, float], rng: Any) -> None:
         """Arms were seen without a decision that waits."""
         for number, reward in seen.items():
-            if self.arms.has(number):
-                place = self.arms.place(number)
+            place = self.arms.place(number)
+            if place >= 0:
                 self._count(place, reward)
                 if self.windows is not None:
                     self.windows.observed(place, reward)
@@ -522,11 +524,12 @@ class PlayerState(PolicyRunner):
         self, number: int, reward: float, also: Mapping[int, float], rng: Any
     ) -> bool:
         """An arm was tried without a decision of the player: a step of the policy's life as if it had been chosen now."""
-        if not self.arms.has(number):
+        place = self.arms.place(number)
+        if place < 0:
             return False
         step = self.steps + 1
         if self._kept:
-            self._remember_choice(step, self.arms.place(number))
+            self._remember_choice(step, place)
         self.steps, self.elsewhere = step, self.elsewhere + 1
         self.bets.observed(f"#{step}", number, reward, also)
         self._observed(step, number, reward, also, rng)
@@ -572,7 +575,7 @@ class PlayerState(PolicyRunner):
             return
         arms = self.arms
         place = arms.place(number)
-        seen = [(arms.place(other), paid) for other, paid in also.items() if arms.has(other)] if also else []
+        seen = [(there, paid) for other, paid in also.items() if (there := arms.place(other)) >= 0]
         seen.append((place, reward))
         for other, paid in seen:
             self._count(other, paid)
