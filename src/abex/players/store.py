@@ -146,7 +146,7 @@ class Store(AbstractContextManager["Store"]):
         self._dirty: deque[SharedPlayer] = deque()  # with something to write
         self._recent: deque[SharedPlayer] = deque()  # asked for something since the last tick
         self._snapshots: deque[SharedPlayer] = deque()  # due for one
-        self._errands: deque[tuple[Callable[[Journal], Any], Future[Any]]] = deque()
+        self._errands: deque[tuple[Callable[[Journal], Any], bool, Future[Any]]] = deque()
         self._busy: float | None = None  # since when the thread has been talking to the store
         self._trouble: UserError | None = None
         self._pause = SOON
@@ -230,7 +230,7 @@ class Store(AbstractContextManager["Store"]):
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
         made = None if wanted is None else player_made(name, wanted)
-        found = self.do(lambda journal: self._find(journal, name, wanted, made))
+        found = self.do(lambda journal: self._find(journal, name, wanted, made), create=wanted is not None)
         where = f"the player {name!r} in {self.display_url}"
         if wanted is not None:
             difference = Definition(found.record.definition, where).first_difference(wanted.replica)
@@ -247,7 +247,6 @@ class Store(AbstractContextManager["Store"]):
 
     def _find(self, journal: Journal, name: str, wanted: Wanted | None, made: Change | None) -> Found:
         """What the journal has of a player, which is made now if it is not there and ``wanted`` says what it is to be."""
-        journal.connect(create=wanted is not None)
         self._ask_the_time()
         record = journal.player(name)
         if record is None and wanted is None:
@@ -278,18 +277,13 @@ class Store(AbstractContextManager["Store"]):
 
     def names(self) -> list[str]:
         """The players of this store, open or not."""
-
-        def listed(journal: Journal) -> list[str]:
-            journal.connect(create=False)
-            return journal.names()
-
-        return self.do(listed)
+        return self.do(lambda journal: journal.names())
 
     # -- aliases, and who changed what ----------------------------------------------------------------
 
     def aliases(self) -> dict[str, Split]:
         """Where each alias sends units: per cent by player."""
-        self.do(self._follow_aliases, self.deadline)
+        self.do(lambda journal: journal.follow(self.known_aliases), self.deadline)
         return {name: alias.split for name, alias in self.known_aliases.present.items()}
 
     def alias(self, name: str, split: Split) -> None:
@@ -323,27 +317,14 @@ class Store(AbstractContextManager["Store"]):
     def _change_alias(self, what: str, name: str, split: Split | None = None, key: str | None = None) -> None:
         wanted = replace(change(what, name, after=split), key=key)
 
-        def changed(journal: Journal) -> None:
-            journal.connect(create=False)
-            journal.change_alias(wanted)
-            self._follow_aliases(journal)
-
-        self.do(changed, self.deadline)
-
-    def _follow_aliases(self, journal: Journal) -> None:
-        journal.connect(create=False)
-        journal.follow(self.known_aliases)
+        self.do(lambda journal: journal.change_alias(wanted), self.deadline)
+        self.aliases()
 
     def changes(self, last: int = 100, before: int | None = None) -> list[dict[str, Any]]:
         """Who changed what: the last administrative changes, or those before a number ``seq``; the latest first."""
         whole_number("last", last, least=1, most=MOST_CHANGES)
         end = 2**62 if before is None else whole_number("before", before, least=1, most=2**62)
-
-        def read(journal: Journal) -> list[dict[str, Any]]:
-            journal.connect(create=False)
-            return journal.changes(end, last)
-
-        return self.do(read, self.deadline)
+        return self.do(lambda journal: journal.changes(end, last), self.deadline)
 
     def close(self) -> None:
         """Write what waits to be written and leave the store, unless it is open elsewhere in this process."""
@@ -368,16 +349,19 @@ class Store(AbstractContextManager["Store"]):
 
     # -- what players ask -----------------------------------------------------------------------------
 
-    def submit(self, work: Callable[[Journal], T]) -> Future[T]:
-        """Have the thread of the store call a function with the journal, after what waits has been written."""
+    def submit(self, work: Callable[[Journal], T], create: bool = False) -> Future[T]:
+        """Have the thread of the store call a function with the journal, after what waits has been written.
+
+        Tables that are missing are made if it may ``create`` them.
+        """
         future: Future[T] = Future()
-        self._errands.append((work, future))
+        self._errands.append((work, create, future))
         self.hurry()
         return future
 
-    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE) -> T:
+    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE, create: bool = False) -> T:
         """The same, and wait for what comes of it."""
-        future = self.submit(work)
+        future = self.submit(work, create)
         try:
             return future.result(patience)
         except TimeoutError:
@@ -539,10 +523,11 @@ class Store(AbstractContextManager["Store"]):
 
     def _run_errands(self) -> None:
         for _ in range(len(self._errands)):
-            work, future = self._errands.popleft()
+            work, create, future = self._errands.popleft()
             if not future.set_running_or_notify_cancel():
                 continue  # nobody waits for it any more
             try:
+                self._journal.connect(create)
                 future.set_result(work(self._journal))
             except BaseException as error:
                 future.set_exception(error)
@@ -599,7 +584,7 @@ class Store(AbstractContextManager["Store"]):
             self.known_aliases = Aliases()
         if changes != self._changes:
             with contextlib.suppress(DamagedError):
-                self._follow_aliases(self._journal)
+                self._journal.follow(self.known_aliases)
             self._changes = changes
         for player in players:
             if heads.get(player.id, (-1, 0))[0] != player.seq():

@@ -58,12 +58,7 @@ class ServiceState:
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
-
-        def connected(journal: Journal) -> T:
-            journal.connect(create=True)
-            return work(journal)
-
-        return self.store.do(connected, self.store.deadline)
+        return self.store.do(work, self.store.deadline, create=True)
 
     def count(self) -> int:
         """How many players the store has; an error if it cannot be reached."""
