@@ -370,8 +370,6 @@ class Player:
     ) -> tuple[Decided, Decision]:
         """A choice as an event, and as the application gets it; its probability is worked out ``now``, or may be later."""
         state, life = self._state, self._life
-        if life.is_full:
-            life = self._life = Life()
         name = life.next_id(self._moment())
         number = state.arms.number_at(place)
         decision: Decision = _new_decision(Decision, (name, state.arms.label(number)))
