@@ -79,13 +79,16 @@ class Decision(_Pair):
         ``propensities=False`` never: then it is None.
         """
         if self._probability is None and self._source is not None:
-            state, version, *_ = self._source
+            state, version, t, place, size = self._source
             if state.version != version:
                 raise UserError(
                     "the player has learned since this decision: ask for its probability before the next update, "
                     "or make the player with propensities=True"
                 )
-            self._probability = self._worked_out()
+            alone = size == 1
+            self._probability = (
+                state.probability(t, place) if alone else inclusion_probability(state, t, size, place)
+            )
         return self._probability
 
     def __str__(self) -> str:
@@ -94,21 +97,16 @@ class Decision(_Pair):
         >>> print(Decision("01a1", "red", 0.25))
         red, chosen with probability 0.25 (decision 01a1)
         """
-        try:
-            chance = self.probability
-        except UserError:  # the player has learned since
-            chance = None
+        chance = self.compute_probability()
         how = "" if chance is None else f", chosen with probability {chance:.3g}"
         return f"{self.arm}{how} (decision {self.id})"
 
     def compute_probability(self) -> float | None:
-        """The probability, worked out now; None if it is too late, turned off, or takes too long."""
-        if self._probability is None and self._source is not None:
-            try:
-                self._probability = self._worked_out()
-            except UserError:  # the policy has none, or it would take too long
-                self._source = None
-        return self._probability
+        """The probability, worked out now; None if it is too late, turned off, not known, or takes too long."""
+        try:
+            return self.probability
+        except UserError:
+            return None
 
     def work_out(self, propensities: bool | None) -> tuple[float | None, bytes, int]:
         """The probability, and of a decision by itself the law of its draw and its epoch, as an event has them.
@@ -124,13 +122,6 @@ class Decision(_Pair):
             return probability, b"", 0
         law = state.law(t, propensities)
         return probability, law, state.bets.epoch if law else 0
-
-    def _worked_out(self) -> float | None:
-        assert self._source is not None
-        state, version, t, place, size = self._source
-        if state.version != version:
-            return None
-        return state.probability(t, place) if size == 1 else inclusion_probability(state, t, size, place)
 
     def join(self, batch: Batch) -> None:
         """Become one of several decisions made at once, before the probability is asked for."""
