@@ -49,7 +49,7 @@ from abex.players.journal import (
     journal_at,
 )
 from abex.players.player import MOST_PENDING
-from abex.players.player_file import Definition, definition_text
+from abex.players.player_file import definition_text
 from abex.players.player_settings import new_state, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
@@ -231,15 +231,10 @@ class Store(AbstractContextManager["Store"]):
             seed = whole_number("seed", seed, least=0)
         made = None if wanted is None else player_made(name, wanted)
         found = self.do(lambda journal: self._find(journal, name, wanted, made), create=wanted is not None)
-        where = f"the player {name!r} in {self.display_url}"
-        if wanted is not None:
-            difference = Definition(found.record.definition, where).first_difference(wanted.replica)
-            if difference is not None:
-                raise UserError(f"{where} is another one: {difference}")
         player = SharedPlayer(self, name, found, compiled=compiled, seed=seed, clock=clock)
         if wanted is not None:
             try:
-                declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+                conform(player, wanted, f"the player {name!r} in {self.display_url}")
             except BaseException:
                 player.close()
                 raise
@@ -705,6 +700,14 @@ def wanted_player(
         return None
     replica = new_state(terms(**agreement), policy, n_arms, arms, graph, horizon, False, max_pending)
     return Wanted(replica, on_new, on_missing)
+
+
+def conform(player: SharedPlayer, wanted: Wanted, where: str) -> None:
+    """Refuse a player, which ``where`` names, that is not as wanted; bring its arms to those that are declared."""
+    difference = player.definition.first_difference(wanted.replica)
+    if difference is not None:
+        raise UserError(f"{where} is another one: {difference}")
+    declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
 
 
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:

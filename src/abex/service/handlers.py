@@ -13,14 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.arms import declare
 from abex.players.changes import Alias
 from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
 from abex.players.requests import DecideRequest, ObserveRequest, RequestQueue, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer
-from abex.players.store import Store, Wanted, wanted_player
+from abex.players.store import Store, Wanted, conform, wanted_player
 from abex.players.summary import summarise
 from abex.policies.naming import as_policy
 from abex.service.bodies import (
@@ -130,18 +129,14 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     created = await asyncio.to_thread(state.create, body.name, wanted)
     player = (await queue_of(state, body.name)).player
     if not created:
-        difference = player.definition.first_difference(wanted.replica)
-        if difference is not None:
-            raise HTTPError(409, f"there is another player {shown(body.name)}: {difference}")
-        await asyncio.to_thread(_declare, player, wanted)
+        await asyncio.to_thread(_conform, player, wanted)
     found = await asyncio.to_thread(summary_of, player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
 
 
-def _declare(player: SharedPlayer, wanted: Wanted) -> None:
+def _conform(player: SharedPlayer, wanted: Wanted) -> None:
     try:
-        where = f"the player {player.name!r}"
-        declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+        conform(player, wanted, f"the player {player.name!r}")
     except UnavailableError:
         raise
     except UserError as error:
