@@ -42,6 +42,9 @@ class Answer(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen
     reward: Share  # in all
     counted: Share | None
 
+    def __deepcopy__(self, memo: object) -> Answer:
+        return self
+
 
 class Answers:
     """The decisions that had a reward lately, in the order of their first one."""
@@ -49,12 +52,6 @@ class Answers:
     def __init__(self, settings: PlayerSettings, most: int) -> None:
         self._settings, self._most = settings, most
         self._known: OrderedDict[str, Answer] = OrderedDict()
-
-    def copy(self) -> Answers:
-        """The same, to go on independently."""
-        twin = Answers(self._settings, self._most)
-        twin._known = OrderedDict(self._known)
-        return twin
 
     def find(self, name: str) -> Answer | None:
         """What a decision has paid, if that may still change."""

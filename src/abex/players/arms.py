@@ -62,14 +62,6 @@ class NamedArms:
             twice = next(one for one in self.labels.values() if one in seen or seen.add(one))  # type: ignore[func-returns-value]
             raise UserError(f"two arms are called {shown(twice)}")
 
-    def copy(self) -> NamedArms:
-        """The same arms, to be changed independently."""
-        twin = NamedArms.__new__(NamedArms)
-        twin.numbers, twin.next_number = self.numbers.copy(), self.next_number
-        twin.labels = None if self.labels is None else dict(self.labels)
-        twin._numbers_of = dict(self._numbers_of)
-        return twin
-
     # -- looking --------------------------------------------------------------------------------------
 
     def number_at(self, place: int) -> int:

@@ -7,7 +7,7 @@ checked when an event is read (`decode`), what holds between them and the policy
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import msgspec
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     id: Id
     moment: Moment
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 class Decided(Event, tag="decision", frozen=True):

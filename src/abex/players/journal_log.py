@@ -37,7 +37,7 @@ def decision_log(
 ) -> Any:
     """A pandas DataFrame with a row for each decision, in the order of the journal.
 
-    Where the first events are left out, ``arms`` are those that were there then.
+    Where the first events are left out, ``arms`` are those that were there then; they change as the events do.
     """
     with needed():
         import pandas
@@ -64,7 +64,7 @@ class LogReader:
     def __init__(self, definition: Definition, arms: NamedArms | None = None) -> None:
         self.terms: PlayerSettings = definition.terms
         said = definition.declared
-        self.arms = NamedArms(said.n_arms, said.labels) if arms is None else arms.copy()
+        self.arms = NamedArms(said.n_arms, said.labels) if arms is None else arms
         self.pending = Pending(said.max_pending)
         self.waiting: dict[str, list[Any]] = {}  # rows of decisions that wait
         self.answers = None if self.terms.kept is None else Answers(self.terms, self.pending.most)

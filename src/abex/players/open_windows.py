@@ -10,7 +10,6 @@ silent, so does every decision from its reward on, whatever it was.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -125,15 +124,6 @@ class OpenWindows:
         self.standing: dict[str, list[Any]] = {}  # id -> its bin, how it counts, bins of its conversions
         self.reported = False  # whether silence ever was
         self.due: int | None = None  # up to which moment decisions are still to grow older
-
-    def copy(self) -> OpenWindows:
-        """The same, to go on independently."""
-        twin = OpenWindows.__new__(OpenWindows)
-        twin.window, twin.attribution = self.window, copy.deepcopy(self.attribution)
-        twin.reported, twin.due = self.reported, self.due
-        twin.excess, twin.queues = self.excess.copy(), [deque(queue) for queue in self.queues]
-        twin.standing = {name: [*one[:2], list(one[2])] for name, one in self.standing.items()}
-        return twin
 
     # -- what happens ---------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ thread (`Store`), which takes that lock only between its statements: nobody who 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import time
@@ -543,7 +544,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
     def arms_after(self, seq: int) -> NamedArms | None:
         """The arms that a reader of the events after ``seq`` takes for those that were there: None for the first ones."""
         with self._lock:
-            return self._state.arms.copy() if seq > 0 else None
+            return copy.deepcopy(self._state.arms) if seq > 0 else None
 
     def events(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         """The events of the journal after a number, page by page, so that the store's thread writes in between."""

@@ -92,13 +92,8 @@ class Pending(OrderedDict[str, Decided]):
         self._units: dict[str, str] = {}  # by the unit for which they were made,
         self._keys: dict[str, str] = {}  # by the key of their request
 
-    def copy(self) -> Pending:
-        """The same, to go on independently."""
-        twin = Pending(self.most)
-        twin.update(self)
-        twin.lives, twin._units, twin._keys = dict(self.lives), dict(self._units), dict(self._keys)
-        twin._by_arm = {arm: OrderedDict(names) for arm, names in self._by_arm.items()}
-        return twin
+    def __reduce__(self) -> Any:  # by which it is copied, too
+        return type(self), (self.most,), vars(self), None, iter(self.items())
 
     def stands_for(self, event: Decided) -> Decided | None:
         """The decision that a void one is answered by; None for a new one, which is known to be made from now on.
@@ -227,15 +222,9 @@ class PlayerState(PolicyRunner):
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.state = copy.deepcopy(self.state)
-        twin.arms, twin.tallies, twin.pending = (
-            self.arms.copy(),
-            copy.deepcopy(self.tallies),
-            self.pending.copy(),
-        )
-        twin.seen_keys = OrderedDict(self.seen_keys)
-        twin.windows = None if self.windows is None else self.windows.copy()
+        for name in ("arms", "tallies", "pending", "seen_keys", "windows", "answers"):
+            setattr(twin, name, copy.deepcopy(getattr(self, name)))
         twin.bets = self.bets.copy(twin.arms)
-        twin.answers = None if self.answers is None else self.answers.copy()
         return twin
 
     @property
