@@ -213,7 +213,10 @@ def test_what_contradicts_the_players_is_refused_and_noted_nowhere(store, url):
     end = Change("ann", "player deleted", "v1")
     for work, said in (
         (lambda: store.alias("other", {"v3": 100}), "there is no player 'v3'"),
-        (lambda: store.alias("other", {"home": 100}), "'home' is an alias itself: name its players"),
+        (
+            lambda: store.alias("other", {"home": 100}),
+            "'home' is an alias, of 'v1' 50 %, 'v2' 50 %, and no player",
+        ),
         (lambda: store.alias("v1", {"v2": 100}), "there is a player 'v1': an alias needs a name of its own"),
         (lambda: store.alias(" ", {"v1": 100}), "the name of an alias must be"),
         (lambda: store.remove_alias("hom"), "there is no alias 'hom' (did you mean 'home'?)"),
@@ -311,7 +314,7 @@ def test_changes_that_are_damaged_or_gone_stop_no_player(store, url):
     player = store.player("v1")
     for statement, said in (
         ("UPDATE abex_events SET body = '[' WHERE player = 0 AND seq = 3", "change 3 of the journal"),
-        ("DELETE FROM abex_players WHERE id = 0", "its changes are gone"),
+        ("DELETE FROM abex_players WHERE id = 0", "its administrative changes are gone"),
     ):
         store.do(lambda journal, statement=statement: journal._run(statement))
         with pytest.raises(UserError, match=said):
