@@ -150,8 +150,8 @@ def test_an_alias_from_the_command_line(store, capsys):
     assert "is an alias, of 'v1' 100 %, and no player" in refused(capsys, "decide", "home")
     assert run(capsys, "alias", "home", "--remove") == ""
     for words, said in (
-        (["home", "v1"], "the per cent of 'v1' must be a whole number"),
-        (["home", "v1=x"], "the per cent of 'v1' must be a whole number"),
+        (["home", "v1"], "a split is such as banner-v1=90 banner-v2=10, got 'v1'"),
+        (["home", "v1=50.5", "v2=49.5"], "got 'v1=50.5 v2=49.5'"),
         (["home", "v1=90"], "a split must sum to 100 per cent"),
         (["home", "v1=100", "--remove"], "give a NAME and one of a split"),
         (["--rollback"], "give a NAME and one of a split"),

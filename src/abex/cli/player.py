@@ -322,14 +322,23 @@ def alias(name: str | None, split: tuple[str, ...], rollback: bool, remove: bool
         )
     with Store.open(url) as store:
         if name is not None and split:
-            shares = {player: _float(percent) for player, _, percent in (one.partition("=") for one in split)}
-            store.alias(name, shares)
+            store.alias(name, shares(split))
         elif name is not None and (rollback or remove):
             (store.rollback if rollback else store.remove_alias)(name)
         found = store.aliases()
     for one, there in sorted(found.items()):
         if name in (None, one):
             click.echo(f"{one}: {split_text(there)}")
+
+
+def shares(texts: tuple[str, ...]) -> dict[str, int]:
+    """A split as it was typed."""
+    try:
+        return {player: int(percent) for player, _, percent in (text.partition("=") for text in texts)}
+    except ValueError:
+        raise UserError(
+            f"a split is such as banner-v1=90 banner-v2=10, got {shown(' '.join(texts))}"
+        ) from None
 
 
 @command.command(
