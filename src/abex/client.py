@@ -334,11 +334,7 @@ class _Service:
     @_method
     def aliases(self) -> _Call[dict[str, dict[str, int]]]:
         """Where each alias sends units: per cent by player."""
-
-        def parse(answer: httpx.Response) -> dict[str, dict[str, int]]:
-            return {one["name"]: one["split"] for one in _json(answer)["aliases"]}
-
-        return _Call("GET", "/v1/players?limit=1", None, parse)
+        return _Call("GET", "/v1/players?limit=1", None, lambda answer: _json(answer)["aliases"])
 
     @_method
     def alias(self, name: str, split: Mapping[str, int]) -> _Call[None]:

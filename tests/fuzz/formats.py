@@ -69,9 +69,6 @@ ALL: dict[str, Format] = {
         mended="tables without checksums, texts that are none",
         needs="abex.lab.results.store",
     ),
-    "parsed data": Format(
-        "stores", "parsed", "run_parsed", 0.05, "damaged headers and members that are no arrays"
-    ),
     "logs of decisions": Format("logs", "tables", share=0.3, needs="abex.evaluation"),
     "dsjson": Format("logs", "events", share=0.5, needs="abex.evaluation"),
     "player files": Format(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abex.inference.betting import MOST_COMPARED
-from abex.inference.standing import arms_of, checked_control, is_coin, mean_intervals
+from abex.inference.standing import arms_of, checked_control, is_coin, mean_interval
 from abex.inference.winner import BETS, SUMS, Winner, checked_risk, verdict
 from abex.players.arms import Label
 from abex.players.state import CONVERSIONS, PlayerState
@@ -117,7 +117,7 @@ def summarise(replica: PlayerState, caption: str, limit: int | None = None, chan
     weighed = None if replica.windows is None else replica.windows.weighed(places)
     if weighed is None:
         means = np.divide(sums, counts, out=np.full(counts.size, math.nan), where=counts > 0.0)
-        lows, highs = mean_intervals(known, places, 1.0 - LEVEL)
+        lows, highs = mean_interval(is_coin(known), 1.0 - LEVEL, counts, sums, known.squares[places])
     else:
         means = weighed.means()
         lows, highs = weighed.intervals(1.0 - LEVEL)
