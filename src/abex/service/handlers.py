@@ -390,7 +390,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
         terms = player.settings
-        arms = summarise(now, terms, "", limit)
+        arms = summarise(now, terms, limit)
         return {
             "name": player.name,
             "policy": str(player.policy),
