@@ -229,11 +229,6 @@ class OpenWindows:
         self.excess = np.append(self.excess[keep], np.zeros(n_arms - keep.size))
         known.turn = 0
 
-    @property
-    def n_pending(self) -> int:
-        """Decisions of all arms whose window is open, be there a conversion or not."""
-        return int(self.attribution.decisions[:, :HALVINGS].sum())
-
     def weighed(self, places: Any) -> Weighed:
         """What is known of these arms by now."""
         known = self.attribution

@@ -712,17 +712,18 @@ class Player:
         """
         with self._lock:
             self._catch_up()
-            replica, tallies, windows = self._state, self._state.tallies, self._state.windows
-            waiting = (
-                f"{len(replica.pending):,} waiting" if windows is None else f"{windows.n_pending:,} pending"
-            )
-            caption = (
-                f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
-                f"{waiting}, {tallies.expired:,} expired"
+            state, tallies = self._state, self._state.tallies
+            found = summarise(state)
+            open_now = f"{len(state.pending):,} waiting"
+            if state.windows is not None:
+                open_now = f"{sum(one.pending or 0 for one in found):,} pending"
+            found.caption = (
+                f"{self.policy}, {state.n_arms:,} arms, {state.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
+                f"{open_now}, {tallies.expired:,} expired"
             )
             more = {"late": tallies.late, "corrected": tallies.corrected}
-            caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
-            return summarise(replica, caption)
+            found.caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
+            return found
 
     def _repr_html_(self) -> str:
         """The table of the arms, for notebooks; of very many arms one line, since each of them would be looked at."""

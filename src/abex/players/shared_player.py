@@ -438,18 +438,17 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             return decision in self._state.pending or bool(self._state.pending.has_made(decision))
 
-    def summary(self) -> Summary:
-        """A table of the arms as `Player.summary`, with the decisions of this process up to now where the store is there."""
-        if self.store.trouble() is None:
-            with suppress(UnavailableError):
-                self.flush()
-        return super().summary()
-
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""
         with self._lock:
             own = (one.event for one in self._follower.own.values())
             return super().pending() + [self._handed_out(one) for one in own if isinstance(one, Decided)]
+
+    def summary(self) -> Summary:
+        """The table of the arms as `Player.summary` has it; what this process decided is in it, unless the store is away."""
+        with suppress(UnavailableError):
+            self.flush()
+        return super().summary()
 
     # -- the journal ----------------------------------------------------------------------------------
 

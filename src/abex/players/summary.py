@@ -52,13 +52,13 @@ class Summary(tuple[ArmSummary, ...]):
     wait; of delays longer than the oldest decision nothing can be known, so both begin to hold after a few mean delays.
     """
 
-    caption: str
+    caption: str  # what stands above them
     unknown: str | None
 
-    def __new__(cls, rows: Any, caption: str, unknown: str | None = None) -> Summary:
-        """Rows, what stands above them, and why the probabilities are not known."""
+    def __new__(cls, rows: Any, unknown: str | None = None) -> Summary:
+        """Rows, and why the probabilities are not known."""
         self = super().__new__(cls, rows)
-        self.caption, self.unknown = caption, unknown
+        self.caption, self.unknown = "", unknown
         return self
 
     def frame(self) -> pd.DataFrame:
@@ -98,7 +98,7 @@ class Summary(tuple[ArmSummary, ...]):
         return html_table(self.headings, self.cells(), " ".join(filter(None, [self.caption, self.footer()])))
 
 
-def summarise(replica: PlayerState, caption: str, limit: int | None = None, chances: Any = None) -> Summary:
+def summarise(replica: PlayerState, limit: int | None = None, chances: Any = None) -> Summary:
     """The table of a player, or of the ``limit`` arms chosen most; ``chances`` are their probabilities, where they are known."""
     tallies, terms, unknown = replica.tallies, replica.settings, None
     if chances is None:
@@ -145,7 +145,7 @@ def summarise(replica: PlayerState, caption: str, limit: int | None = None, chan
                 *windows,
             )
         )
-    return Summary(rows, caption, unknown)
+    return Summary(rows, unknown)
 
 
 def winner_of(state: PlayerState, risk: float, at_least: float | None, control: Any) -> Winner:

@@ -380,7 +380,7 @@ async def probabilities(state: ServiceState, request: Request, body: None) -> JS
 def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
-        arms = summarise(now, "", limit)
+        arms = summarise(now, limit)
         return {
             "name": player.name,
             "policy": str(player.policy),
