@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from abex.players.changes import change, split_text
+from abex.players.changes import change
 from abex.players.journal import Journal, PlayerRow
 from abex.players.player_file import definition_text
 from abex.players.requests import RequestQueue
@@ -58,12 +58,7 @@ class ServiceState:
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
-
-        def connected(journal: Journal) -> T:
-            journal.connect(create=True)
-            return work(journal)
-
-        return self.store.do(connected, self.store.deadline)
+        return self.store.do(work, self.store.deadline, create=True)
 
     def count(self) -> int:
         """How many players the store has; an error if it cannot be reached."""
@@ -77,9 +72,10 @@ class ServiceState:
         """The row of a player, be it archived or not."""
         found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
-            split = self.store.aliases().get(name) if is_name(name) else None
-            about = "" if split is None else f": it is an alias, of {split_text(split)}"
-            raise HTTPError(404, f"there is no player {shown(name)}{about}")
+            if is_name(name):
+                self._do(self.store.follow_aliases)
+            self.store.known_aliases.refuse(name)
+            raise HTTPError(404, f"there is no player {shown(name)}")
         return found
 
     def create(self, name: str, wanted: Wanted) -> bool:
@@ -89,7 +85,7 @@ class ServiceState:
                 f"the name of a player must be 1 to {LONGEST_NAME} printable characters, not dots alone, "
                 f"got {shown(name)}"
             )
-        text, change = definition_text(wanted.replica, wanted.terms), player_made(name, wanted)
+        text, change = definition_text(wanted.replica), player_made(name, wanted)
 
         def made(journal: Journal) -> bool:
             if journal.player(name) is not None:
