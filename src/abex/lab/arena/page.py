@@ -20,17 +20,19 @@ from abex.support.intervals import mean_of
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0f141a; --line: #30363d; } }
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 96em; padding: 0 1em; color: var(--ink); background: var(--paper); }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 96em; padding: 0 1em; }
+body { color: var(--ink); background: var(--paper); }
 table { border-collapse: collapse; } th, td { padding: 2px 6px; text-align: right; vertical-align: top; } th { cursor: pointer; }
 tbody tr { border-top: 1px solid var(--line); } .words { text-align: left; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
-.map th { font-weight: normal; text-align: left; } .map td { font-size: 11px; min-width: 2.4em; } .map td[style] { color: #1b1f24; }
+.map th { font-weight: normal; text-align: left; } .map td { font-size: 11px; min-width: 2.4em; }
+.map td[style] { color: #1b1f24; }
 .map tr:last-child th:not(:first-child) { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; }
 div { overflow-x: auto; }
 @media (min-width: 60em) { th:first-child, td:first-child { white-space: nowrap; } }
-@media (max-width: 60em) { th:first-child, td:first-child { max-width: 9em; overflow-wrap: anywhere; } .words { min-width: 14em; } }
+@media (max-width: 60em) { th:first-child, td:first-child { max-width: 9em; overflow-wrap: anywhere; } }
 """
-#: sorts by a heading, sets words to the left, and colours the map: white for the best, through yellow to red at 30 times its regret
+#: sorts by a heading, sets words to the left, colours the map: white for the best, through yellow to red at 30 times its regret
 SCRIPT = """
 const key = cell => { const n = parseFloat(cell.textContent.replaceAll(',', '')); return isNaN(n) ? cell.textContent : n; };
 const before = (x, y) => typeof x === typeof y ? (x < y ? -1 : x > y ? 1 : 0) : typeof x === 'number' ? -1 : 1;
