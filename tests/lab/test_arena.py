@@ -221,7 +221,7 @@ def test_an_own_policy_plays_scores_and_resumes(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_a_phone_in_light_and_dark_and_sorts(browser, tmp_path, scheme):
-    entries = [Entry(Thompson()), own_entry("Uniform")]
+    entries = [Entry(Thompson()), entry_of("Uniform")]
     half = np.zeros(5)
     results = {
         (entry.label, one.name): Played(np.full(5, regret), half)
