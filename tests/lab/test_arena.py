@@ -219,6 +219,34 @@ def test_an_own_policy_plays_scores_and_resumes(tmp_path):
             own_entry(text)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone_in_light_and_dark_and_sorts(browser, tmp_path, scheme):
+    entries = [Entry(Thompson()), own_entry("Uniform")]
+    half = np.zeros(5)
+    results = {
+        (entry.label, one.name): Played(np.full(5, regret), half)
+        for entry, regret in zip(entries, (9.0, 90.0), strict=True)
+        for one in SMALL
+    }
+    page_path, *_ = write_page(tmp_path, "arena", results, entries, SMALL)
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme, offline=True)
+    page = context.new_page()
+    page.goto(page_path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390  # wide tables scroll by themselves
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 20, 26)"}[scheme]
+    words = page.evaluate("[...document.querySelectorAll('th.words')].map((head) => head.textContent)")
+    assert {"play", "policy"} <= set(words)
+    assert "mean" not in words
+    cell = page.locator(".map tbody td[style]").first
+    assert cell.evaluate("(found) => getComputedStyle(found).color") == "rgb(27, 31, 36)"  # on a light colour
+    head = page.locator(".map th", has_text=SMALL[0].name)
+    for first in ("Thompson", "Uniform"):
+        head.click()
+        assert page.locator(".map tbody tr td").first.inner_text() == first
+    context.close()
+
+
 def test_late_rewards_and_boosting_are_played_and_scored(tmp_path):
     late = Instance(
         "late", "late", {"environment": {"name": "Bernoulli", "means": [0.9, 0.1]}, "delay": "Fixed(50)"}, 400
