@@ -27,7 +27,7 @@ from abex.kernels import (
 )
 from abex.kernels.compiling_progress import CompilationStopped, collection_paused
 from abex.policies.learner import Learner
-from abex.policies.means import learn_mean, new_means
+from abex.policies.means import Means, learn_mean, new_means
 from abex.support.private_cache import prune
 from abex.support.progress import Progress
 from abex.support.randomness import argmax
@@ -92,11 +92,11 @@ def test_a_foreign_policy_that_allocates_is_compiled_all_the_same(tmp_path):
         "import numpy as np\n"
         "from abex.policies.learner import Learner\n"
         "from abex.policies.means import learn_mean\n"
-        "from abex.policies.means import new_means\n"
+        "from abex.policies.means import Means, new_means\n"
         "@dataclass(frozen=True)\n"
         "class Allocating(Learner):\n"
         "    def start(self, setting):\n"
-        "        return new_means(setting.n_arms)\n"
+        "        return new_means(Means, setting.n_arms)\n"
         "    @staticmethod\n"
         "    def select(state, t, rng):\n"
         "        scores = np.zeros(state.means.size)\n"
@@ -211,7 +211,7 @@ def test_an_exception_of_anothers_kernel_arrives_as_it_is_and_nothing_is_played_
 @dataclass(frozen=True)
 class Stumbling(Learner):
     def start(self, setting):
-        return new_means(setting.n_arms)
+        return new_means(Means, setting.n_arms)
 
     @staticmethod
     def select(state, t, rng):

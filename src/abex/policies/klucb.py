@@ -141,10 +141,6 @@ class KLUCB(IndexPolicy):
 
     record = DivergenceState
 
-    def numbers(self, setting: Setting) -> dict[str, float]:
-        """The factor c."""
-        return {"c": float(self.c)}
-
 
 class SharedDivergenceState(IndexState):
     r"""Index :math:`\max\{q: N_k\,\mathrm{kl}(\hat\mu_k,q)\le g(\ell/N_k)\}` at the fixed level :math:`\ell=H/K`."""
@@ -238,9 +234,3 @@ class KLUCBPlusPlus(IndexPolicy):
     def numbers(self, setting: Setting) -> dict[str, float]:
         """Its horizon, or that of the run."""
         return {"horizon": float(self.horizon or self.horizon_of(setting))}
-
-    def report(self, state: IndexState) -> dict[str, float]:
-        """How many observations came after the horizon that the policy names, if it names one."""
-        if self.horizon is None:
-            return {}
-        return {"observations past horizon": max(0.0, float(state.observations.sum()) - self.horizon)}

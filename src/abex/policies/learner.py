@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from abex.kernels import Record, kernel
 from abex.policies.policy import Policy, State
-from abex.samplers import distribution, draw
+from abex.samplers import distribution, draw, sampler_for
 from abex.samplers.scan import pick
 
 
@@ -80,10 +80,12 @@ class Learner(Policy[State]):
     An arm was observed to pay ``reward``, with this weight; with weight -1, an observation leaves; with weight 0, what is known
     of the arm was changed from outside: whatever follows from it is made anew. The sampler is told by `learn`. `Discounted`,
     `Windowed` and `Restarting` call it with weights of their own; its state is a `Learned`, in
-    which they put what they remember. The arm is found by the field ``sampler``, unless a subclass selects in another way.
+    which they put what they remember. The arm is found by the field ``sampler``, which draws by the ``law`` of that name
+    (`abex.samplers.sampler_for`), unless a subclass selects in another way.
     """
 
     learn: ClassVar[Any]
+    law: ClassVar[str | None] = None
     #: Kernel ``counted(state, reward, rng)``: the reward as the policy counts it; None: as it is.
     counted: ClassVar[Any] = None
     #: Kernel ``advance(state, arm, seen)``: what else happens when ``seen`` was observed because ``arm`` was pulled.
@@ -101,6 +103,12 @@ class Learner(Policy[State]):
         if "learn" in vars(cls) and "update" not in vars(cls):
             cls.update = staticmethod(learned(cls.learn, cls.counted, cls.advance))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
+
+    def prepare(self, state: State) -> State:
+        """Find arms by the law."""
+        if self.law is not None:
+            state.sampler = sampler_for(self.law, state)  # type: ignore[attr-defined]
+        return state
 
     @staticmethod
     @kernel
