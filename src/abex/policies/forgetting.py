@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from abex.kernels import Record, kernel, single_dispatch
 from abex.kinds import agree, kinds_of, restore
-from abex.policies.learner import Learner
-from abex.policies.naming import as_policy
-from abex.policies.policy import Kernels, Policy, Setting
+from abex.policies.learner import Around, Learner
+from abex.policies.policy import Kernels, Setting
 from abex.support.errors import UserError, shown
 
 MIN_WEIGHT = 1e-280  # of what was observed ages ago: still more than nothing
@@ -166,26 +165,16 @@ def forgetting_probabilities(probabilities_inside: Any, learn: Any) -> Any:
     return probabilities
 
 
-class Forgetting(Policy[Any]):
+class Forgetting(Around[Any]):
     """A policy around another one that decides what it remembers."""
 
-    policy: Any
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy", as_policy(self.policy))
         super().__post_init__()
         if not isinstance(self.policy, Learner):
             raise UserError(
                 f"{type(self).__name__} needs a policy whose statistics can be forgotten, such as UCB1 or Thompson, "
                 f"got {shown(str(self.policy))}"
             )
-        for flag in ("needs_graph", "resizable"):
-            object.__setattr__(self, flag, getattr(self.policy, flag))
-
-    @property
-    def needs_horizon(self) -> bool:
-        """As the policy inside."""
-        return bool(self.policy.needs_horizon)
 
     @abstractmethod
     def memory(self, setting: Setting, state: Any) -> Any:
@@ -223,16 +212,6 @@ class Forgetting(Policy[Any]):
         """The kernel of the distribution, where the policy inside has one."""
         inside = self.policy.probabilities
         return None if inside is None else forgetting_probabilities(inside, self.policy.learn)
-
-    @staticmethod
-    def select(state: Any, t: int, rng: Any) -> int:
-        """See `kernels`: it depends on the policy inside."""
-        raise NotImplementedError
-
-    @staticmethod
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        """See `kernels`: it depends on the policy inside."""
-        raise NotImplementedError
 
     def report(self, state: Any) -> dict[str, float]:
         """What the policy inside reports."""

@@ -1,4 +1,4 @@
-"""Policies that are one kernel: `learn` where a sampler finds the arm, `probabilities` where it is drawn from them."""
+"""Policies that are one kernel, `learn` or `probabilities`, and policies around another one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from abex.kernels import Record, kernel
+from abex.policies.naming import as_policy
 from abex.policies.policy import Policy, State
 from abex.samplers import distribution, draw, sampler_for
 from abex.samplers.scan import pick
@@ -121,3 +122,30 @@ class Learner(Policy[State]):
     def probabilities(state: Any, t: int, out: Any) -> None:
         """How likely the sampler finds each arm."""
         distribution(state.sampler, state, t, out)
+
+
+class Around(Policy[State]):
+    """A policy around another one, its parameter ``policy``, from whose kernels it makes its own."""
+
+    policy: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policy", as_policy(self.policy))
+        super().__post_init__()
+        for flag in ("needs_graph", "resizable"):
+            object.__setattr__(self, flag, getattr(self.policy, flag))
+
+    @property
+    def needs_horizon(self) -> bool:
+        """As the policy inside."""
+        return bool(self.policy.needs_horizon)
+
+    @staticmethod
+    def select(state: Any, t: int, rng: Any) -> int:
+        """See `kernels`: it depends on the policy inside."""
+        raise NotImplementedError
+
+    @staticmethod
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        """See `kernels`: it depends on the policy inside."""
+        raise NotImplementedError
