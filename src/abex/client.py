@@ -53,6 +53,7 @@ class Choice:
     id: str
     arm: Arm
     probability: float | None
+    player: str | None = None  # who decided, where an alias was asked
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,35 @@ def _archive(player: str, tag: str) -> _Call[None]:
 
 def _restore(player: str) -> _Call[None]:
     return _Call("POST", _of(player, "/restore"), None, lambda answer: None)
+
+
+def _aliases() -> _Call[dict[str, dict[str, int]]]:
+    def parse(answer: httpx.Response) -> dict[str, dict[str, int]]:
+        return {one["name"]: one["split"] for one in _json(answer)["aliases"]}
+
+    return _Call("GET", "/v1/players?limit=1", None, parse)
+
+
+def _alias(name: str, split: Mapping[str, int]) -> _Call[None]:
+    return _Call("PUT", _alias_path(name), {"split": dict(split)}, lambda answer: None)
+
+
+def _rollback(name: str) -> _Call[dict[str, int]]:
+    path = f"{_alias_path(name)}/rollback"
+    return _Call("POST", path, {"key": _key()}, lambda answer: _json(answer)["split"])
+
+
+def _remove_alias(name: str) -> _Call[None]:
+    return _Call("DELETE", _alias_path(name), None, lambda answer: None, repeatable=False)
+
+
+def _changes(last: int, before: int | None) -> _Call[list[JSON]]:
+    query = httpx.QueryParams(_given(limit=last, before=before))
+    return _Call("GET", f"/v1/changes?{query}", None, lambda answer: _json(answer)["changes"])
+
+
+def _alias_path(name: str) -> str:
+    return f"/v1/aliases/{quote(name, safe='')}"
 
 
 def _of(player: str, rest: str) -> str:
@@ -386,6 +416,26 @@ class Client(_Connected, AbstractContextManager["Client"]):
         """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
         self._do(_delete(player, tag))
 
+    def aliases(self) -> dict[str, dict[str, int]]:
+        """Where each alias sends units: per cent by player."""
+        return self._do(_aliases())
+
+    def alias(self, name: str, split: Mapping[str, int]) -> None:
+        """Let a name stand for players, each for so many per cent of the units."""
+        self._do(_alias(name, split))
+
+    def rollback(self, name: str) -> dict[str, int]:
+        """Bring back the split that an alias had before its last change, and return it."""
+        return self._do(_rollback(name))
+
+    def remove_alias(self, name: str) -> None:
+        """Let a name stand for nothing any more; sent once."""
+        self._do(_remove_alias(name))
+
+    def changes(self, last: int = 100, before: int | None = None) -> list[JSON]:
+        """Who changed what, the latest first; ``before`` a number ``seq``, to go on."""
+        return self._do(_changes(last, before))
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -502,6 +552,26 @@ class AsyncClient(_Connected):
     async def delete(self, player: str, tag: str) -> None:
         """Delete a player and its journal for ever; ``tag`` is that of an export after its last event. Sent once."""
         await self._do(_delete(player, tag))
+
+    async def aliases(self) -> dict[str, dict[str, int]]:
+        """Where each alias sends units: per cent by player."""
+        return await self._do(_aliases())
+
+    async def alias(self, name: str, split: Mapping[str, int]) -> None:
+        """Let a name stand for players, each for so many per cent of the units."""
+        await self._do(_alias(name, split))
+
+    async def rollback(self, name: str) -> dict[str, int]:
+        """Bring back the split that an alias had before its last change, and return it."""
+        return await self._do(_rollback(name))
+
+    async def remove_alias(self, name: str) -> None:
+        """Let a name stand for nothing any more; sent once."""
+        await self._do(_remove_alias(name))
+
+    async def changes(self, last: int = 100, before: int | None = None) -> list[JSON]:
+        """Who changed what, the latest first; ``before`` a number ``seq``, to go on."""
+        return await self._do(_changes(last, before))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -105,6 +107,46 @@ def test_what_was_not_there_goes_where_missing_values_go():
     assert (found.predict_proba(unseen) != found.predict_proba(TABLE.assign(colour="red"))).any()
 
 
+def test_a_table_is_answered_by_a_table():
+    found = classifier().fit(TABLE, Y)
+    shuffled = TABLE.sample(30, random_state=0)
+    answers = found.predict_frame(shuffled)
+    assert answers.index.equals(shuffled.index)
+    assert answers.columns.tolist() == ["predicted", "probability 0", "probability 1", "probability 2"]
+    np.testing.assert_array_equal(answers["predicted"], found.predict(shuffled))
+    np.testing.assert_array_equal(answers.iloc[:, 1:], found.predict_proba(shuffled))
+    assert found.predict_frame(pl.from_pandas(shuffled)).equals(answers.reset_index(drop=True))
+    several = classifier(categorical_features=None).fit(
+        NUMBER[:, None], np.stack([Y == 0, Y == 1], axis=1).astype(int)
+    )
+    answers = several.predict_frame(NUMBER[:5, None])
+    assert answers.columns.tolist() == ["predicted 0", "predicted 1", "probability 0", "probability 1"]
+    np.testing.assert_array_equal(answers[["predicted 0", "predicted 1"]], several.predict(NUMBER[:5, None]))
+
+
+def test_importances_have_the_names_of_the_columns():
+    found = classifier().fit(TABLE, Y)
+    assert sorted(found.importances_.index) == sorted(TABLE.columns)
+    assert found.importances_.is_monotonic_decreasing
+    np.testing.assert_array_equal(found.importances_[TABLE.columns], found.feature_importances_)
+    assert sorted(classifier().fit(NUMBER[:, None], Y).importances_.index) == ["x0"]
+
+
+def test_what_names_rows_and_a_single_class_are_warned_of():
+    names = pd.Categorical([f"c{row}" for row in range(N)])
+    for column in (names, np.arange(N)[::-1], np.arange(N) * 1.0):
+        with pytest.warns(UserWarning, match="column 'who' names the rows"):
+            classifier(n_estimators=1, calibrate=False).fit(TABLE.assign(who=column), Y)
+    with pytest.warns(UserWarning, match="every row is of the class 7"):
+        classifier(n_estimators=1, calibrate=False).fit(TABLE, np.full(N, 7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier(n_estimators=1, calibrate=False).fit(
+            TABLE.assign(twice=np.arange(N) // 2, far=np.arange(N) * 3), Y
+        )
+        classifier(n_estimators=1, calibrate=False).fit(TABLE[:19].assign(few=np.arange(19)), Y[:19])
+
+
 def test_files_keep_the_categories(tmp_path):
     found = classifier(categorical_features=["colour", "size"], class_weight={0: 2.0, 2: 0.5}).fit(TABLE, Y)
     found.save(tmp_path / "model.abex")
@@ -134,7 +176,7 @@ def test_words_of_a_file_reach_a_model_of_categories(tmp_path, monkeypatch, caps
     found.save("model.abex")
     TABLE.to_csv("rows.csv", index=False)
     main(["boost", "predict", "model.abex", "rows.csv", "--out", "answers.csv"])
-    assert pd.read_csv("answers.csv")["class"].tolist() == found.predict(TABLE).tolist()
+    assert pd.read_csv("answers.csv")["predicted"].tolist() == found.predict(TABLE).tolist()
 
 
 @each(

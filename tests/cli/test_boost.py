@@ -50,7 +50,7 @@ def test_train_and_predict_on_a_persons_own_file(fruit, tmp_path, capsys):
         answers = list(csv.DictReader(file))
     with open(fruit) as file:
         truth = [row["fruit"] for row in csv.DictReader(file)]
-    assert np.mean([row["class"] == fruit for row, fruit in zip(answers, truth, strict=True)]) > 0.95
+    assert np.mean([row["predicted"] == fruit for row, fruit in zip(answers, truth, strict=True)]) > 0.95
     assert float(answers[0]["probability apple"]) + float(answers[0]["probability lemon"]) == pytest.approx(1)
 
 
@@ -120,7 +120,10 @@ def written(path, text):
 def test_a_word_among_numbers_is_named(fruit, tmp_path, capsys):
     model = trained(tmp_path, fruit)
     other = written(tmp_path / "other.csv", "weight,colour\n150,red\nheavy,green\n")
-    assert "column 'weight' of" in refused(capsys, "predict", model, other)
+    said = refused(capsys, "predict", model, other)
+    assert re.search(
+        r"column 'weight' of .*other\.csv has 'heavy' in line 3 where the model needs numbers", said
+    )
     other.write_text("weight,colour\n150,red\ninf,green\n")
     assert "infinite" in refused(capsys, "predict", model, other)
 
@@ -130,7 +133,7 @@ def test_blanks_and_unknown_words_are_missing(fruit, tmp_path):
     other = written(tmp_path / "other.csv", "weight,colour\n,red\n150,\n150,pink\n")
     answers = predicted(tmp_path, model, other)
     assert len(answers) == 3
-    assert answers["class"][1] == "apple"
+    assert answers["predicted"][1] == "apple"
     assert answers["probability apple"][1] == answers["probability apple"][2]
 
 
@@ -138,42 +141,24 @@ def test_words_that_look_like_numbers_stay_words(tmp_path):
     table = "size,y\n" + "010,a\n12,b\nL,a\n" * 20
     model = trained(tmp_path, written(tmp_path / "t.csv", table))
     answers = predicted(tmp_path, model, written(tmp_path / "n.csv", "size\n010\n12\n"))
-    assert answers["class"].tolist() == ["a", "b"]
+    assert answers["predicted"].tolist() == ["a", "b"]
     model = trained(tmp_path, written(tmp_path / "t.csv", table.replace("010", "10")))
     pd.DataFrame({"size": [10.0, 12.0]}).to_parquet(tmp_path / "n.parquet")
-    assert predicted(tmp_path, model, tmp_path / "n.parquet")["class"].tolist() == ["a", "b"]
+    assert predicted(tmp_path, model, tmp_path / "n.parquet")["predicted"].tolist() == ["a", "b"]
 
 
 def test_an_unknown_target_does_not_hinder_a_prediction(tmp_path):
     model = trained(tmp_path, written(tmp_path / "t.csv", "x,y\n" + "1,a\n2,b\n" * 20))
     answers = predicted(tmp_path, model, written(tmp_path / "n.csv", "x,y\n1,?\n2,?\n"))
-    assert answers["class"].tolist() == ["a", "b"]
+    assert answers["predicted"].tolist() == ["a", "b"]
 
 
-# -- matrices -----------------------------------------------------------------------------------------------
-
-
-def test_matrices_are_predicted_by_the_places_of_their_columns(fruit, tmp_path, capsys):
-    X = np.column_stack([np.arange(40), np.arange(40) % 5, np.zeros(40)])
-    X[::2, 2] = 1
-    y = (X[:, 0] > 20).astype(int)
-    np.savez(tmp_path / "y.npz", X=X, y=y)
-    lines = [" ".join(f"{j + 1}:{value:g}" for j, value in enumerate(row) if value) for row in X]
-    labelled = [f"{label} {line}\n" for label, line in zip(y, lines, strict=True)]
-    (tmp_path / "y.svm").write_text("".join(labelled))
-    (tmp_path / "short.svm").write_text("".join(labelled[1::2]))
-    for source in ("y.npz", "y.svm"):
-        model = trained(tmp_path, tmp_path / source)
-        for name in ("y.npz", "y.svm"):
-            assert predicted(tmp_path, model, tmp_path / name)["class"].tolist() == y.tolist()
-        assert predicted(tmp_path, model, tmp_path / "short.svm")["class"].tolist() == y[1::2].tolist()
-    np.savez(tmp_path / "narrow.npz", X=X[:, :2], y=y)
-    assert "has no column 'f2'" in refused(capsys, "predict", model, tmp_path / "narrow.npz")
-    assert "has no column 'weight'" in refused(
-        capsys, "predict", trained(tmp_path, fruit), tmp_path / "y.svm"
-    )
-    AdaBoostMHClassifier(5, random_state=0).fit(X, y).save(tmp_path / "bare.abex")
-    assert "without names" in refused(capsys, "predict", tmp_path / "bare.abex", tmp_path / "y.npz")
+def test_a_file_that_lacks_a_column_of_the_model_is_refused(fruit, tmp_path, capsys):
+    other = written(tmp_path / "o.csv", "size\n1\n")
+    assert "has no column 'weight'" in refused(capsys, "predict", trained(tmp_path, fruit), other)
+    X = np.column_stack([np.arange(40), np.arange(40) % 5])
+    AdaBoostMHClassifier(5, random_state=0).fit(X, X[:, 0] > 20).save(tmp_path / "bare.abex")
+    assert "without names" in refused(capsys, "predict", tmp_path / "bare.abex", other)
 
 
 def test_a_model_of_many_labels_answers_with_a_column_for_each(tmp_path):
@@ -182,7 +167,7 @@ def test_a_model_of_many_labels_answers_with_a_column_for_each(tmp_path):
     AdaBoostMHClassifier(30, base="stump", random_state=0).fit(X, y).save(tmp_path / "many.abex")
     X.assign(c=1).to_csv(tmp_path / "t.csv", index=False)
     answers = predicted(tmp_path, tmp_path / "many.abex", tmp_path / "t.csv")
-    assert np.array_equal(answers[["label 0", "label 1", "label 2"]], y)
+    assert np.array_equal(answers[["predicted 0", "predicted 1", "predicted 2"]], y)
     assert answers["probability 2"].between(0, 1).all()
 
 
@@ -193,7 +178,7 @@ def test_blank_numbers_are_learned_from(tmp_path):
     table = "x,z,y\n" + ",1,a\n5,1,b\n6,,b\n" * 20
     file = written(tmp_path / "t.csv", table)
     answers = predicted(tmp_path, trained(tmp_path, file), file)
-    assert answers["class"].tolist() == ["a", "b", "b"] * 20
+    assert answers["predicted"].tolist() == ["a", "b", "b"] * 20
 
 
 def test_a_file_of_too_few_rows_and_a_target_of_a_data_set_are_told(fruit, tmp_path, capsys):
@@ -258,11 +243,41 @@ def test_what_nothing_can_be_learned_from_is_said(tmp_path, capsys):
     file.write_text("\n".join(["name,a,b,kind", *rows]) + "\n")
     trained(tmp_path, file)
     said = capsys.readouterr().err
-    assert "every row of" in said
-    assert "is of the class 'apple'" in said
-    assert "column 'name'" in said
-    assert "another word in every row" in said
+    assert "every row is of the class 'apple'" in said
+    assert re.search(r"column 'name' of .*one\.csv names the rows: it is left out", said)
     assert "'a'" not in said
+
+
+def test_rows_keep_their_names_and_whatever_else_the_model_does_not_need(fruit, tmp_path, capsys):
+    table = pd.read_csv(fruit)
+    table.insert(0, "id", [f"{row:03}" for row in range(len(table))])
+    table.to_csv(tmp_path / "named.csv", index=False)
+    model = trained(tmp_path, tmp_path / "named.csv")
+    assert saved(model).feature_names_in_.tolist() == ["weight", "colour"]
+    answers = predicted(tmp_path, model, tmp_path / "named.csv")
+    assert (tmp_path / "answers.csv").read_text().splitlines()[8].startswith("007,")
+    assert answers.columns.tolist() == ["id", "fruit", "predicted", "probability apple", "probability lemon"]
+    again = predicted(tmp_path, model, tmp_path / "named.csv", "--out", tmp_path / "again.csv")
+    assert again.equals(answers)
+    table[answers.columns[2:]] = "old"
+    table.to_csv(tmp_path / "named.csv", index=False)
+    assert predicted(tmp_path, model, tmp_path / "named.csv").equals(
+        answers
+    )  # answers of before are replaced
+    (tmp_path / "ids.csv").write_text("id,kind\n" + "".join(f"c{row},{'ab'[row % 2]}\n" for row in range(30)))
+    with pytest.raises(SystemExit):
+        run("train", tmp_path / "ids.csv", "--out", tmp_path / "model")
+    assert "ids.csv has no column to learn from" in capsys.readouterr().err
+
+
+def test_a_word_among_numbers_is_told_with_its_line(tmp_path, capsys):
+    rows = [f"{row % 7},{row % 5},{'ab'[row % 7 > 3]}" for row in range(40)]
+    rows[20] = f"?,{rows[20][2:]}"
+    (tmp_path / "t.csv").write_text("\n".join(["x,z,y", *rows[:10], "", *rows[10:]]) + "\n")
+    trained(tmp_path, tmp_path / "t.csv")
+    assert "column 'x' of" in (said := capsys.readouterr().err)
+    assert "has '?' in line 23 among numbers" in said
+    assert "'z'" not in said
 
 
 @each(

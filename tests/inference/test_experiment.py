@@ -146,6 +146,7 @@ def test_the_command_writes_a_table_a_figure_and_a_page(tmp_path, capsys):
     assert "decided" in figure.read_text()
     text = page.read_text()
     assert "<h1>B is best" in text
+    assert text.count("B is best") == 2  # the title of the page and its heading
     assert "data:image/png" in text
     assert '<td data-column="lift against A">' in text  # what a narrow screen shows in place of the headings
     assert "http" not in text.replace("http-equiv", "")

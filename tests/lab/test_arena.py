@@ -26,7 +26,6 @@ from abex.lab.arena.study import (
     can_play,
     cells_of,
     collect,
-    finders,
     library,
     method_of,
     own_entry,
@@ -391,7 +390,7 @@ def test_a_run_by_sums_stops_at_the_first_look_that_names_a_winner_and_a_run_wit
 
 
 def test_who_identifies_is_tested_by_bets_where_every_arm_keeps_a_probability():
-    tests = {entry.label: method_of(entry.policy) for entry in finders()}
+    tests = {entry.label: method_of(entry.policy) for entry in library(identifies=True)}
     assert {name for name, test in tests.items() if test == BETS} == {
         "Uniform", "EpsilonGreedy", "Evidence", "TopTwo", "Certify"
     }  # fmt: skip

@@ -46,6 +46,7 @@ name = "Bernoulli"
 means = [0.8, 0.4]
 [[claims]]
 text = "UCB1 beats a coin"
+rule = "better"
 first = "UCB1"
 second = ["coin"]
 """
@@ -106,7 +107,9 @@ def test_a_file_is_run_stored_drawn_and_judged(file, store):
         ("means =", "meens =", r"Bernoulli has no parameter 'meens'.*'means'"),
         ("[problem.environment]", "[problem.enviroment]", r"no key 'enviroment'.*'environment'"),
         ('second = ["coin"]', 'second = ["coim"]', r"unknown line 'coim'.*'coin'"),
-        ('first = "UCB1"', 'first = "UCB1"\nrule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('rule = "better"', 'rule = "beter"', r"unknown rule 'beter'.*'better'"),
+        ('rule = "better"', "", r"the key 'rule' is missing in claims\[0\]"),
+        ('rule = "better"', 'rule = "better"\nrul = 1', r"unknown key 'rul' in claims\[0\].*'rule'"),
         ('name = "two-arms"', 'name = "Two Arms!"', r"name must be words"),
         ("horizon = 3e2", "", r"horizon is missing"),
         ("horizon = 3e2", "horizon = 300\niterations = 5", r"iterations is not for the kind 'bandit'"),
@@ -304,6 +307,9 @@ def test_a_dry_run_says_what_is_missing(file, store):
     experiment = read_experiment(file)
     rows = plan(experiment, store)
     assert sum(row[3] for row in rows) == 3 * 5 + 2 * 2
+    assert [text for _, text, _, _ in rows] == [  # only what differs from the defaults
+        "UCB1", "Uniform", "Boltzmann(eta=0.01)", "Boltzmann(eta=2.0)", "the best of 2",
+    ]  # fmt: skip
     run_experiment(experiment, store)
     assert sum(row[3] for row in plan(experiment, store)) == 0
 

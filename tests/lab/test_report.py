@@ -120,6 +120,9 @@ def test_lines_say_what_a_figure_hides_and_few_runs_have_no_interval(tmp_path):
         if ("UCB1", row["step"]) in losses:
             assert row["gap"] == pytest.approx(row["loss"] - losses["UCB1", row["step"]], rel=1e-3, abs=1e-3)
     assert any(row["gap"] > 1.0 for row in data["rows"])
+    row = make_page([outcome]).partition('data-column="policy drawn"')[2].partition("</td>")[0]
+    assert row == ">UCB1"
+    assert '<figcaption class="about">Mean of 1 to 5 runs, 95 % confidence band.' in make_page([outcome])
     overview = make_page([outcome]).partition('id="overview"')[2].partition("</section>")[0]
     assert "rule: better, margin 2.5" in overview
 

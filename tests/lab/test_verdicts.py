@@ -201,10 +201,10 @@ def test_the_best_of_several_names_is_judged_against_the_other_algorithms():
 
 
 def test_a_line_that_is_another_policy_here_does_not_explore():
-    drawn = (drawn_of("A", [1.0] * 5, "Boltzmann(eta=0.4)"),)
+    drawn = (drawn_of("A", [1.0] * 5, "Boltzmann(eta=0.5, schedule='sqrt', initial=0.0)"),)
     verdict = judge(ExperimentResult(experiment_of(drawn, Claim("A explores", "explores", "A")), drawn, 0))[0]
     assert verdict.answer == FAILS
-    assert "Boltzmann(eta=0.4)" in verdict.measured
+    assert verdict.measured.endswith(" as Boltzmann(eta=0.5)")  # only what differs from the defaults
 
 
 def test_many_claims_are_corrected_together():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from abex import UCB1, Bernoulli, Evidence, Player, Thompson, UserError
-from abex.inference.sums import intervals
+from abex.inference.sums import interval
 from abex.players.open_windows import Weighed
 from abex.simulation import as_checkpoints, play_replication
 from abex.simulation.delays import Conversions, Geometric, delay_at, delay_table
@@ -101,7 +101,7 @@ def test_intervals_are_of_means_that_early_answers_do_not_refute(silence):
         n, paid = 400.0, silence + share * (mean - silence)
         of_arm = Weighed(*np.array([[100.0], [300.0], [n * share], [n * (paid - silence)]]), silence)
         low, high = (end[0] for end in of_arm.intervals(0.05))
-        least, most = (end[0] for end in intervals(np.array([n]), np.array([n * paid]), 0.05))
+        least, most = (end[0] for end in interval(np.array([n]), np.array([n * paid]), 0.05))
         possible = grid[
             (least <= silence + share * (grid - silence)) & (silence + share * (grid - silence) <= most)
         ]

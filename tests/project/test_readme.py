@@ -64,12 +64,10 @@ SMALLER = (
 BEFORE = {
     "data-1": """
         import numpy as np, pandas as pd
-        from sklearn.datasets import dump_svmlight_file
         table = pd.DataFrame({"weight": np.arange(40.0), "kind": ["pear", "plum"] * 20, "label": [0, 1] * 20})
         table[["weight", "kind"]].to_csv("fruit.csv", index=False)
         table[["weight", "label"]].to_parquet("table.parquet")
-        for name in ("train.svm", "test.svm"):
-            dump_svmlight_file(table[["weight"]].to_numpy(), table["label"], name)
+        table[["weight", "kind"]].to_csv("new-fruit.csv", index=False)
     """,
     "data-2": """
         import numpy as np, pandas as pd

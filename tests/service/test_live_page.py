@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.server
+import math
 import random
 import re
 import threading
 from contextlib import contextmanager
+from decimal import ROUND_HALF_UP, Decimal
 from urllib.parse import urlsplit
 
 import pytest
@@ -87,6 +89,23 @@ def wait_for_tile(page, name, value):
     )
 
 
+def rounded(value, decimals):
+    """As JavaScript does it: a number half way between two goes up."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):,}"
+
+
+def numbers(low, high, value):
+    """A value and its interval: two digits of the width are told, no more."""
+    decimals = min(max(1 - math.floor(math.log10(high - low)), 0), 4)
+    return [rounded(one, decimals) for one in (value, low, high)]
+
+
+def percent(share):
+    """A decimal where it says something, near 0 and near 100."""
+    shown = 100 * share
+    return f"{rounded(shown, 1 if 0.05 <= min(shown, 100 - shown) < 9.95 else 0)} %"
+
+
 def open_player(page, address, name):
     page.goto(f"{address}/#/{name}")
     page.wait_for_selector("#earned[data-drawn] svg")
@@ -129,15 +148,17 @@ def test_a_player_is_made_and_500_decisions_are_watched(browser, address, api):
         for one in summary["arms"]:
             row = page.locator("#arms tbody tr", has_text=one["arm"]).locator("td")
             assert row.nth(1).inner_text() == f"{one['pulls']:,}"
-            assert row.nth(2).inner_text() == f"{one['mean']:.3f}"
-            assert row.nth(3).inner_text().strip() == f"{one['low']:.3f} to {one['high']:.3f}"
-            assert row.nth(4).inner_text() == f"{100 * one['probability']:.1f} %"
+            mean, low, high = numbers(one["low"], one["high"], one["mean"])
+            assert row.nth(2).inner_text() == mean
+            assert row.nth(3).inner_text().strip() == f"{low} to {high}"
+            assert row.nth(4).inner_text() == percent(one["probability"])
         assert sum(one["pulls"] for one in summary["arms"]) == 500
-        value, low, high = (f"{end:.4g}" for end in told["uniform"])
+        uniform, *ends = told["uniform"]
+        value, low, high = numbers(*ends, uniform)
         assert tile(page, "reward if uniform").inner_text().split() == [value, low, "to", high]
         assert page.locator("#shares svg .mark-area path").count() == 3
         assert page.locator("#shares-legend").inner_text().split() == list(MEANS)
-        wait_for_tile(page, "events per second", "0.0")  # when nothing happens any more
+        wait_for_tile(page, "events per second", "0")  # when nothing happens any more
 
 
 def test_other_policies_on_the_log(browser, address, api):
@@ -156,21 +177,98 @@ def test_other_policies_on_the_log(browser, address, api):
         robust = next(
             one for one in answer["policies"][0]["estimates"] if one["estimator"] == "doubly robust"
         )
-        assert rows[1][1:4] == [
-            f"{robust['value']:.3f}", f"{robust['low']:.3f} to {robust['high']:.3f}", f"{robust['effective']:.0f}",
-        ]  # fmt: skip
+        value, low, high = numbers(robust["low"], robust["high"], robust["value"])
+        assert rows[1][1:4] == [value, f"{low} to {high}", f"{robust['effective']:.0f}"]
         assert "NoSuchPolicy" in rows[2][4]
         page.locator("#what-if select").select_option("IPS")
         weighted = next(one for one in answer["policies"][0]["estimates"] if one["estimator"] == "IPS")
         assert (
             page.locator("#what-if-table tbody tr").nth(1).locator("td").nth(1).inner_text()
-            == f"{weighted['value']:.3f}"
+            == numbers(weighted["low"], weighted["high"], weighted["value"])[0]
         )
         with page.expect_download() as download:
             page.locator("[data-format=csv]").click()
         assert download.value.suggested_filename == "asked.csv"
         with open(download.value.path()) as file:
             assert len(file.readlines()) == 401
+
+
+def test_one_tap_asks_who_won_and_changes_nothing(browser, address, api):
+    make(api, "decided", list(MEANS), policy="Uniform")
+    play(api, "decided", 900, seed=12)
+    events = api.get("/v1/players/decided/summary").json()["seq"]
+    with looking(browser, address, width=390) as page:
+        open_player(page, address, "decided")
+        form, told = page.locator("#ask-winner"), page.locator("#verdict")
+        form.locator("button").click()
+        page.wait_for_selector("#verdict[open]")
+        answer = api.get("/v1/players/decided/winner").json()
+        assert answer["winner"] == "blue"
+        assert told.locator("#verdict-sentence").inner_text() == answer["sentence"]
+        assert "5 % of such experiments" in told.locator("#verdict-about").inner_text()
+        assert page.evaluate("document.activeElement.id") == "verdict-sentence"
+        assert "lift" not in told.inner_text()
+        told.locator("button").click()
+        form.locator("select").select_option("red")
+        form.locator("button").click()
+        page.wait_for_selector("#verdict[open]")
+        answer = api.get("/v1/players/decided/winner", params={"control": "red"}).json()
+        for one in answer["arms"]:
+            row = told.locator("tbody tr", has_text=one["label"]).inner_text().split("\n")
+            mean, low, high = numbers(*one["interval"], one["rate"])
+            assert row[:4] == [one["label"], f"{one['n']}", mean, f"{low} to {high}"]
+            if one["label"] != "red":
+                lift, *ends = (
+                    f"{100 * share:+.0f} %".replace("-", "\u2212")
+                    for share in (one["lift"], *one["lift_interval"])
+                )
+                assert row[4:6] == [lift, " to ".join(ends)]
+            assert row[-1] == percent(one["chance_to_be_best"])
+        box = told.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        page.keyboard.press("Escape")
+        assert not told.is_visible()
+    assert api.get("/v1/players/decided/summary").json()["seq"] == events
+
+
+def test_who_has_no_right_to_ask_is_told_so(browser, tmp_path):
+    (admin, first), (read, second) = new_key("admin"), new_key("read")
+    (tmp_path / "keys").write_text(f"{first}\n{second}\n")
+    with command(f"sqlite:///{tmp_path}/shop.db", "--keys", str(tmp_path / "keys")) as (_, address):
+        with httpx.Client(
+            base_url=address, headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE
+        ) as api:
+            make(api, "banner", list(MEANS))
+            play(api, "banner", 30, seed=1)
+        with looking(browser, address, allowed="status of 40") as page:
+            page.locator("#key input").fill(read)
+            page.keyboard.press("Enter")
+            wait_for_tile(page, "decisions", "30")
+            page.locator("#ask-winner button").click()
+            page.wait_for_selector("#verdict[open]")
+            page.keyboard.press("Escape")
+            page.evaluate("sessionStorage.setItem('abex-key', 'abex_gone')")
+            page.locator("#ask-winner button").click()
+            page.locator("#ask-winner-note", has_text="key").wait_for()
+            assert not page.locator("#verdict").is_visible()
+
+
+def test_charts_come_before_lists_and_durations_are_words(browser, address, api):
+    make(api, "long", [f"variant {number}" for number in range(20)], expire=86_400.0)
+    play(api, "long", 200, seed=13)
+    with looking(browser, address, width=390) as page:
+        open_player(page, address, "long")
+        assert page.locator("#about").inner_text().endswith("decisions expire after a day")
+        tops = [
+            page.locator(one).bounding_box()["y"] for one in ("#shares", "#earned", "#winner-head", "#arms")
+        ]
+        assert tops == sorted(tops)
+        page.locator("#create summary").click()
+        for seconds, words in (("86400", "a day"), ("5400", "an hour and 30 minutes"), ("97201", "a day, 3 hours and a second"),
+                               ("0.5", "0.5 seconds"), ("", "")):  # fmt: skip
+            page.locator("[name=expire]").fill(seconds)
+            assert page.locator("[name=expire-words]").inner_text() == words
 
 
 def pointed_at(page):
@@ -331,6 +429,16 @@ def test_an_arm_that_is_called_like_a_colour_has_it(browser, address, api):
             "[...document.querySelectorAll('#arms .mark')].map((m) => getComputedStyle(m).backgroundColor)"
         )
         assert marks == fills
+
+
+def test_no_arm_has_a_colour_that_looks_like_the_name_of_another(browser, address, api):
+    """The first colour in turn is a blue, the third a green: both are skipped."""
+    make(api, "alike", ["a", "blue", "b", "green"])
+    play(api, "alike", 100, seed=12)
+    with looking(browser, address) as page:
+        open_player(page, address, "alike")
+        fills = [one.get_attribute("fill") for one in page.locator("#shares svg .mark-area path").all()]
+        assert fills == ["rgb(213, 94, 0)", "rgb(0, 0, 255)", "rgb(204, 121, 167)", "rgb(0, 128, 0)"]
 
 
 def test_a_window_and_arms_that_were_never_chosen(browser, address, api):

@@ -21,6 +21,7 @@ from abex.boosting.examples import (
     check_sparse,
     read_labels,
     read_weights,
+    warn_of_identifiers,
     weighted_by_class,
 )
 from abex.boosting.fit import FittedPolicy, Shared, check_unchanged, new_fit, short_fits
@@ -120,6 +121,9 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     Attributes
     ----------
     classes_, n_classes_ : labels
+        In ascending order, as the columns of `predict_proba`.
+    n_features_in_, feature_names_in_ : int, array
+        The columns, and their names where ``X`` was a table; `predict` wants them under the same names in the same order.
     model_ : Model
         The classifiers, see `abex.boosting.learners.Model`.
     n_iter_ : int
@@ -132,8 +136,8 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         What `predict_proba` multiplies scores by, see `abex.boosting.calibration`, and the number of rows it rests on.
     categories_ : tuple of Category
         The categorical columns: what categories they have, and their codes.
-    feature_importances_ : (d,) array
-        Share of the fall of the error bound that came from the splits of each feature.
+    feature_importances_, importances_ : (d,) array, pandas Series
+        Share of the fall of the error bound that came from the splits of each feature; the same by name, the largest first.
 
     References
     ----------
@@ -150,6 +154,9 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     Missing values (NaN) are a value of their own: a split sends them to the side that is better for it. A category that was not
     there in the fit goes where missing values go.
+
+    `predict` and `predict_proba` answer with arrays, as scikit-learn's classifiers do and its tools expect, `predict_frame` with
+    a table. A column that names rows, and a single class, make a warning.
 
     Examples
     --------
@@ -297,8 +304,10 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise UserError("with warm_start, X must have the categorical columns of the first fit")
         notes = copy.copy(self)  # scikit-learn notes the columns on the estimator it is given
         validate_data(notes, X, y, reset=old is None, skip_check_array=True)
+        table = X
         X, levels = positions_of(X, columns, known)
         check_readable(X, y)
+        warn_of_identifiers(table)
         X, y = check_X_y(
             X, y, accept_sparse=["csc"], ensure_all_finite="allow-nan", multi_output=True, estimator=self
         )
@@ -339,6 +348,27 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Calibrated probabilities, (n, L), none of them more certain than the ``calibration_rows_`` allow."""
         return self._chances(self._scores(X))
+
+    def predict_frame(self, X: Any) -> Any:
+        """Answers as a pandas data frame, with the index of ``X`` if it has one: ``predicted``, ``probability c`` of each class.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X, y = pd.DataFrame({"size": [1.0, 2.0, 8.0, 9.0]}, index=list("abcd")), ["small", "small", "large", "large"]
+        >>> found = AdaBoostMHClassifier(n_estimators=10, base="stump", random_state=0).fit(X, y).predict_frame(X[1:3])
+        >>> found["predicted"].to_dict(), list(found.columns)
+        ({'b': 'small', 'c': 'large'}, ['predicted', 'probability large', 'probability small'])
+        """
+        with needed("data"):
+            import pandas as pd
+
+        scores = self._scores(X)
+        index = X.index if hasattr(X, "iloc") else None
+        names = [f"predicted {label}" for label in self.classes_] if self.multilabel_ else ["predicted"]
+        chances = [f"probability {name}" for name in self.classes_]
+        decided = pd.DataFrame(self._decided(scores), index, names)
+        return decided.join(pd.DataFrame(self._chances(scores), index, chances))
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """`decision_function` after each classifier."""
@@ -382,6 +412,15 @@ class AdaBoostMHClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
         size = self.committee_size_
         return self.model_.importances(None if size is None else committee_begins(self.model_.edge, size))
+
+    @property
+    def importances_(self) -> Any:
+        """`feature_importances_` under the names of the features, a pandas Series, the largest first."""
+        with needed("data"):
+            import pandas as pd
+
+        share = pd.Series(self.feature_importances_, self._feature_names(), name="importance")
+        return share.sort_values(ascending=False, kind="stable")
 
     def policy_report(self, windows: int = 10) -> PolicyReport:
         """How the policy spent its pulls: entropy of the choice, share of each arm, reward over time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from numbers import Number
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from abex.support.errors import UserError, real_number, shown
 from abex.support.extras import needed
 
 MAX_FEATURES = 1 << 24
+MIN_NAMED = 20  # rows
 
 
 class Examples(NamedTuple):
@@ -50,6 +52,33 @@ def numbers_of(X: Any, j: int) -> NDArray[np.float64]:
         raise UserError(
             f"column {name} holds words: make its type category, or name it in categorical_features"
         ) from None
+
+
+def is_identifier(values: NDArray[Any]) -> bool:
+    """Whether values name rows: no word comes twice, or no whole number of those that fill half of their range or more.
+
+    Fewer than 20 rows may be different by chance.
+
+    >>> rows = np.arange(100)
+    >>> is_identifier(rows[::2]), is_identifier(rows[::3]), is_identifier(rows % 90), is_identifier(rows.astype(str))
+    (True, False, False, True)
+    """
+    if values.size < MIN_NAMED or values.dtype.kind == "b":
+        return False
+    if values.dtype.kind not in "iuf":
+        return len(set(values.tolist())) == values.size
+    dense = float(values.max()) - float(values.min()) < 2 * values.size
+    return dense and bool((values == np.rint(values)).all()) and np.unique(values).size == values.size
+
+
+def warn_of_identifiers(X: Any) -> None:
+    """Warn of columns of a table that name rows: what is learned from them says nothing of new rows."""
+    for j, name in enumerate(X.columns if is_table(X) else ()):
+        if is_identifier(np.asarray(column_of(X, j))):
+            warnings.warn(
+                f"column {shown(name)} names the rows, and so tells nothing of new ones: leave it out",
+                stacklevel=4,
+            )
 
 
 def check_readable(X: Any, y: Any) -> None:
@@ -139,6 +168,11 @@ def read_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.int8], bool]:
     else:
         classes, place = np.unique(column_or_1d(y, warn=True), return_inverse=True)
         positive = place[:, None] == np.arange(classes.size)
+        if classes.size == 1:
+            warnings.warn(
+                f"every row is of the class {shown(classes.tolist()[0])}: there is nothing to tell apart",
+                stacklevel=4,
+            )
     return classes, np.where(positive, 1, -1).astype(np.int8), multilabel
 
 

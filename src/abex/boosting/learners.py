@@ -22,7 +22,6 @@ from abex.boosting.predictor import WeightedLearners, add_learners, add_steps, f
 from abex.boosting.settings import KINDS, STUMP
 from abex.kernels import Record, fields_of, kernel
 from abex.support.errors import UserError
-from abex.support.tables import html_table
 
 GRID_BITS = 40  # scores are rounded to 2^-40 of the sum of the coefficients
 MAX_EDGE = 1.0 - 1e-7  # an edge of 1 would have an infinite coefficient
@@ -137,24 +136,8 @@ class Model:
     edge: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        return (
-            f"<Model: {self.n_learners:,} {self._kind()}, {self.labels} labels, {self.n_features:,} features>"
-        )
-
-    def _kind(self) -> str:
-        return f"{KINDS[self.kind]}s"
-
-    def _repr_html_(self) -> str:
-        """What it is made of, for notebooks."""
-        share = self.importances()
-        best = [place for place in np.argsort(-share, kind="stable")[:5].tolist() if share[place] > 0.0]
-        rows = [
-            ("weak learners", f"{self.n_learners:,} {self._kind()}"),
-            ("labels", f"{self.labels}"),
-            ("features", f"{np.count_nonzero(share):,} used of {self.n_features:,}"),
-            ("most important", ", ".join(f"feature {place} ({100 * share[place]:.1f} %)" for place in best)),
-        ]
-        return html_table(("model", ""), rows)
+        kind = KINDS[self.kind]
+        return f"<Model: {self.n_learners:,} {kind}s, {self.labels} labels, {self.n_features:,} features>"
 
     @property
     def n_learners(self) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from abex.cli.help import WholeNumber, examples
-from abex.cli.signals import exit_on_signal
 from abex.cli.sweep import SweepReporter, open_store, work_options
 from abex.support.extras import demand
 
@@ -48,7 +47,6 @@ from abex.support.extras import demand
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be played; compute nothing.")
 @work_options
-@exit_on_signal()
 def command(
     grid: str, group: str | None, own: tuple[str, ...], only: tuple[str, ...], replications: int | None,
     dry_run: bool,
@@ -68,7 +66,7 @@ def command(
 
     most = study.REPLICATIONS if replications is None else replications
     entries = [
-        *chosen(only, study.finders if group == IDENTIFICATION else study.library),
+        *chosen(only, identifies=group == IDENTIFICATION),
         *(study.own_entry(text) for text in own),
     ]
     instances, missing = study.playable(study.instances_of(grid, group))
@@ -102,15 +100,12 @@ def command(
         click.echo(f"page: {paths[0]}; numbers: {paths[1]}; tables: {paths[2]}")
 
 
-def chosen(only: tuple[str, ...], every: Any) -> list[Any]:
-    """The policies of the library that a person asked for, uniform choice among them; all of ``every()`` unless one did."""
-    from abex.lab.arena.study import Entry
-    from abex.policies.naming import parse_policy
+def chosen(only: tuple[str, ...], identifies: bool) -> list[Any]:
+    """The policies of the library that a person asked for, uniform choice among them; all unless one did."""
+    from abex.lab.arena.study import library, own_entry
 
-    if not only:
-        return every()  # type: ignore[no-any-return]
-    policies = [parse_policy(text) for text in dict.fromkeys(("Uniform", *only))]
-    return [Entry(policy) for policy in policies]
+    names = dict.fromkeys(("Uniform", *only))
+    return [own_entry(name) for name in names] if only else library(identifies)
 
 
 def plan(entries: list[Any], instances: list[Any], grid: str, most: int) -> None:

@@ -13,7 +13,7 @@ from abex.cli.help import can_be_written, examples, number_option, print_table
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of
-from abex.support.table_files import line_of
+from abex.support.table_files import line_of, read_columns, words_of
 
 POINTS = 100  # of a learning curve
 HELD = 0.25  # of the rows of a file of one's own are for the test
@@ -40,7 +40,8 @@ def command() -> None:
 def train(data: str, policy: str, out: str, target: str | None, iterations: int) -> None:
     """Train on DATA; writes the model and its learning curve, prints errors and how the policy chose.
 
-    Of a file of your own a quarter of each class is set aside for the test; columns of words are categories.
+    Of a file of your own a quarter of each class is set aside for the test; columns of words are categories, those that name rows
+    are left out.
     """
     from abex.boosting import AdaBoostMHClassifier
     from abex.boosting.settings import checked_settings
@@ -81,14 +82,15 @@ def score_of(classifier: Any, X: Any, y: Any) -> str:
 def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
     """Rows and labels for training and test: those of a data set, or of a file of one's own."""
     from abex.lab.datasets import Dataset, load
-    from abex.lab.datasets.own_tables import classes_of, columns_of, held_rows, target_name
+    from abex.lab.datasets.own_tables import classes_of, held_rows, target_name
     from abex.lab.datasets.registry import is_path
 
     if is_path(data):
-        columns = columns_of(data)
+        columns = read_columns(data)
         y = classes_of(columns.pop(target_name(columns, target, data)), data)
+        leave_out_identifiers(columns, data)
+        warn_of_odd_words(columns, data)
         X, held = as_frame(columns, data), held_rows(y, HELD, 0, data)
-        warn_of(columns, y, data)
         return {"training": (X[~held], y[~held]), "test": (X[held], y[held])}
     problem = load(data)
     if not isinstance(problem, Dataset):
@@ -103,19 +105,42 @@ def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def warn_of(columns: dict[str, Any], y: Any, where: str) -> None:
-    """Say what no classifier can learn from: a single class, words that name rows."""
-    if len(np.unique(y)) == 1:
-        click.echo(
-            f"abex: every row of {where} is of the class {shown(y[0])}: there is nothing to tell apart",
-            err=True,
-        )
+def leave_out_identifiers(columns: dict[str, Any], where: str) -> None:
+    """Leave out what names rows: nothing that is learned from it holds for new rows."""
+    from abex.boosting.examples import is_identifier
+
+    for name in [name for name, values in columns.items() if is_identifier(values)]:
+        click.echo(f"abex: column {shown(name)} of {where} names the rows: it is left out", err=True)
+        del columns[name]
+    if not columns:
+        raise UserError(f"{where} has no column to learn from beside the target")
+
+
+def warn_of_odd_words(columns: dict[str, Any], where: str) -> None:
+    """Say where a word stands among numbers: it makes categories of all of them."""
     for name, values in columns.items():
-        if values.dtype.kind not in "biuf" and len(values) > 1 and len(set(values.tolist())) == len(values):
+        odd = words_among(values)
+        if 0 < odd.sum() < len(values) / 2:
             click.echo(
-                f"abex: column {shown(name)} of {where} has another word in every row, so it tells nothing of new rows",
+                f"abex: column {shown(name)} of {where} has {first(values, odd, where)} among numbers: "
+                "all of them are taken for categories",
                 err=True,
             )
+
+
+def words_among(values: Any) -> Any:
+    """Which values are no numbers, and not missing."""
+    with needed():
+        import pandas as pd
+
+    column = pd.Series(values)
+    return (pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy()
+
+
+def first(values: Any, wrong: Any, where: str) -> str:
+    """The first value that is wrong, and where it stands."""
+    row = int(wrong.argmax())
+    return f"{shown(values[row])} in {line_of(row, where)}"
 
 
 def as_frame(columns: dict[str, Any], where: str) -> Any:
@@ -143,7 +168,7 @@ def as_frame(columns: dict[str, Any], where: str) -> Any:
     "--out", default="predictions.csv", show_default=True, help="Table with a row for each row of FILE."
 )
 def predict(model: str, file: str, out: str) -> None:
-    """Classes and probabilities for the rows of FILE, whose columns are found by name."""
+    """Classes and probabilities for the rows of FILE, whose columns are found by name; other columns stay."""
     with needed():
         import pandas as pd
     from abex.boosting import load
@@ -151,44 +176,39 @@ def predict(model: str, file: str, out: str) -> None:
 
     can_be_written(out)
     classifier = load(model)
-    X = read_rows(classifier, file)
-    decided, probabilities = classifier.predict(X), classifier.predict_proba(X)
-    labels = [f"label {name}" for name in classifier.classes_] if classifier.multilabel_ else ["class"]
-    answer = pd.concat(
-        [
-            pd.DataFrame(decided, columns=labels),
-            pd.DataFrame(probabilities, columns=[f"probability {name}" for name in classifier.classes_]),
-        ],
-        axis=1,
-    )
+    X, beside = read_rows(classifier, file)
+    answer = classifier.predict_frame(X)
+    kept = pd.DataFrame({name: values for name, values in beside.items() if name not in answer}, answer.index)
+    answer = kept.join(answer)
     write_atomically(out, answer.to_csv(index=False).encode())
     click.echo(f"wrote {out}: {len(answer):,} rows")
 
 
-def read_rows(classifier: Any, file: str) -> Any:
-    """The columns that a model was trained on; its categories are words, whatever they look like in the file."""
-    from abex.lab.datasets.own_tables import columns_of
-    from abex.support.table_files import words_of
-
+def read_rows(classifier: Any, file: str) -> tuple[Any, dict[str, Any]]:
+    """The columns that a model was trained on; its categories are words, whatever they look like in the file. And the others."""
     names = getattr(classifier, "feature_names_in_", None)
     if names is None:
         raise UserError(
             "the model was trained without names of columns, by which those of the file are found"
         )
     of_words = {str(names[c.column]) for c in classifier.categories_ if c.values.dtype.kind == "U"}
-    columns = columns_of(file, of_words, len(names))
+    columns = read_columns(file, words=of_words)
+    beside = columns.keys() - set(map(str, names))
+    if beside:  # as they are written: 007 is no number
+        columns = read_columns(file, words=of_words | beside)
     found: dict[str, Any] = {}
     for name in map(str, names):
         if name not in columns:
             raise UserError(f"{file} has no column {shown(name)}, which the model needs")
         are_words = columns[name].dtype.kind not in "biuf"
         if are_words and name not in of_words:
+            wrong = first(columns[name], words_among(columns[name]), file)
             raise UserError(
-                f"column {shown(name)} of {file} has words where the model needs numbers: correct it"
+                f"column {shown(name)} of {file} has {wrong} where the model needs numbers: correct it"
             )
         turned = name in of_words and not are_words
         found[name] = words_of(columns[name], name, file) if turned else columns[name]
-    return as_frame(found, file)
+    return as_frame(found, file), {name: values for name, values in columns.items() if name in beside}
 
 
 @command.command(

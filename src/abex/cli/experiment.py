@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from abex.cli.help import can_be_written, examples
-from abex.cli.signals import exit_on_signal
 from abex.support.errors import UserError
 
 
 @click.command(
     epilog=examples(
         "abex experiment results.csv --arm variant --reward clicked --control A --report result.html",
-        "abex experiment orders.parquet --arm variant --reward revenue --rewards 0,500 --randomised",
+        "abex experiment orders.parquet --arm variant --reward revenue --rewards 0 500 --randomised",
         "abex experiment log.csv --arm item_id --reward click --probability propensity_score",
     ),
 )
@@ -32,7 +31,7 @@ from abex.support.errors import UserError
     is_flag=True,
     help="A plain randomised experiment: probabilities are the shares. [default]",
 )
-@click.option("--rewards", help="The range of rewards, such as 0,500; 0,1 unless given.")
+@click.option("--rewards", type=float, nargs=2, help="The range of rewards, such as 0 500; 0 1 unless given.")
 @click.option(
     "--risk", default=0.05, show_default=True, help="Share of such experiments that may name a wrong winner."
 )
@@ -41,17 +40,16 @@ from abex.support.errors import UserError
 )
 @click.option("--out", help="Write the figure to this file (.png, .svg, .pdf).")
 @click.option("--report", help="Write a page to this file (.html).")
-@exit_on_signal()
 def command(
-    table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool, rewards: str | None,
+    table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool,
+    rewards: tuple[float, float] | None,
     risk: float, at_least: float | None, out: str | None, report: str | None,
 ) -> None:  # fmt: skip
     """Say who won the experiment in TABLE, rows in the order of time: CSV or Parquet. One may look as often as one likes."""
-    from abex.cli.evaluate import _pair
     from abex.inference.experiment import experiment
     from abex.support.figures import kind_of
     from abex.support.reading import short_path
-    from abex.support.table_files import is_text, read_columns
+    from abex.support.table_files import read_columns
 
     if randomised and probability is not None:
         raise UserError("--randomised and --probability exclude each other: say one")
@@ -65,11 +63,10 @@ def command(
         reward=reward,
         control=control,
         probability=design_of(probability),
-        rewards=None if rewards is None else _pair(rewards),
+        rewards=rewards,
         risk=risk,
         at_least=at_least,
         where=short_path(table),
-        first_line=2 if is_text(table) else None,
     )
     click.echo(str(found))
     if out is not None:

@@ -28,7 +28,7 @@ def command(context: click.Context, folder: str) -> None:
         context.invoke(show)
 
 
-@command.command("list", short_help="The stored cells by problem and policy.")
+@command.command("list")
 @click.pass_obj
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
@@ -53,14 +53,11 @@ def show(folder: str) -> None:
             click.echo(f"damaged: the experiment {name}; the next run of it writes it again", err=True)
 
 
-@command.command(
-    short_help="Write all numbers to a .csv or .parquet file.",
-    epilog=examples("abex results export results.csv"),
-)
+@command.command(epilog=examples("abex results export results.csv"))
 @click.argument("path")
 @click.pass_obj
 def export(folder: str, path: str) -> None:
-    """Write all numbers to PATH (.csv or .parquet): one row for each cell and checkpoint."""
+    """Write all numbers to PATH (.csv or .parquet). A row is a replication at a checkpoint."""
     from abex.support.files import table_bytes, write_atomically
 
     kind = Path(path).suffix.lower()
@@ -96,15 +93,15 @@ def as_frame(store: Store) -> Any:
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
-@command.command(
-    short_help="Remove what is damaged or not used any more.",
-    epilog=examples("abex results prune --yes", "abex results prune old-comparison-v1 --yes"),
-)
+@command.command(epilog=examples("abex results prune --yes", "abex results prune old-comparison-v1 --yes"))
 @click.argument("experiments", nargs=-1, metavar="[EXPERIMENT...]")
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would go.")
 @click.pass_obj
 def prune(folder: str, experiments: tuple[str, ...], yes: bool) -> None:
-    """Remove damaged entries, the EXPERIMENTs named, and the cells that no other stored experiment uses."""
+    """Remove what is damaged or not used any more.
+
+    Damaged entries, the EXPERIMENTs named, and the cells that no other stored experiment uses.
+    """
     with open_store(folder, must_exist=True) as store:
         kept = store.experiments()
         for name in experiments:

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from abex.cli.help import examples, print_table
-from abex.cli.signals import exit_on_signal
 from abex.cli.sweep import SweepReporter, can_write, open_store, work_options
 from abex.support.errors import UserError
 
@@ -22,7 +21,6 @@ from abex.support.errors import UserError
 @click.argument("what", metavar="NAME|FILE.toml")
 @click.option("--dry-run", is_flag=True, help="List the cells; compute nothing.")
 @work_options
-@exit_on_signal()
 def command(what: str, dry_run: bool, folder: str, **work: Any) -> None:
     """Run one experiment: compute what is missing, draw its figures, judge its claims."""
     experiment = find(what)
@@ -121,6 +119,8 @@ def line_event(outcome: Any, drawn: Any) -> dict[str, Any]:
 
 def print_losses(outcome: Any) -> None:
     """The final losses as a table."""
+    from abex.lab.experiments.experiment import brief
+
     task = outcome.experiment.task
     rows, spread = [], {}
     for drawn in outcome.lines:
@@ -128,7 +128,7 @@ def print_losses(outcome: Any) -> None:
         low, high = found.interval()
         interval = f"{low:.2f} .. {high:.2f}" if math.isfinite(low) else "too few runs"
         numbers = (f"{found.mean:.2f}", interval, *spread.values(), f"{len(drawn.replications):,}")
-        rows.append((drawn.label, drawn.policy, *numbers))
+        rows.append((drawn.label, brief(drawn.policy), *numbers))
     loss = outcome.loss_name.split(",")[0].split(" (")[0]
     columns = ("line", "policy drawn", loss, "95 % interval", *spread, "runs")
     print_table(outcome.experiment.title, columns, rows, tuple(range(2, len(columns))))

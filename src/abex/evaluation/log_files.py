@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from abex.evaluation.batches import counted
 from abex.evaluation.log import Floats, Label, Log, Side, check_numbers
 from abex.support.errors import UserError, brief, shown
-from abex.support.reading import check_json, check_size, opened, reader_errors, short_path
-from abex.support.table_files import is_text, read_columns
+from abex.support.reading import check_size, opened, short_path
+from abex.support.table_files import line_of, read_columns
 
 #: what a log needs -> the names under which others write it
 NAMES = {
@@ -34,7 +37,6 @@ DSJSON = (".dsjson", ".json", ".jsonl")
 MAX_LINE = 10**7  # characters of an event
 ROW = 64  # bytes that a decision, or a side observation, takes while it is valued
 CHECKED = 4096  # rows from check to check of what they take
-Seen = Sequence[Sequence[Any]]  # arms with what they paid and how probable it was to see that
 MAX_ACTIONS = 10**6
 
 
@@ -48,27 +50,22 @@ def read_log(path: str | os.PathLike[str], arms: Sequence[Label] | None) -> Log:
     target = Path(path)
     if ending(target) in DSJSON:
         return _read_dsjson(target, arms)
-    return log_of_columns(
-        read_columns(target, row=ROW), arms, short_path(target), 2 if is_text(target) else None
-    )
+    return log_of_columns(read_columns(target, row=ROW), arms, short_path(target))
 
 
 class Rows(NamedTuple):
-    """Where rows stand, for messages: in lines of a file, whose header is line 1, or numbered from 0."""
+    """The rows of a table that a log is made of, for messages."""
 
     where: str
     number: NDArray[np.int64]
-    of_lines: bool
 
     def at(self, row: int) -> str:
         """Where a row stands."""
-        return f"{'line' if self.of_lines else 'row'} {self.number[row]:,} of {self.where}"
+        return f"{line_of(int(self.number[row]), self.where)} of {self.where}"
 
 
-def log_of_columns(
-    columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str, first_line: int | None = None
-) -> Log:
-    """The log of columns under the names of `NAMES`; ``first_line`` is the line of a file in which the first row stands."""
+def log_of_columns(columns: Mapping[str, Any], arms: Sequence[Label] | None, where: str) -> Log:
+    """The log of columns under the names of `NAMES`."""
     found: dict[str, NDArray[Any]] = {}
     for wanted, names in NAMES.items():
         here = [name for name in names if name in columns]
@@ -81,7 +78,7 @@ def log_of_columns(
         raise UserError(
             f"{where} has no column {missing[0]!r}; a log has decision, arm, probability, reward, time"
         )
-    rows = Rows(where, np.arange(found["arm"].size) + (first_line or 0), first_line is not None)
+    rows = Rows(where, np.arange(found["arm"].size))
     if "batch" in found and "batch_size" not in found:  # those without a reward count too
         found["batch_size"] = counted(found["batch"])
     if (
@@ -103,11 +100,10 @@ def log_of_columns(
     if "batch" not in found:
         found.pop("batch_size", None)
     labels, arm = _arms(found["arm"], arms, rows)
-    places = {str(label): place for place, label in enumerate(labels)}
     side = None
     if "also" in columns and "observed" in found and found["observed"].dtype.kind == "O":
         own = _numbers(found["probability"], "probability", rows)
-        side = _side(_side_rows(columns["also"], found["observed"], own, labels, arm, where), places, where)
+        side = _side(np.asarray(columns["also"]), found["observed"], own, labels, arm, rows)
         found["observed"] = own
     numbers_of = {
         name: _numbers(found[name], name, rows)
@@ -148,11 +144,17 @@ def _numbers(values: NDArray[Any], name: str, rows: Rows) -> NDArray[np.float64]
     """A column as numbers."""
     try:
         return np.array(values, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        row, value = next((row, value) for row, value in enumerate(values.tolist()) if not _is_number(value))
+        wrong = brief(shown(value), 40)
+        raise UserError(f"cannot take {wrong}, the {name} in {rows.at(row)}, for a number") from error
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return isinstance(float(value), float)
     except (ValueError, TypeError, OverflowError):
-        for row, value in enumerate(values.tolist()):
-            with reader_errors(f"take {brief(shown(value), 40)}, the {name} in {rows.at(row)}, for a number"):
-                float(value)
-        raise
+        return False
 
 
 def _sizes(found: Mapping[str, Any], rows: Rows) -> NDArray[np.int64] | None:
@@ -163,57 +165,58 @@ def _sizes(found: Mapping[str, Any], rows: Rows) -> NDArray[np.int64] | None:
     return np.where(np.isfinite(sizes), sizes, 1.0).astype(np.int64)
 
 
-def _side(rows: Iterable[Seen], places: Mapping[str, int], where: str) -> Side:
-    """Side observations, row by row."""
+def _side(
+    also: NDArray[Any], observed: NDArray[Any], own: Floats, labels: Sequence[Label], arm: NDArray[np.int64], rows: Rows
+) -> Side:  # fmt: skip
+    """Side observations from the columns ``also`` (arm: reward) and ``observed`` (arm: probability of being observed), JSON both.
+
+    The probabilities of the chosen arms themselves go into ``own``.
+    """
+    places = {str(label): place for place, label in enumerate(labels)}
+    names = list(places)
     start, arms, rewards, probabilities = array("q", [0]), array("q"), array("d"), array("d")
-    for seen in rows:
-        with reader_errors(f"read the side observations of row {len(start):,} of {where}"):
-            for arm, reward, probability in seen:
-                arms.append(places[str(arm)])
-                rewards.append(float(reward))
-                probabilities.append(float(probability))
+    for row, cells in enumerate(zip(also.tolist(), observed.tolist(), strict=True)):
+        try:
+            paid, chances = (
+                msgspec.json.decode(cell, type=dict[str, float]) if isinstance(cell, str) and cell else {}
+                for cell in cells
+            )
+        except msgspec.DecodeError as error:
+            raise UserError(f"cannot read the side observations in {rows.at(row)}: {error}") from error
+        own[row] = chances.get(names[arm[row]], own[row])
+        for label, reward in paid.items():
+            if label in chances and label in places:
+                arms.append(places[label])
+                rewards.append(reward)
+                probabilities.append(chances[label])
         start.append(len(arms))
         if len(start) % CHECKED == 0:
-            check_size(ROW * (len(start) + len(arms)), where)
+            check_size(ROW * (len(start) + len(arms)), rows.where)
     return Side(
         np.array(start, dtype=np.int64), np.array(arms, dtype=np.int64), np.array(rewards), np.array(probabilities)
     )  # fmt: skip
 
 
-def _side_rows(
-    also: Any, observed: Any, own: Floats, labels: Sequence[Label], arm: NDArray[np.int64], where: str
-) -> Iterator[Seen]:
-    """Side observations from the columns ``also`` (arm: reward) and ``observed`` (arm: probability of being observed), JSON both.
-
-    The probabilities of the chosen arms themselves go into ``own``.
-    """
-    names = list(map(str, labels))
-    known_names = set(names)
-    for row, (paid, known) in enumerate(zip(np.asarray(also).tolist(), observed.tolist(), strict=True)):
-        seen: Seen = []
-        if isinstance(known, str) and known:
-            with reader_errors(f"read the observations {brief(known, 40)!r} of {where}"):
-                chances = {label: float(chance) for label, chance in _json(known, where).items()}
-                own[row] = chances.get(names[int(arm[row])], own[row])
-                rewards = _json(paid, where).items() if isinstance(paid, str) and paid else ()
-                seen = [
-                    (label, reward, chances[label])
-                    for label, reward in rewards
-                    if label in chances and label in known_names
-                ]
-        yield seen
-
-
-def _json(text: str, where: str) -> Any:
-    check_json(text, where)
-    return json.loads(text)
-
-
 # -- Vowpal Wabbit ------------------------------------------------------------------------------------------------
 
 
+class Event(msgspec.Struct):
+    """A line of dsjson: what is looked at. One without a label is a dangling reward, or a decision that had none."""
+
+    cost: float | None = msgspec.field(default=None, name="_label_cost")  # minus the reward
+    probability: float | None = msgspec.field(default=None, name="_label_probability")
+    action: Annotated[int, msgspec.Meta(ge=1, le=MAX_ACTIONS)] | None = msgspec.field(
+        default=None, name="_label_Action"
+    )
+    id: str = msgspec.field(default="", name="EventId")
+    time: str = msgspec.field(default="", name="Timestamp")
+    offered: Annotated[list[int], msgspec.Meta(max_length=MAX_ACTIONS)] = msgspec.field(
+        default_factory=list, name="a"
+    )
+
+
 def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
-    """One event a line: ``_label_cost`` is minus the reward, ``_label_Action`` counts from 1, ``_label_probability``."""
+    """One event a line, its actions counted from 1."""
     where = short_path(path)
     if not os.path.isfile(path):
         raise UserError(f"there is no file {where}")
@@ -221,13 +224,17 @@ def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
     times: list[str] = []
     action, probability, reward = array("q"), array("d"), array("d")
     offered, words = 1, 0
-    for event in _events(path):
-        ids.append(event.id)
+    for number, event in _events(path):
+        if event.cost is None:
+            continue
+        if event.probability is None or event.action is None:
+            raise UserError(f"line {number} of {where} has no label of numbers: action, probability and cost")
+        ids.append(event.id or str(number))
         times.append(event.time)
         action.append(event.action)
         probability.append(event.probability)
-        reward.append(event.reward)
-        offered, words = max(offered, event.n_arms, event.action), words + sys.getsizeof(event.id)
+        reward.append(-event.cost)
+        offered, words = max(offered, len(event.offered), event.action), words + sys.getsizeof(ids[-1])
         words += sys.getsizeof(event.time) * bool(event.time)
         if len(ids) % CHECKED == 0:
             check_size(ROW * len(ids) + words, where)
@@ -243,52 +250,21 @@ def _read_dsjson(path: Path, arms: Sequence[Label] | None) -> Log:
     )  # fmt: skip
 
 
-class _Event(NamedTuple):
-    """A line of dsjson."""
-
-    id: str
-    action: int
-    probability: float
-    reward: float
-    time: str
-    n_arms: int
-
-
-def _events(path: Path) -> Iterator[_Event]:
-    where = short_path(path)
-    for number, line in enumerate(_lines(path), 1):
-        if not line.strip():
-            continue
-        with reader_errors(f"read line {number} of {where} as dsjson"):
-            event = _json(line.decode("utf-8-sig" if number == 1 else "utf-8"), f"line {number} of {where}")
-        if not isinstance(event, dict):
-            raise UserError(f"line {number} of {where} is no event of dsjson")
-        if "_label_cost" not in event:
-            continue  # a dangling reward, or a decision that had none
-        numbers = [event.get(key) for key in ("_label_Action", "_label_probability", "_label_cost")]
-        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in numbers):
-            raise UserError(f"line {number} of {where} has no label of numbers: action, probability and cost")
-        with reader_errors(f"read line {number} of {where} as dsjson"):
-            action, probability, cost = numbers[0], float(numbers[1] or 0.0), float(numbers[2] or 0.0)
-            name, moment = str(event.get("EventId", number)), str(event.get("Timestamp", ""))
-        if not isinstance(action, int) or not 1 <= action <= MAX_ACTIONS:
-            raise UserError(
-                f"line {number} of {where} has action {shown(action)}, which is no number from 1 to {MAX_ACTIONS:,}"
-            )
-        offered = event.get("a")
-        n_arms = min(len(offered), MAX_ACTIONS) if isinstance(offered, list) else 1
-        yield _Event(name, action, probability, -cost, moment, n_arms)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """One after the other, unpacked on the way."""
+def _events(path: Path) -> Iterator[tuple[int, Event]]:
+    """The events of a file with the numbers of their lines; it is unpacked on the way."""
+    where, decode = short_path(path), msgspec.json.Decoder(Event).decode
     with opened(path, packed=path.name.lower().endswith(".gz")) as file:
-        number = 1
-        while line := file.readline(MAX_LINE + 1):
+        for number in count(1):
+            line = file.readline(MAX_LINE + 1)
             if len(line) > MAX_LINE:
-                raise UserError(f"line {number} of {short_path(path)} is longer than an event can be")
-            yield line
-            number += 1
+                raise UserError(f"line {number} of {where} is longer than an event can be")
+            if not line:
+                return
+            if line.strip():
+                try:
+                    yield number, decode(line.removeprefix(codecs.BOM_UTF8))
+                except msgspec.DecodeError as error:
+                    raise UserError(f"cannot read line {number} of {where} as dsjson: {error}") from error
 
 
 # -- writing --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from abex.inference.sums import sample_ratio
 from abex.support.errors import UserError, brief, nearest, real_number, shown
 from abex.support.extras import needed
+from abex.support.table_files import line_of
 
 STEADY = 0.02  # by so much probabilities that never change may miss their sum
 ALARM = 100.0  # evidence against the shares that is worth a warning
@@ -38,8 +39,8 @@ class Trial(NamedTuple):
 class Table:
     """A data frame, or a mapping of columns, that knows how to name a row."""
 
-    def __init__(self, frame: Any, where: str, first_line: int | None) -> None:
-        self.frame, self.where, self.first_line = frame, where, first_line
+    def __init__(self, frame: Any, where: str) -> None:
+        self.frame, self.where = frame, where
         names = frame.columns if hasattr(frame, "columns") else frame
         self.names = [str(name) for name in names]
 
@@ -53,12 +54,7 @@ class Table:
 
     def row(self, wrong: NDArray[np.bool_]) -> str:
         """The first row that is wrong, as a person finds it."""
-        row = int(np.flatnonzero(wrong)[0])
-        return (
-            f"row {row} of {self.where}"
-            if self.first_line is None
-            else f"line {row + self.first_line} of {self.where}"
-        )
+        return f"{line_of(int(wrong.argmax()), self.where)} of {self.where}"
 
     def numbers(self, name: str, what: str) -> Floats:
         """The numbers of a column; what is missing or no number is an error that names the line."""

@@ -20,6 +20,7 @@ HEAVY = 3  # rewards that may carry a mean
 CARRIED = 0.2  # of a sum, if so few carry it
 LOOKS = 80  # in the figure, and for the moment at which sums decide
 MOST_LINES = 6  # of arms in the figure
+FIGURE = "Mean reward of each arm over the rows"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Experiment:
         axes.set_xlabel("rows")
         axes.set_ylabel("mean reward")
         axes.legend(loc="upper right", fontsize=8.5)
-        entitle(axes, self.winner.sentence, f"{1 - self.risk:.0%} intervals that hold at every moment")
+        entitle(axes, FIGURE, f"{1 - self.risk:.0%} intervals that hold at every moment")
         return save(figure, path)
 
     def _drawn(self) -> list[int]:
@@ -123,9 +124,9 @@ class Experiment:
             n = np.cumsum(mine)[looks - 1]
             s = np.cumsum(trial.reward * mine)[looks - 1]
             q = np.cumsum(trial.reward**2 * mine)[looks - 1]
-            for i in np.flatnonzero(n):
-                low, high = mean_interval(self.is_coin, (n[i], s[i], q[i]), self.risk)
-                rates[i, k], lows[i, k], highs[i, k] = s[i] / n[i], low, high
+            seen = n > 0
+            rates[seen, k] = s[seen] / n[seen]
+            lows[seen, k], highs[seen, k] = mean_interval(self.is_coin, self.risk, n[seen], s[seen], q[seen])
         return looks, *(trial.low + trial.scale * values for values in (rates, lows, highs))
 
     def write(self, path: str | Path) -> None:
@@ -135,12 +136,12 @@ class Experiment:
         from abex.web import resource
 
         notes = "".join(f"<p class=about>{escape(text)}</p>" for text in (*self.notes, PRIOR))
-        title = escape(self.winner.sentence)
+        title = escape(self.sentence())
         page = (
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>"
             f"<title>{title}</title><style>{resource('abex.web', 'style.css')}</style><body><h1>{title}</h1>"
-            f"<p>{escape(self.sentence())}</p><div class=wide>{html_table(self.headings(), self.rows())}</div>"
-            f"<div class=figure>{image_tag(self.plot(), self.winner.sentence)}</div>{notes}</body></html>\n"
+            f"<div class=wide>{html_table(self.headings(), self.rows())}</div>"
+            f"<div class=figure>{image_tag(self.plot(), FIGURE)}</div>{notes}</body></html>\n"
         )
         write_atomically(path, page.encode())
 
@@ -166,7 +167,6 @@ def experiment(
     risk: float = 0.05,
     at_least: float | None = None,
     where: str = "the table",
-    first_line: int | None = None,
 ) -> Experiment:
     """Who won an experiment, and whether one may stop, however often one has looked.
 
@@ -188,9 +188,7 @@ def experiment(
     at_least : float, optional
         The difference of rewards that matters: where no arm can be better by so much, one may stop too.
     where : str
-        What messages call the table.
-    first_line : int, optional
-        The line of its file on which the first row stands.
+        What messages call the table; with the name of a file of text they name lines of it.
 
     Examples
     --------
@@ -199,7 +197,7 @@ def experiment(
     B is best (wrong in at most 5 % of such experiments), after 26 of 600 rows
     """
     risk = checked_risk(risk)
-    trial = trial_of(Table(frame, where, first_line), arm, reward, probability, rewards)
+    trial = trial_of(Table(frame, where), arm, reward, probability, rewards)
     label = None if control is None else checked_control(str(control), trial.labels)
     method = SUMS if trial.probabilities is None else BETS
     n_arms = len(trial.labels)

@@ -21,7 +21,6 @@ BETS, SUMS = "bets", "sums"
 ASSUMED = "that the level of no arm moves"
 #: What a test needs beyond ln(1/risk): its mixture, and the draws that another allocation would have used better.
 OVERHEAD = {BETS: 2.5, SUMS: 4.5}
-MOST_STEPS = 10**9  # a forecast beyond says nothing
 
 
 class Winner(NamedTuple):
@@ -33,9 +32,10 @@ class Winner(NamedTuple):
     alike: tuple[
         str | int, ...
     ]  # arms none of which is better than the leader by as much as matters, where that is sure
-    remaining: int | None  # roughly how many more decisions it takes, one digit
+    remaining: int | None  # roughly how many more decisions on `rival` it takes, one digit
     risk: float
     method: str  # "bets" on the propensities, or "sums" of leaders, which assume levels that do not move
+    rival: str | int | None = None  # the arm that is hardest to tell from the leader
     control: str | int | None = None  # whom lifts are against
     arms: tuple[Arm, ...] = ()  # a table of the arms, where it was asked for
     coin: bool = True  # whether all rewards are 0 or 1, so that lifts are relative
@@ -104,35 +104,36 @@ def none_better(state: Comparison, at_least: float, risk: float) -> bool:
     )
 
 
-def weakest_pair(state: Comparison, lead: int, open_: NDArray[np.bool_]) -> float:
-    """The least generalised likelihood ratio of the leader and an arm that is not refuted, as of Bernoulli rewards."""
+def weakest_rival(state: Comparison, lead: int, open_: NDArray[np.bool_]) -> tuple[int, float]:
+    """The open arm that is hardest to tell from the leader, and the likelihood ratio of both, as of Bernoulli rewards."""
     n, s = state.observations, state.sums
-    least = math.inf
-    for k in np.flatnonzero(open_):
-        if k == lead:
-            continue
-        if n[k] == 0.0:
-            return 0.0
-        mean = (s[lead] + s[k]) / (n[lead] + n[k])
-        ratio = n[lead] * bernoulli_kl(s[lead] / n[lead], mean) + n[k] * bernoulli_kl(s[k] / n[k], mean)
-        least = min(least, ratio)
-    return least
+    rivals = [int(k) for k in np.flatnonzero(open_) if k != lead]
+    ratios = []
+    for k in rivals:
+        mean = (s[lead] + s[k]) / max(n[lead] + n[k], 1.0)
+        pairs = ((n[arm], s[arm] / max(n[arm], 1.0)) for arm in (lead, k))
+        ratios.append(sum(count * bernoulli_kl(rate, mean) for count, rate in pairs))
+    place = int(np.argmin(ratios))
+    return rivals[place], ratios[place]
 
 
-def forecast(state: Comparison, risk: float, method: str) -> int | None:
-    r"""Roughly how many more decisions it takes to name a winner at this pace, one digit; None where nothing can be said.
+def forecast(state: Comparison, risk: float, method: str) -> tuple[int, int] | None:
+    r"""The rival that is hardest to tell from the leader, and roughly how many more decisions on it that takes, one digit.
 
-    With the weakest pair's likelihood ratio Z after t observations, the T at which :math:`T(Z+1)/t` reaches what the test needs.
+    With the likelihood ratio Z of both after n plays of the rival, it takes as many as lead to :math:`n'(Z+1)/n` of what the test
+    needs. Plays of the rival are counted, not all decisions: a policy that plays it ever less often gives evidence with these
+    alone. None where nothing can be said.
     """
-    lead, t = leading_arm(state), float(state.observations.sum())
+    lead = leading_arm(state)
     if lead < 0:
         return None
-    rest = log_evidence(state, method) < math.log(1.0 / risk)
-    ratio = weakest_pair(state, lead, rest)
+    rival, ratio = weakest_rival(state, lead, log_evidence(state, method) < math.log(1.0 / risk))
+    played = float(state.observations[rival])
+    if not played:
+        return None
     needed = math.log(1.0 / risk) + OVERHEAD[method]
-    total = t * needed / (ratio + 1.0)
-    more = max(total - t, 0.05 * t, 1.0)
-    return rounded(more) if more < MOST_STEPS else None
+    more = max(played * (needed / (ratio + 1.0) - 1.0), 0.05 * played, 1.0)
+    return rival, rounded(more)
 
 
 def rounded(number: float) -> int:
@@ -193,13 +194,14 @@ def verdict(
     if total > 0.0 and state.sums.sum() in (0.0, total):
         paid = f"all rewards so far are {low + scale * (state.sums[0] > 0.0):g}: nothing tells the arms apart"
         return Winner(None, f"not yet: {paid}", leader, (), None, risk, method)
-    more = forecast(state, risk, method)
-    if more is None:
+    found = forecast(state, risk, method)
+    if found is None:
         return Winner(
             None, "not yet: too little was observed to say how long", leader, (), None, risk, method
         )
-    sentence = f"not yet: roughly {more:,} more decisions at this pace"
-    return Winner(None, sentence, leader, (), more, risk, method)
+    rival, more = labels[found[0]], found[1]
+    sentence = f"not yet: roughly {more:,} more decisions on {rival} to tell it from {leader}"
+    return Winner(None, sentence, leader, (), more, risk, method, rival)
 
 
 def checked_risk(risk: float) -> float:

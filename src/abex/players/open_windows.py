@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.inference.sums import intervals
+from abex.inference.sums import interval
 from abex.kinds import MOST_COUNT, agree
 from abex.players.answers import Answer
 from abex.players.arms import NamedArms
@@ -102,7 +102,7 @@ class Weighed(NamedTuple):
         """
         counts = self.mature + self.pending
         share = np.divide(self.worth, counts, out=np.zeros(counts.size), where=counts > 0.0)
-        ends = intervals(counts, np.clip(self.silence * counts + self.excess, 0.0, counts), risk)
+        ends = interval(counts, np.clip(self.silence * counts + self.excess, 0.0, counts), risk)
         known = share > 0.0
         low, high = (
             np.clip(

@@ -49,6 +49,12 @@ class RewardRequest(NamedTuple):
 
     rewards: Sequence[tuple[Any, ...]]
 
+    def check(self, player: SharedPlayer) -> None:
+        """See that none of them is wrong, as far as is known now; nothing changes."""
+        with player._lock:
+            for reward in self.rewards:
+                _reward(player, *reward)
+
 
 class ObserveRequest(NamedTuple):
     """What an arm paid that was tried without a decision of the player; it counts once under its key."""

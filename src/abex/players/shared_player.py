@@ -19,7 +19,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from abex.players.arms import Label, NamedArms
-from abex.players.events import Decided, Event, Expired, decode, encode
+from abex.players.changes import Change, change
+from abex.players.events import (
+    ArmAdded,
+    ArmRemoved,
+    ArmRenamed,
+    Decided,
+    Event,
+    Expired,
+    decode,
+    encode,
+)
 from abex.players.follower import Follower
 from abex.players.ids import moment_of
 from abex.players.journal import PlayerRow, Row, UnavailableError
@@ -99,11 +109,12 @@ class Ticket:
 class Proposal:
     """An event of this process on its way into the journal, and what came of it."""
 
-    __slots__ = ("decision", "done", "event", "outcome", "settled", "tickets")
+    __slots__ = ("change", "decision", "done", "event", "outcome", "settled", "tickets")
 
-    def __init__(self, event: Event, decision: Decision | None = None) -> None:
+    def __init__(self, event: Event, decision: Decision | None = None, change: Change | None = None) -> None:
         self.event = event
         self.decision = decision
+        self.change = change  # where the event is an administrative one
         self.settled = decision is None  # whether its probability is worked out
         self.done = False
         self.outcome: Any = None
@@ -144,6 +155,7 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         self.ends_store = False  # whether the store is left with the player
         self._last = ""  # id of the last event
         self._deciding = 0  # decisions among the own events on their way
+        self.changes: list[Change] = []  # administrative ones among what is being appended
         self.connection = found.connection  # by which the journal was last seen to be this one
         self.is_closed = self.is_listed = self.is_fresh = self.is_gone = False
         self._begin(clock)
@@ -222,7 +234,9 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             self.is_listed = False
             self._settle()
-            events = [own.event for own in self._follower.to_append()]
+            under_way = self._follower.to_append()
+            self.changes = [own.change for own in under_way if own.change is not None]
+            events = [own.event for own in under_way]
             self._deciding = sum(isinstance(own.event, Decided) for own in self._follower.own.values())
         return [Row(str(event.__struct_config__.tag), event.moment, encode(event)) for event in events]
 
@@ -291,13 +305,26 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
 
     def _happen(self, events: list[Any]) -> list[Any]:
         """Put events into the journal; they are on disk, and applied, when it returns."""
-        proposals = [Proposal(event) for event in events]
         with self._lock:
             self._refuse_if_closed()
+            proposals = [Proposal(event, change=self._change_by(event)) for event in events]
             ticket = self._awaited(proposals)
             self._propose(proposals)
         self._wait(ticket)
         return [one.outcome for one in proposals]
+
+    def _change_by(self, event: Event) -> Change | None:
+        """The administrative change that an event is; ``_lock`` is held."""
+        if not isinstance(event, ArmAdded | ArmRemoved | ArmRenamed):
+            return None
+        arms, before, after = self._state.arms, None, None
+        if isinstance(event, ArmAdded):
+            after = arms.next_number if event.label is None else event.label
+        else:
+            before = arms.label(event.arm) if arms.has(event.arm) else event.arm
+        if isinstance(event, ArmRenamed):
+            after = event.label
+        return change(str(event.__struct_config__.tag), self.name, before, after)
 
     def ticket(self, proposals: Iterable[Proposal], wake: Callable[[], None]) -> Ticket:
         """For who waits until these are written; then ``wake`` is called, in the store's thread."""
@@ -407,13 +434,16 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                 now = time.monotonic()
                 until = now + LATE_DECISIONS if until is None else until
                 self.refresh()
-                with self._lock:
-                    known = self._state.pending.get(error.id) or self._state.pending.has_made(error.id)
-                if known:
+                if self.has_made(error.id):
                     continue
                 if not self.is_recent(error.id) or now > until:
                     raise
                 time.sleep(0.02)
+
+    def has_made(self, decision: str) -> bool:
+        """Whether this player is known to have made a decision, be it waiting or not."""
+        with self._lock:
+            return decision in self._state.pending or bool(self._state.pending.has_made(decision))
 
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""

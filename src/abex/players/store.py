@@ -21,9 +21,25 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from abex.players import forking
 from abex.players.arms import declare
+from abex.players.changes import (
+    ALIAS_REMOVED,
+    ALIAS_ROLLED_BACK,
+    ALIAS_SET,
+    AliasError,
+    Aliases,
+    Change,
+    DamagedError,
+    Split,
+    change,
+    checked_split,
+    split_text,
+)
 from abex.players.journal import (
+    CHANGES,
     PATIENCE,
     ArchivedError,
     Journal,
@@ -53,6 +69,7 @@ SILENT = PATIENCE + 2.0  # seconds without an answer after which a connection is
 LONGEST = 2.0  # seconds between attempts to reach a store that is away
 MOMENT = 0.002  # seconds that a commit may wait for more
 PAGE = 5_000  # events that are read at once
+MOST_CHANGES = 10_000  # administrative ones, that are read at once
 MOST_RESTORED = 3  # snapshots in a row that do not lead to the end of the journal
 AT_ONCE = 100  # players that are looked at before those who wait have a turn
 FAR = 20_000  # events behind, from which the latest snapshot is looked for
@@ -112,6 +129,8 @@ class Store(AbstractContextManager["Store"]):
         self._journal = journal_at(url)
         self.display_url = self._journal.display_url
         self.offset = 0  # milliseconds by which the clock of the store is ahead of this machine's
+        self.known_aliases = Aliases()  # to this process
+        self._changes = 0  # number of the last administrative change that was looked at
         self._users = 1
         self._players: weakref.WeakSet[SharedPlayer] = weakref.WeakSet()
         self._named: weakref.WeakValueDictionary[str, SharedPlayer] = weakref.WeakValueDictionary()
@@ -210,7 +229,8 @@ class Store(AbstractContextManager["Store"]):
         name = checked_name("the name of a player", name)
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
-        found = self.do(lambda journal: self._find(journal, name, wanted))
+        made = None if wanted is None else player_made(name, wanted)
+        found = self.do(lambda journal: self._find(journal, name, wanted, made))
         where = f"the player {name!r} in {self.display_url}"
         if wanted is not None:
             difference = Definition(found.record.definition, where).first_difference(
@@ -227,20 +247,24 @@ class Store(AbstractContextManager["Store"]):
                 raise
         return player
 
-    def _find(self, journal: Journal, name: str, wanted: Wanted | None) -> Found:
+    def _find(self, journal: Journal, name: str, wanted: Wanted | None, made: Change | None) -> Found:
         """What the journal has of a player, which is made now if it is not there and ``wanted`` says what it is to be."""
         journal.connect(create=wanted is not None)
         self._ask_the_time()
         record = journal.player(name)
         if record is None and wanted is None:
             names = journal.names()
+            journal.follow(self.known_aliases)
+            if name in self.known_aliases.present:
+                split = split_text(self.known_aliases.present[name].split)
+                raise AliasError(f"{shown(name)} is an alias, of {split}, and no player")
             there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
             raise UserError(
                 f"there is no player {shown(name)} in {journal.display_url}{nearest(name, names)}{there}; "
                 "`abex player create`, or Player.open with arms, makes one"
             )
-        if record is None and wanted is not None:
-            journal.add_player(name, definition_text(wanted.replica, wanted.terms))
+        if record is None and wanted is not None and made is not None:
+            journal.add_player(made, definition_text(wanted.replica, wanted.terms))
             record = journal.player(name)  # perhaps another process was quicker, with another definition
         assert record is not None
         if record.archived:
@@ -262,6 +286,66 @@ class Store(AbstractContextManager["Store"]):
             return journal.names()
 
         return self.do(listed)
+
+    # -- aliases, and who changed what ----------------------------------------------------------------
+
+    def aliases(self) -> dict[str, Split]:
+        """Where each alias sends units: per cent by player."""
+        self.do(self._follow_aliases, self.deadline)
+        return {name: alias.split for name, alias in self.known_aliases.present.items()}
+
+    def alias(self, name: str, split: Split) -> None:
+        """Let a name stand for players, each for so many per cent of the units; a changed split moves only the units it must.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Store.open(f"sqlite:///{folder.name}/shop.db") as store:
+        ...     players = [store.player(name, arms=["red", "green"]) for name in ("banner-v1", "banner-v2")]
+        ...     store.alias("home/banner", {"banner-v1": 100})
+        ...     store.alias("home/banner", {"banner-v1": 90, "banner-v2": 10})
+        ...     store.rollback("home/banner")
+        ...     store.aliases(), [one["what"] for one in store.changes(3)]
+        ({'home/banner': {'banner-v1': 100}}, ['alias rolled back', 'alias set', 'alias set'])
+        """
+        self._change_alias(ALIAS_SET, checked_name("the name of an alias", name), checked_split(split))
+
+    def rollback(self, name: str, key: str | None = None) -> None:
+        """Bring back what an alias was before its last change; once more, what it was before that.
+
+        Sent again under its ``key``, it counts once.
+        """
+        self._change_alias(ALIAS_ROLLED_BACK, name, key=key)
+
+    def remove_alias(self, name: str) -> None:
+        """Let a name stand for nothing any more."""
+        self._change_alias(ALIAS_REMOVED, name)
+
+    def _change_alias(self, what: str, name: str, split: Split | None = None, key: str | None = None) -> None:
+        wanted = replace(change(what, name, after=split), key=key)
+
+        def changed(journal: Journal) -> None:
+            journal.connect(create=False)
+            journal.change_alias(wanted)
+            self._follow_aliases(journal)
+
+        self.do(changed, self.deadline)
+
+    def _follow_aliases(self, journal: Journal) -> None:
+        journal.connect(create=False)
+        journal.follow(self.known_aliases)
+
+    def changes(self, last: int = 100, before: int | None = None) -> list[dict[str, Any]]:
+        """Who changed what: the last administrative changes, or those before a number ``seq``; the latest first."""
+        whole_number("last", last, least=1, most=MOST_CHANGES)
+        end = 2**62 if before is None else whole_number("before", before, least=1, most=2**62)
+
+        def read(journal: Journal) -> list[dict[str, Any]]:
+            journal.connect(create=False)
+            return journal.changes(end, last)
+
+        return self.do(read, self.deadline)
 
     def close(self) -> None:
         """Write what waits to be written and leave the store, unless it is open elsewhere in this process."""
@@ -413,6 +497,7 @@ class Store(AbstractContextManager["Store"]):
         again: list[SharedPlayer] = []  # must wait, be it for the next append
         batch: dict[int, list[Row]] = {}
         writing: dict[int, SharedPlayer] = {}
+        changes: list[Change] = []  # of arms, in the same transaction
         players = [self._dirty.popleft() for _ in range(len(self._dirty))]
         try:
             while players:
@@ -424,7 +509,10 @@ class Store(AbstractContextManager["Store"]):
                     again.append(player)
                 elif rows := player.rows():
                     batch[player.id], writing[player.id] = rows, player
+                    changes += player.changes
                 players.pop()
+            if changes:
+                batch[CHANGES] = [self._journal.row_of(one) for one in changes]
             if batch:
                 began = time.monotonic()
                 heads = self._journal.append(batch)
@@ -490,10 +578,12 @@ class Store(AbstractContextManager["Store"]):
         for _ in range(len(self._recent)):
             self._recent.popleft().is_fresh = False
         self._left = len(self._round)
-        if self._left:
+        if self._left or self.known_aliases.seq:
             self._journal.connect(create=False)
             self._look_at_all, self._news = self._news or self._journal.has_changed(), False
             self._ask_the_time()
+            if self._look_at_all:
+                self._look_at([])
 
     def _next_players(self) -> list[SharedPlayer]:
         """Some of those that are still to be looked at in this second."""
@@ -507,7 +597,14 @@ class Store(AbstractContextManager["Store"]):
         return players
 
     def _look_at(self, players: list[SharedPlayer]) -> None:
-        heads = self._journal.heads(list({player.id for player in players}))
+        heads = self._journal.heads([CHANGES, *{player.id for player in players}])
+        changes = heads.get(CHANGES, (0, 0))[0]
+        if changes < self._changes:  # it is a copy of former days
+            self.known_aliases = Aliases()
+        if changes != self._changes:
+            with contextlib.suppress(DamagedError):
+                self._follow_aliases(self._journal)
+            self._changes = changes
         for player in players:
             if heads.get(player.id, (-1, 0))[0] != player.seq():
                 self._caught_up(player, look=True)
@@ -601,6 +698,12 @@ class Wanted(NamedTuple):
     terms: PlayerSettings
     on_new_arms: str
     on_missing_arms: str
+
+
+def player_made(name: str, wanted: Wanted) -> Change:
+    """The change that makes a player."""
+    after = {"policy": str(wanted.replica.policy), "arms": wanted.replica.n_arms}
+    return change("player made", name, after=after)
 
 
 def wanted_player(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abex.inference.standing import mean_intervals
+from abex.inference.standing import is_coin, mean_interval
 from abex.players.arms import Label
 from abex.players.player_settings import PlayerSettings
 from abex.players.state import PlayerState
@@ -117,7 +117,7 @@ def summarise(
     weighed = None if replica.windows is None else replica.windows.weighed(places)
     if weighed is None:
         means = np.divide(sums, counts, out=np.full(counts.size, math.nan), where=counts > 0.0)
-        lows, highs = mean_intervals(known, places, 1.0 - LEVEL)
+        lows, highs = mean_interval(is_coin(known), 1.0 - LEVEL, counts, sums, known.squares[places])
     else:
         means = weighed.means()
         lows, highs = weighed.intervals(1.0 - LEVEL)

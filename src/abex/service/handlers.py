@@ -1,9 +1,10 @@
-"""What the service does: make players, decide, reward, observe, change arms, look."""
+"""What the service does: make players and aliases, decide, reward, observe, change arms, look."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,17 @@ from starlette.responses import Response
 
 from abex.graphs.graph import Graph
 from abex.players.arms import declare
-from abex.players.journal import UnavailableError
+from abex.players.changes import Alias
+from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
 from abex.players.requests import DecideRequest, ObserveRequest, RequestQueue, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer
-from abex.players.store import Wanted, wanted_player
+from abex.players.store import Store, Wanted, wanted_player
 from abex.players.summary import summarise
 from abex.policies.naming import as_policy
 from abex.service.bodies import (
+    AliasBody,
     ArmBody,
     DecideBody,
     DecideManyBody,
@@ -29,8 +32,9 @@ from abex.service.bodies import (
     RenameBody,
     RewardBody,
     RewardManyBody,
+    RollbackBody,
 )
-from abex.service.directory import HTTPError, JSONAnswer, ServiceState
+from abex.service.directory import HTTPError, JSONAnswer, ServiceState, is_name
 from abex.support.errors import UserError, shown, whole_number
 
 LATE = 0.1  # seconds to wait for a decision that a process outside the service has just made
@@ -43,6 +47,43 @@ async def queue_of(state: ServiceState, name: str) -> RequestQueue:
     """The queue of a player, opened now if it is the first time, or if the player was deleted meanwhile."""
     queue = state.queues.get(name)
     return await state.open(name) if queue is None or queue.player.is_gone else queue
+
+
+async def queue_for(state: ServiceState, name: str, unit: str | None) -> RequestQueue:
+    """The queue of the player of a name; of an alias, that to which the unit falls."""
+    alias = await alias_of(state, name)
+    return await queue_of(state, name if alias is None else alias.player_of(name, unit))
+
+
+async def alias_of(state: ServiceState, name: str) -> Alias | None:
+    """The alias of a name; None of a player's."""
+    known = state.store.known_aliases.present
+    if name not in known and name not in state.queues:
+        try:
+            await queue_of(state, name)
+        except HTTPError:  # there is no such player: now it is known what aliases there are
+            if name not in known:
+                raise
+    return known.get(name)
+
+
+async def maker_of(state: ServiceState, name: str, decision: str) -> RequestQueue:
+    """The queue of the player that made a decision, of those that an alias names or has named."""
+    why: UserError = UnknownDecisionError(
+        f"decision {shown(decision)} was made by no player of the alias {shown(name)}", decision
+    )
+    for is_news in (False, True):
+        for player in state.store.known_aliases.players.get(name, ()):
+            try:
+                queue = await queue_of(state, player)
+                if is_news:  # another worker may have made it
+                    await queue.refresh()
+            except (HTTPError, ArchivedError) as error:  # deleted or archived since
+                why = error if isinstance(error, ArchivedError) else why
+                continue
+            if queue.player.has_made(decision):
+                return queue
+    raise why
 
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
@@ -67,12 +108,19 @@ def limit_of(
 
 
 async def list_players(state: ServiceState, request: Request, body: None) -> JSON:
-    """The players of the store by name, and apart those that are archived."""
+    """The players of the store by name, and apart those that are archived, and the aliases."""
     limit = limit_of(request, default=MOST_LISTED)
     found = await asyncio.to_thread(state.listed, limit)
     many = len(found) if len(found) < limit else await asyncio.to_thread(state.count)
     archived = await asyncio.to_thread(state.listed, limit, archived=True)
-    return {"n_players": many, "shown": len(found), "players": found, "archived": archived}
+    aliases = await asyncio.to_thread(state.store.aliases)
+    return {
+        "n_players": many,
+        "shown": len(found),
+        "players": found,
+        "archived": archived,
+        "aliases": [{"name": name, "split": split} for name, split in sorted(aliases.items())],
+    }
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:
@@ -174,15 +222,17 @@ async def _ended(state: ServiceState, request: Request, end: Callable[[str, int]
 # -- deciding and learning --------------------------------------------------------------------------------
 
 
-def _shown(decision: Decision) -> JSON:
-    return {"id": decision.id, "arm": decision.arm, "probability": decision.compute_probability()}
+def _shown(decision: Decision, name: str, player: str) -> JSON:
+    found = {"id": decision.id, "arm": decision.arm, "probability": decision.compute_probability()}
+    return found if player == name else found | {"player": player}
 
 
 async def decide(state: ServiceState, request: Request, body: DecideBody) -> JSON:
     """What to try next; on disk when it is answered."""
-    queue = await queue_of(state, request.path_params["name"])
+    name = request.path_params["name"]
+    queue = await queue_for(state, name, body.unit or body.key)
     (decision,) = await queue.submit(DecideRequest((body.unit,), body.key))
-    return _shown(decision)
+    return _shown(decision, name, queue.player.name)
 
 
 async def decide_many(state: ServiceState, request: Request, body: DecideManyBody) -> JSON:
@@ -192,9 +242,21 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     many = body.count if body.count is not None else len(body.units or ())
     whole_number("the number of decisions", many, least=1, most=state.settings.max_batch)
     units = (None,) * many if body.units is None else tuple(body.units)
-    queue = await queue_of(state, request.path_params["name"])
-    decisions = await queue.submit(DecideRequest(units, body.key, distinct=body.units is None))
-    return {"decisions": [_shown(one) for one in decisions]}
+    name, key = request.path_params["name"], body.key
+    if body.units is not None and await alias_of(state, name) is not None:
+        keys = [None if key is None else f"{key}#{number}" for number in range(many)]
+        queues = [await queue_for(state, name, unit or one) for unit, one in zip(units, keys, strict=True)]
+        made = await asyncio.gather(
+            *(
+                queue.submit(DecideRequest((unit,), one))
+                for queue, unit, one in zip(queues, units, keys, strict=True)
+            )
+        )
+    else:
+        queues = [await queue_for(state, name, key)] * many
+        made = [await queues[0].submit(DecideRequest(units, key, distinct=body.units is None))]
+    decisions = zip(chain.from_iterable(made), queues, strict=True)
+    return {"decisions": [_shown(one, name, queue.player.name) for one, queue in decisions]}
 
 
 async def reward(state: ServiceState, request: Request, body: RewardBody) -> JSON:
@@ -212,9 +274,26 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
     return {"learned": await _learned(state, request, body.rewards)}
 
 
-async def _learned(state: ServiceState, request: Request, rewards: list[RewardBody]) -> list[bool]:
-    queue = await queue_of(state, request.path_params["name"])
-    work = RewardRequest([(one.decision, one.reward, one.also, one.key, one.corrects) for one in rewards])
+async def _learned(state: ServiceState, request: Request, bodies: list[RewardBody]) -> list[bool]:
+    """Of the rewards of a player; of an alias, by the players that made the decisions."""
+    name = request.path_params["name"]
+    rewards = [(one.decision, one.reward, one.also, one.key, one.corrects) for one in bodies]
+    if await alias_of(state, name) is None:
+        return await _told(await queue_of(state, name), RewardRequest(rewards))
+    makers = [await maker_of(state, name, one.decision) for one in bodies]
+    work = {
+        queue: RewardRequest([one for one, maker in zip(rewards, makers, strict=True) if maker is queue])
+        for queue in makers
+    }
+    if len(work) > 1:
+        for queue, one in work.items():
+            one.check(queue.player)  # before any of them learns
+    told = await asyncio.gather(*(_told(queue, one) for queue, one in work.items()))
+    found = {queue: iter(learned) for queue, learned in zip(work, told, strict=True)}
+    return [next(found[maker]) for maker in makers]
+
+
+async def _told(queue: RequestQueue, work: RewardRequest) -> list[bool]:
     try:
         found: list[bool] = await queue.submit(work)
     except UnknownDecisionError as error:
@@ -226,9 +305,49 @@ async def _learned(state: ServiceState, request: Request, rewards: list[RewardBo
 
 
 async def observe(state: ServiceState, request: Request, body: ObserveBody) -> JSON:
-    """What an arm paid that was tried without a decision of the player."""
+    """What an arm paid that was tried without a decision of the player, which is no alias."""
     queue = await queue_of(state, request.path_params["name"])
     return {"learned": await queue.submit(ObserveRequest(body.arm, body.reward, body.also, body.key))}
+
+
+# -- aliases ----------------------------------------------------------------------------------------------
+
+
+async def set_alias(state: ServiceState, request: Request, body: AliasBody) -> JSON:
+    """Let a name stand for players, each for so many per cent of the units; a changed split moves only the units it must."""
+    name = request.path_params["name"]
+    if not is_name(name):
+        raise UserError(f"{shown(name)} is no name for an alias")
+    return await _changed(state, name, lambda store: store.alias(name, body.split))
+
+
+async def roll_back(state: ServiceState, request: Request, body: RollbackBody) -> JSON:
+    """Bring back what an alias was before its last change; once more, what it was before that."""
+    name = request.path_params["name"]
+    return await _changed(state, name, lambda store: store.rollback(name, body.key))
+
+
+async def remove_alias(state: ServiceState, request: Request, body: None) -> JSON:
+    """Let a name stand for nothing any more."""
+    name = request.path_params["name"]
+    return await _changed(state, name, lambda store: store.remove_alias(name))
+
+
+async def _changed(state: ServiceState, name: str, work: Callable[[Store], None]) -> JSON:
+    def changed() -> JSON:
+        store = state.connected()
+        work(store)
+        alias = store.known_aliases.present.get(name)
+        return {"name": name, "split": None if alias is None else alias.split}
+
+    return await asyncio.to_thread(changed)
+
+
+async def changes(state: ServiceState, request: Request, body: None) -> JSON:
+    """Who changed what, the latest first; `before` a number to go on."""
+    limit, before = limit_of(request), request.query_params.get("before")
+    end = None if before is None else limit_of(request, "before", 10**11)
+    return {"changes": await asyncio.to_thread(lambda: state.connected().changes(limit, end))}
 
 
 # -- arms -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from abex.players.changes import Aliases
 from abex.players.player_settings import PlayerSettings
 from abex.players.shared_player import SharedPlayer
 from abex.players.state import PlayerState
@@ -55,14 +56,14 @@ class Metrics:
         )
         self.corrections = Counter("abex_instance_corrections", f"Corrections of {about}", by, registry=own)
 
-    def text(self, players: Iterable[SharedPlayer]) -> bytes:
+    def text(self, players: Iterable[SharedPlayer], aliases: Aliases) -> bytes:
         """All metrics in Prometheus' text format."""
         registry = self._registry
         if FOLDER in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         looked_at = CollectorRegistry()
-        looked_at.register(_Players(players))
+        looked_at.register(_Players(players, aliases))
         return generate_latest(registry) + generate_latest(looked_at)
 
 
@@ -84,14 +85,19 @@ FAMILIES: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, li
     "abex_arm_mean_low": (GaugeMetricFamily, "Lower end of the 95 % interval of its mean", ["player", "arm"]),
     "abex_arm_mean_high": (GaugeMetricFamily, "Upper end; both hold at every moment", ["player", "arm"]),
     "abex_arm_share": (GaugeMetricFamily, "Share of the last 1,000 decisions", ["player", "arm"]),
+    "abex_alias_share": (
+        GaugeMetricFamily,
+        "Share of the units that it sends to a player",
+        ["alias", "player"],
+    ),
 }
 
 
 class _Players(Collector):
-    """What the states of players tell."""
+    """What the states of players tell, and where aliases send units."""
 
-    def __init__(self, players: Iterable[SharedPlayer]) -> None:
-        self._players = players
+    def __init__(self, players: Iterable[SharedPlayer], aliases: Aliases) -> None:
+        self._players, self._aliases = players, aliases
 
     def collect(self) -> Iterable[Metric]:
         """For `prometheus_client` to write down."""
@@ -100,6 +106,9 @@ class _Players(Collector):
             with player.reading() as now:
                 for name, arm, value in _samples(now, player.settings):
                     families[name].add_metric([player.name, *arm], value)
+        for name, alias in list(self._aliases.present.items()):
+            for one, percent in alias.split.items():
+                families["abex_alias_share"].add_metric([name, one], percent / 100)
         return families.values()
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +26,7 @@ Source = str | os.PathLike[str] | Any  # the name of a file, or a data frame
 CELLS = 2**16  # of a table that are read at once
 DIFFERENT_WORDS = 10  # times their bytes: pyarrow takes as much, and more, to find those that come again
 MAX_KNOWN = 10_000  # different words of a column that are looked for when they come again
-SUFFIXES = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".txt": "text",
-    ".parquet": "parquet",
-    ".svm": "libsvm",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".npz": "numpy",
-}
+SUFFIXES = {".csv": "text", ".tsv": "text", ".txt": "text", ".parquet": "parquet"}
 
 
 def is_file(source: Source) -> bool:
@@ -74,7 +69,22 @@ def line_of(row: int, where: str | Path) -> str:
     ('line 2', 'row 0')
     """
     ends = "".join(Path(where).suffixes).lower().removesuffix(".gz")
-    return f"line {row + 2}" if SUFFIXES.get(ends[ends.rfind(".") :]) == "text" else f"row {row}"
+    if SUFFIXES.get(ends[ends.rfind(".") :]) != "text":
+        return f"row {row}"
+    begins = _lines(Path(where)) if os.path.isfile(where) else count(1)
+    return f"line {next(islice(begins, row + 1, None), row + 2)}"
+
+
+def _lines(path: Path) -> Iterator[int]:
+    """The lines in which the rows of a file begin, that of the header first: blank ones are no rows, cells may have several."""
+    with opened(path, path.name.lower().endswith(".gz")) as file:
+        rows = csv.reader(io.TextIOWrapper(file, "utf-8", errors="replace", newline=""))
+        begin = 1
+        with suppress(csv.Error):
+            for cells in rows:
+                if len(cells) > 1 or "".join(cells).strip():
+                    yield begin
+                begin = rows.line_num + 1
 
 
 def content_of(path: str | os.PathLike[str]) -> bytes:
@@ -96,12 +106,9 @@ def read_columns(
         return _text(Path(source), header, words, row)
     if kind == "parquet":
         return _parquet(Path(source), row)
-    if kind == "frame":
-        frame: Any = source.to_pandas() if hasattr(source, "to_pandas") else source
-        if not hasattr(frame, "iloc"):
-            raise UserError(f"expected the name of a file or a data frame, got {shown(source)}")
-    else:
-        raise UserError(f"{where} has no names of columns: a table is needed, such as a CSV file")
+    frame: Any = source.to_pandas() if hasattr(source, "to_pandas") else source
+    if not hasattr(frame, "iloc"):
+        raise UserError(f"expected the name of a file or a data frame, got {shown(source)}")
     if 0 in frame.shape:
         raise UserError(f"{where} has no rows")
     columns: Columns = {}

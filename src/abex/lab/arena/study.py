@@ -91,24 +91,20 @@ class Played:
     second_half: NDArray[np.float64]
 
 
-def library() -> list[Entry]:
-    """Every policy of the library that aims at reward, at its defaults and in its variants, the best known first."""
+def library(identifies: bool = False) -> list[Entry]:
+    """Who plays: every policy of the library that aims at reward, the best known first, at its defaults and in its variants.
+
+    In the group identification, where it ``identifies``: every policy that aims at knowing the best arm, and the usual ones.
+    """
     import abex  # noqa: F401 - registers every policy
 
-    found = [
-        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and not cls.identifies
+    found = [cls for cls in known_policies().values() if cls.__module__.startswith("abex.")]
+    wanted = [cls for cls in found if cls.identifies == identifies]
+    policies = [
+        policy for cls in wanted for policy in (cls(), *(cls(**one) for one in cls.variants.values()))
     ]
-    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
-    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, FIRST), *policies])]
-
-
-def finders() -> list[Entry]:
-    """Who plays in the group identification: every policy that aims at knowing the best arm, and the usual ones."""
-    found = [
-        cls for cls in known_policies().values() if cls.__module__.startswith("abex.") and cls.identifies
-    ]
-    policies = [policy for cls in found for policy in (cls(), *(cls(**one) for one in cls.variants.values()))]
-    return [Entry(policy) for policy in dict.fromkeys([*map(parse_policy, USUAL), *policies])]
+    first = map(parse_policy, USUAL if identifies else FIRST)
+    return [Entry(policy) for policy in dict.fromkeys([*first, *policies])]
 
 
 def method_of(policy: Policy[Any]) -> str:
@@ -198,31 +194,21 @@ def playable(instances: Iterable[Instance]) -> tuple[list[Instance], list[str]]:
 
 def cells_of(entry: Entry, instance: Instance, grid: str, most: int = REPLICATIONS) -> list[Cell]:
     """The cells of a policy on an instance, blocks of replications; a fit of boosting is a cell of its own."""
-    count = replications_for(entry.policy, instance, most)
-    if instance.group == "boosting":
-        return [
-            new_cell(
-                "boosting", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
-                replication=replication, code=dict(entry.code),
-            )
-            for replication in range(count)
-        ]  # fmt: skip
+    checkpoints: Any
+    kind, checkpoints, more = "bandit", [instance.horizon // 2, instance.horizon], dict[str, Any]()
     if instance.group == IDENTIFICATION:
-        return [
-            new_cell(
-                "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=1, seed=SEEDS[grid],
-                replication=first, replications=min(BLOCK, count - first), risk=RISK, test=method_of(entry.policy),
-                code=dict(entry.code),
-            )
-            for first in range(0, count, BLOCK)
-        ]  # fmt: skip
-    halves: Any = [instance.horizon // 2, instance.horizon]
+        checkpoints, more = 1, {"risk": RISK, "test": method_of(entry.policy)}
+    elif instance.group == "boosting":
+        kind, checkpoints = "boosting", 1
+    block = 1 if kind == "boosting" else BLOCK
+    count = replications_for(entry.policy, instance, most)
     return [
         new_cell(
-            "bandit", repr(entry.policy), instance.problem, instance.horizon, checkpoints=halves, seed=SEEDS[grid],
-            replication=first, replications=min(BLOCK, count - first), code=dict(entry.code),
+            kind, repr(entry.policy), instance.problem, instance.horizon, checkpoints=checkpoints, seed=SEEDS[grid],
+            replication=first, replications=None if kind == "boosting" else min(block, count - first),
+            code=dict(entry.code), **more,
         )
-        for first in range(0, count, BLOCK)
+        for first in range(0, count, block)
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from abex.lab.experiments.experiment import Experiment, Line
+from abex.lab.experiments.experiment import Experiment, Line, brief
 from abex.lab.results import Cell, Store, key_of
 from abex.lab.sweeps.bandit_cells import rows_of
 from abex.lab.sweeps.sweep import SweepStatus, sweep
@@ -122,9 +122,9 @@ def plan(experiment: Experiment, store: Store) -> list[tuple[str, str, int, int]
     for line in experiment.lines:
         if has_choice(line):
             for text in line.candidates:
-                rows.append((f"{line.label} (tuning)", text, experiment.tuning_cells(line, text)))
+                rows.append((f"{line.label} (tuning)", brief(text), experiment.tuning_cells(line, text)))
         picked = chosen(experiment, line, store)
-        name = picked or f"the best of {len(line.candidates)}"
+        name = brief(picked) if picked else f"the best of {len(line.candidates)}"
         rows.append((line.label, name, experiment.cells(line, picked or line.candidates[0])))
     return [
         (label, text, len(cells), len(cells) - len(store.read(map(key_of, cells))))

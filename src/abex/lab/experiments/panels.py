@@ -43,7 +43,7 @@ def paper_figure(outcome: ExperimentResult) -> Any:
     across = outcome.experiment.task.paper_axis
     _lines(axes, outcome, across)
     _label(axes, outcome, across, _limits(outcome))
-    entitle(axes, outcome.experiment.title, _subtitle(outcome))
+    entitle(axes, outcome.experiment.title, subtitle(outcome))
     return figure
 
 
@@ -138,7 +138,8 @@ def xs(drawn: LineResult, x: str) -> Any:
     return values if values.ndim == 1 else values.mean(axis=0)
 
 
-def _subtitle(outcome: ExperimentResult) -> str:
+def subtitle(outcome: ExperimentResult) -> str:
+    """What the lines of a figure are: of how many runs."""
     runs = [len(drawn.replications) for drawn in outcome.lines] or [0]
     count = f"{max(runs):,}" if min(runs) == max(runs) else f"{min(runs):,} to {max(runs):,}"
     strata = " in strata" if outcome.experiment.strata else ""

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from abex.lab.experiments.experiment import Claim
+from abex.lab.experiments.experiment import Claim, brief
 from abex.lab.experiments.outcomes import (
     MIN_RUNS,
     ExperimentResult,
@@ -149,7 +149,7 @@ def _judge(claim: Claim, outcome: ExperimentResult) -> ClaimVerdict:
 def _explores(claim: Claim, first: LineResult) -> ClaimVerdict:
     slots = first.numbers.get(EXPLORED)
     if slots is None and first.played not in ("", first.policy):
-        text = f"0 of {first.step[-1]:,.0f} slots are pure exploration: {SAME} as {first.played}"
+        text = f"0 of {first.step[-1]:,.0f} slots are pure exploration: {SAME} as {brief(first.played)}"
         return ClaimVerdict(claim, text, FAILS, claim.rule)
     if slots is None:
         return ClaimVerdict(claim, f"{claim.first} does not report its exploration slots", OPEN, claim.rule)

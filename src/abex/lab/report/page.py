@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from abex.lab.experiments.experiment import Experiment
+from abex.lab.experiments.experiment import Experiment, brief
 from abex.lab.experiments.outcomes import (
     ExperimentResult,
     LineResult,
@@ -22,7 +22,7 @@ from abex.lab.experiments.outcomes import (
     ratio_curve,
     target_losses,
 )
-from abex.lab.experiments.panels import xs
+from abex.lab.experiments.panels import subtitle, xs
 from abex.lab.experiments.verdicts import (
     FAILS,
     HOLDS,
@@ -196,6 +196,7 @@ def _section(outcome: ExperimentResult, verdicts: Verdicts) -> dict[str, Any]:
         "seeds": seeds,
         "tuned": any(len(line.candidates) > 1 for line in experiment.lines),
         "missing": outcome.missing,
+        "sampled": subtitle(outcome),
         "claims": [[TableCell(v.claim.text, v.claim.where), v.measured, *_answers(v)] for v in verdicts],
         "columns": ("line", "policy drawn", loss, "95 % interval", *spread, *extra, *LAST_COLUMNS),
         "lines": [
@@ -265,14 +266,15 @@ def _line_row(drawn: LineResult, outcome: ExperimentResult, extra: list[str]) ->
     found = drawn.estimate()
     low, high = found.interval()
     slots = drawn.numbers.get("exploration_slots")
+    is_another = drawn.played not in ("", drawn.policy)
     return (
         outcome.title_of(drawn),
-        drawn.policy if drawn.played in ("", drawn.policy) else f"{drawn.policy}, here {drawn.played}",
+        brief(drawn.policy) + (f", here {brief(drawn.played)}" if is_another else ""),
         f"{found.mean:.2f}",
         f"{low:.2f} to {high:.2f}" if np.isfinite(low) else "too few runs",
         *outcome.experiment.task.spread(drawn).values(),
         *extra,
-        "" if slots is None and drawn.played in ("", drawn.policy) else f"{np.mean(slots or [0.0]):.0f}",
+        "" if slots is None and not is_another else f"{np.mean(slots or [0.0]):.0f}",
         f"{drawn.seconds[:, -1].mean():.2g}",
         f"{len(drawn.replications):,}",
         GROUPS.get(drawn.line.group, drawn.line.group),

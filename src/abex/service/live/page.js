@@ -89,7 +89,10 @@ async function follow(one) {
       looks.push([performance.now(), summary ? summary.seq : looks.at(-1)[1]]);
       if (looks.length > SPEED_LOOKS) looks.shift();
       const [[then, first], [now, last]] = [looks[0], looks.at(-1)];
-      if (summary) showSummary(summary);
+      if (summary) {
+        showSummary(summary);
+        listControls(summary.arms);
+      }
       showSpeed(now > then ? (1000 * (last - first)) / (now - then) : 0);
       if (now - asked > BETWEEN_WINNERS && (summary || asked < 0)) {
         asked = now;
@@ -109,6 +112,49 @@ async function follow(one) {
   }
 }
 
+// -- who won -------------------------------------------------------------------------------------------------
+const askWinner = document.getElementById("ask-winner");
+const verdict = document.getElementById("verdict");
+
+function listControls(arms) {
+  const { control } = askWinner.elements, before = control.value;
+  control.replaceChildren(control.options[0], ...arms.map((one) => new Option(one.arm, one.arm)));
+  control.value = arms.some((one) => String(one.arm) === before) ? before : "";
+}
+
+function lift(value, coin, decimals) {  // relative for rewards of 0 and 1, else a difference
+  if (value === null) return "";
+  return `${value < 0 ? "−" : "+"}${coin ? `${whole(Math.abs(100 * value))} %` : fine(Math.abs(value), decimals)}`;
+}
+
+function showVerdict(told) {
+  document.getElementById("verdict-sentence").textContent = told.sentence;
+  const table = document.getElementById("verdict-table"), heads = [...table.tHead.rows[0].cells];
+  for (const head of heads.filter((one) => one.className === "lift")) head.hidden = told.control === null;
+  heads[4].textContent = told.coin ? `lift against ${told.control}` : `difference to ${told.control}`;
+  table.tBodies[0].replaceChildren(...told.arms.map((one) => {
+    const row = element("tr"), [low, high] = one.interval, decimals = decimalsOf(low, high);
+    const ends = one.lift_interval && one.lift_interval.map((end) => lift(end, told.coin, decimals)).join(" to ");
+    const texts = [String(one.label), whole(one.n), fine(one.rate, decimals), `${fine(low, decimals)} to ${fine(high, decimals)}`,
+      ...(told.control === null ? [] : [lift(one.lift, told.coin, decimals), ends || ""]), percent(one.chance_to_be_best)];
+    const names = heads.filter((head) => !head.hidden).map((head) => head.textContent);
+    row.append(...texts.map((text, column) => element("td", text, { "data-column": names[column] })));
+    return row;
+  }));
+  document.getElementById("verdict-about").textContent = `As of ${new Date().toLocaleTimeString("en-GB")}, wrong in at most `
+    + `${digits(100 * told.risk)} % of such experiments however often one looks. Nothing was changed. The chance to be best is a picture and no reason to stop.`;
+  verdict.showModal();
+}
+
+askWinner.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  await busy(askWinner.querySelector("[type=submit]"), document.getElementById("ask-winner-note"), async () => {
+    const name = watched.name, { value } = askWinner.elements.control;
+    const told = await ask(addressOf(name, `/winner${value === "" ? "" : `?control=${encodeURIComponent(value)}`}`));
+    if (watched && watched.name === name) showVerdict(told);
+  });
+});
+
 // -- what if -------------------------------------------------------------------------------------------------
 const whatIf = document.getElementById("what-if");
 let valued = null;
@@ -124,7 +170,10 @@ function showValued() {
     const found = (one.estimates || []).find((estimate) => estimate.estimator === whatIf.elements.estimator.value);
     if (!found) cells.push([one.policy, "–", "", "", one.error || "this estimator says nothing here"]);
     else if (found.value === null) cells.push([one.policy, "cannot tell", "", whole(found.effective), found.reason || ""]);
-    else cells.push([one.policy, fine(found.value), `${fine(found.low)} to ${fine(found.high)}`, whole(found.effective), found.reason || ""]);
+    else {
+      const [value, low, high] = [found.value, found.low, found.high].map((number) => fine(number, decimalsOf(found.low, found.high)));
+      cells.push([one.policy, value, `${low} to ${high}`, whole(found.effective), found.reason || ""]);
+    }
   }
   const heads = [...table.querySelectorAll("th")].map((head) => head.textContent);
   table.tBodies[0].replaceChildren(...cells.map((texts) => {
@@ -184,6 +233,15 @@ function wanted() {
   return { name: name.value.trim(), policy: policy.value.trim(), arms: count, rewards: [lowest, Number(high.value)],
     window: span.value === "" ? null : Number(span.value), expire: expire.value === "" ? null : Number(expire.value), unrewarded: lowest, horizon: horizon.value === "" ? null : Number(horizon.value) };
 }
+function sayDurations() {  // what a number of seconds is in words
+  for (const name of ["window", "expire"]) {
+    const { value } = create.elements[name];
+    create.elements[`${name}-words`].value = Number(value) > 0 ? span(Number(value)) : "";
+  }
+}
+create.addEventListener("input", sayDurations);
+create.addEventListener("reset", () => setTimeout(sayDurations));
+sayDurations();
 create.addEventListener("submit", async (event) => {
   event.preventDefault();
   await busy(create.querySelector("[type=submit]"), document.getElementById("create-note"), async () => {

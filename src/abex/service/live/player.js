@@ -9,12 +9,18 @@ function whole(value) {
   return Math.round(value).toLocaleString("en");
 }
 
-function percent(value) {
-  return value === null ? "–" : `${(100 * value).toFixed(1)} %`;
+function percent(value) {  // a decimal where it says something: near 0 and near 100
+  if (value === null) return "–";
+  const shown = 100 * value, rest = Math.min(shown, 100 - shown);
+  return `${shown.toFixed(rest >= 0.05 && rest < 9.95 ? 1 : 0)} %`;
 }
 
-function fine(value) {
-  return value === null ? "–" : Math.abs(value) < 1000 ? value.toFixed(3) : digits(value);
+function decimalsOf(low, high) {  // as many as an interval leaves two digits of its width
+  return high > low ? Math.min(Math.max(1 - Math.floor(Math.log10(high - low)), 0), 4) : 3;
+}
+
+function fine(value, decimals = 3) {
+  return value === null ? "–" : Math.abs(value) < 1000 ? value.toFixed(decimals) : digits(value);
 }
 
 function sum(value) {
@@ -40,12 +46,19 @@ function showTile(name, value, about = "") {
 }
 
 function showSpeed(speed) {
-  showTile("events per second", speed >= 10 ? whole(speed) : speed.toFixed(1));
+  showTile("events per second", speed >= 10 || speed === 0 ? whole(speed) : speed.toFixed(1));
 }
 
-function span(seconds) {
-  const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]].find(([, one]) => seconds % one === 0) || ["second", 1];
-  return seconds === size ? `${unit === "hour" ? "an" : "a"} ${unit}` : `${digits(seconds / size)} ${unit}s`;
+const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+function span(seconds) {  // 86400 is a day, 5400 an hour and 30 minutes
+  const words = [];
+  let rest = seconds;
+  for (const [unit, size] of UNITS) {
+    const count = size === 1 ? rest : Math.floor(rest / size);
+    rest -= count * size;
+    if (count) words.push(count === 1 ? `${unit === "hour" ? "an" : "a"} ${unit}` : `${digits(count)} ${unit}s`);
+  }
+  return words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0] || "no time";
 }
 
 function showSummary(told) {
@@ -101,8 +114,9 @@ function showArms(told) {
       pending.textContent = whole(one.pending);
       conversions.textContent = whole(one.conversions);
     }
-    mean.textContent = fine(one.mean);
-    interval.firstChild.textContent = one.mean === null ? "–" : `${fine(one.low)} to ${fine(one.high)}`;
+    const decimals = one.mean === null ? 0 : decimalsOf(one.low, one.high);
+    mean.textContent = fine(one.mean, decimals);
+    interval.firstChild.textContent = one.mean === null ? "–" : `${fine(one.low, decimals)} to ${fine(one.high, decimals)}`;
     chance.textContent = percent(one.probability);
     recent.textContent = percent(one.recent_share);
     const range = interval.lastChild, share = (value) => `${high > low ? (100 * (value - low)) / (high - low) : 0}%`;
@@ -127,17 +141,32 @@ function areaColour(place) {  // a second round is lighter
   return place < AREAS.length ? shade : `color-mix(in srgb, ${shade} 55%, white)`;
 }
 
-// An arm that is called like a colour has it; the others take turns.
+// An arm that is called like a colour has it; the others take turns with what does not look like one of these.
 const NO_COLOURS = /text$|^(accent|button|canvas|current|field|highlight|mark|selected|transparent)/i;  // but words of the system
 const colours = new Map();  // by arm: what one has had once stays
+const ALIKE = 25;  // degrees of hue between colours that have one name
 let turns = 0;
+function isColour(arm) {
+  return /^[a-z]+$/i.test(arm) && !NO_COLOURS.test(arm) && CSS.supports("color", arm) && !CSS.supports("width", arm);
+}
+
 function colourOf(arm) {
   const key = keyOf(arm);
-  if (!colours.has(key)) {
-    const isColour = /^[a-z]+$/i.test(arm) && !NO_COLOURS.test(arm) && CSS.supports("color", arm) && !CSS.supports("width", arm);
-    colours.set(key, isColour ? String(arm).toLowerCase() : areaColour(turns++));
-  }
+  if (!colours.has(key)) colours.set(key, isColour(arm) ? arm.toLowerCase() : nextColour());
   return colours.get(key);
+}
+
+function nextColour() {
+  const named = timeline.arms.filter(isColour).map(hue);
+  const looksNamed = (angle) => named.some((one) => Math.abs((one - angle + 540) % 360 - 180) < ALIKE);
+  const last = turns + AREAS.length - 1;  // where all of them look like one
+  while (turns < last && looksNamed(hue(areaColour(turns)))) turns++;
+  return areaColour(turns++);
+}
+
+function hue(shade) {  // in OKLCH, where equal angles look equally far apart; a grey has none
+  const parts = resolved(`oklch(from ${shade} l c h)`).match(/[\d.]+/g);
+  return Number(parts[2]);
 }
 
 function resolved(shade) {  // as Vega knows colours
@@ -262,7 +291,8 @@ function legend(holder, entries) {
 }
 
 async function showTimeline(told) {
-  timeline = { ...told, colours: told.arms.map(colourOf) };
+  timeline = told;
+  timeline.colours = told.arms.map(colourOf);
   const places = told.arms.map((_, place) => place).concat(told.others ? [told.arms.length] : []);
   const names = told.arms.map((arm, place) => [String(arm), timeline.colours[place]]);
   if (told.others) names.push([`${whole(told.others)} others`, "var(--soft)"]);
@@ -274,8 +304,8 @@ async function showTimeline(told) {
   await redraw(figures.shares, keyOf([look, told.arms, places]), () => sharesSpec(places), sharesRows());
   await redraw(figures.earned, keyOf([look, told.uniform !== null]), earnedSpec, earnedRows());
   showTile("reward", sum(told.reward));
-  const [uniform, low, high] = told.uniform || [null, null, null];
-  showTile("reward if uniform", sum(uniform), uniform === null ? "" : `${sum(low)} to ${sum(high)}`);
+  const [uniform, low, high] = (told.uniform || []).map((value, _, [, first, last]) => fine(value, decimalsOf(first, last)));
+  showTile("reward if uniform", uniform || "–", uniform ? `${low} to ${high}` : "");
   document.getElementById("earned-note").textContent =
     told.uniform_unknown ? `What uniform choice would have earned cannot be told: ${told.uniform_unknown}.` : "";
 }
@@ -290,7 +320,7 @@ function clearPlayer() {
     delete document.getElementById(holder).dataset.shown;
   }
   document.getElementById("arms").tBodies[0].replaceChildren();
-  for (const name of ["about", "arms-note", "winner", "earned-note", "what-if-note"]) document.getElementById(name).textContent = "";
+  for (const name of ["about", "arms-note", "winner", "ask-winner-note", "earned-note", "what-if-note"]) document.getElementById(name).textContent = "";
   document.getElementById("what-if-table").hidden = true;
   for (const figure of Object.values(figures)) {
     figure.shape = null;
