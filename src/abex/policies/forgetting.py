@@ -129,8 +129,8 @@ def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: An
             return arm
         return select_inside(state, lived(state.memory, t), rng)  # type: ignore[no-any-return]
 
-    @kernel
-    def take_in(state: Any, t: int, arm: int, seen: int, reward: float) -> None:
+    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
+        reward = counted(state, reward, rng)
         let_go(state, t, True)
         weight = enters(state.memory, t, seen, reward)
         if weight > 0.0:
@@ -139,13 +139,7 @@ def forgetting_kernels(select_inside: Any, learn: Any, counted: Any, advance: An
                 let_go(state, t, True)
         advance(state, arm, seen)
 
-    def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        take_in(state, t, arm, seen, reward)
-
-    def update_counted(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        take_in(state, t, arm, seen, counted(state, reward, rng))
-
-    return Kernels(select, update if counted is None else update_counted)
+    return Kernels(select, update)
 
 
 @cache

@@ -25,23 +25,22 @@ def stay(state: Any, arm: int, seen: int) -> None:
     """Nothing follows from an observation beside what is learned."""
 
 
+@kernel
+def as_it_is(state: Any, reward: float, rng: Any) -> float:
+    """The reward."""
+    return reward
+
+
 @cache
-def learned(
-    learn: Callable[..., Any], counted: Callable[..., Any] | None, advance: Callable[..., Any]
-) -> Any:
+def learned(learn: Callable[..., Any], counted: Callable[..., Any], advance: Callable[..., Any]) -> Any:
     """The kernel ``update`` that learns by the kernel ``learn``."""
 
     @kernel
     def update(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        learn(state, seen, reward, 1.0)
+        learn(state, seen, counted(state, reward, rng), 1.0)
         advance(state, arm, seen)
 
-    @kernel
-    def update_counted(state: Any, t: int, arm: int, seen: int, reward: float, rng: Any) -> None:
-        learn(state, seen, counted(state, reward, rng), 1.0)  # type: ignore[misc]
-        advance(state, arm, seen)
-
-    return update if counted is None else update_counted
+    return update
 
 
 @cache
@@ -87,8 +86,8 @@ class Learner(Policy[State]):
 
     learn: ClassVar[Any]
     law: ClassVar[str | None] = None
-    #: Kernel ``counted(state, reward, rng)``: the reward as the policy counts it; None: as it is.
-    counted: ClassVar[Any] = None
+    #: Kernel ``counted(state, reward, rng)``: the reward as the policy counts it.
+    counted: ClassVar[Any] = staticmethod(as_it_is)
     #: Kernel ``advance(state, arm, seen)``: what else happens when ``seen`` was observed because ``arm`` was pulled.
     advance: ClassVar[Any] = staticmethod(stay)
     #: Whether decisions follow from means alone, and from counts over the `stretch_of` the memory (`abex.samplers.interface`):
