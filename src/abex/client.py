@@ -177,10 +177,7 @@ def _restore(player: str) -> _Call[None]:
 
 
 def _aliases() -> _Call[dict[str, dict[str, int]]]:
-    def parse(answer: httpx.Response) -> dict[str, dict[str, int]]:
-        return {one["name"]: one["split"] for one in _json(answer)["aliases"]}
-
-    return _Call("GET", "/v1/players?limit=1", None, parse)
+    return _Call("GET", "/v1/players?limit=1", None, lambda answer: _json(answer)["aliases"])
 
 
 def _alias(name: str, split: Mapping[str, int]) -> _Call[None]:

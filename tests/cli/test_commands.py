@@ -202,7 +202,7 @@ def test_every_help_text_reads_well(path, capsys):
         (["run"], "missing argument"),
         (["run", "x", "--workers", "0"], "--workers must be a whole number >= 1, got 0"),
         (["theory", "--arms", "two"], "--arms must be a whole number, got 'two'"),
-        (["theory", "--plot", "x.txt"], "a figure's name ends in"),
+        (["experiment", "x.csv", "--arm", "a", "--reward", "r", "--out", "x.txt"], "a figure's name ends in"),
         (["simulate", "--policy", "ELP"], "pass --graph FILE"),
         (["simulate", "--environment", "SpecialArm"], "SpecialArm needs its parameter K; it has: K, "),
         (

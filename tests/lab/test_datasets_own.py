@@ -147,7 +147,7 @@ def test_wrong_arguments_are_one_sentence(tmp_path):
     path = write(tmp_path / "t.csv")
     with pytest.raises(UserError, match="did you mean 'kind'"):
         read(path, target="kin")
-    with pytest.raises(UserError, match="not a column"):
+    with pytest.raises(UserError, match="has no column 9"):
         read(path, target=9)
     with pytest.raises(UserError, match="there is no file"):
         read(tmp_path / "none.csv")
@@ -295,6 +295,7 @@ def test_a_person_says_which_columns_are_meant(tmp_path):
         ((0, 1), "3 names or positions"),
         ("rating", "3 names or positions"),
         ((0, 1, 1), "must be different"),
+        ((0, 1, 1.5), "no column 1.5"),
     ]:
         with pytest.raises(UserError, match=complaint):
             read_ratings(tmp_path / "r.csv", columns=wrong)

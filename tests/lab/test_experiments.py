@@ -21,6 +21,7 @@ from abex.lab.experiments import (
 )
 from abex.lab.experiments.execution import chosen, loss_of, plan, plateau, tuning_cells
 from abex.lab.experiments.experiment import VALIDATION, Stratum, equivalent_policies, line
+from abex.lab.experiments.panels import paper_figure
 from abex.lab.experiments.verdicts import HOLDS, judge
 from abex.lab.results import CellResult, Store, key_of
 from abex.lab.sweeps.bandit_cells import replications_of
@@ -321,6 +322,21 @@ def test_an_unfinished_experiment_is_drawn_as_far_as_it_is(store):
     outcome = collect(experiment, store)
     assert outcome.missing == 1
     assert len(outcome.get("UCB1").replications) == 2
+
+
+def test_a_panel_names_its_lines_from_the_top_down_and_those_above_it(store):
+    baseline = line("coin", "Uniform", group="baseline")
+    experiment = small(lines=(line("UCB1", "UCB1"), line("again", "UCB1"), baseline), length=2000)
+    run_experiment(experiment, store)
+    figure = paper_figure(collect(experiment, store))
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names[0] == "coin \u2191"  # far above the others, which are what matters
+    assert set(names[1:]) == {"UCB1", "again (the same as UCB1)"}
+    assert [drawn.get_label() for drawn in axes.lines] == ["UCB1", "again (the same as UCB1)", "coin \u2191"]
+    assert all(figure.bbox.contains(*corner) for corner in figure.legends[0].get_window_extent().corners())
+    assert axes.bbox.width > 0.7 * figure.bbox.width
 
 
 # -- the registry and the command line ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import os
 import traceback
+from collections import Counter
 
 import hypothesis.strategies as st
 import numpy as np
@@ -66,9 +67,8 @@ def test_units_fall_to_players_by_the_split(split):
 def test_the_units_of_two_aliases_are_independent():
     """Else who sees the new banner would see the new footer, too."""
     alias = of({"v1": 50, "v2": 50})
-    table = np.zeros((2, 2))
-    for unit in UNITS:
-        table[alias.player_of("banner", unit) == "v1", alias.player_of("footer", unit) == "v1"] += 1
+    pairs = Counter((alias.player_of("banner", unit), alias.player_of("footer", unit)) for unit in UNITS)
+    table = [[pairs[one, other] for other in ("v1", "v2")] for one in ("v1", "v2")]
     assert chi2_contingency(table).pvalue > 1e-6
 
 
@@ -213,7 +213,10 @@ def test_what_contradicts_the_players_is_refused_and_noted_nowhere(store, url):
     end = Change("ann", "player deleted", "v1")
     for work, said in (
         (lambda: store.alias("other", {"v3": 100}), "there is no player 'v3'"),
-        (lambda: store.alias("other", {"home": 100}), "'home' is an alias itself: name its players"),
+        (
+            lambda: store.alias("other", {"home": 100}),
+            "'home' is an alias, of 'v1' 50 %, 'v2' 50 %, and no player",
+        ),
         (lambda: store.alias("v1", {"v2": 100}), "there is a player 'v1': an alias needs a name of its own"),
         (lambda: store.alias(" ", {"v1": 100}), "the name of an alias must be"),
         (lambda: store.remove_alias("hom"), "there is no alias 'hom' (did you mean 'home'?)"),
@@ -311,7 +314,7 @@ def test_changes_that_are_damaged_or_gone_stop_no_player(store, url):
     player = store.player("v1")
     for statement, said in (
         ("UPDATE abex_events SET body = '[' WHERE player = 0 AND seq = 3", "change 3 of the journal"),
-        ("DELETE FROM abex_players WHERE id = 0", "its changes are gone"),
+        ("DELETE FROM abex_players WHERE id = 0", "its administrative changes are gone"),
     ):
         store.do(lambda journal, statement=statement: journal._run(statement))
         with pytest.raises(UserError, match=said):
@@ -335,25 +338,35 @@ def roll_back(url):
     journal.change_alias(Change("ann", ALIAS_ROLLED_BACK, "home"))
 
 
+def archive(url):
+    journal = journal_at(url)
+    journal.connect(create=False)
+    journal.archive(Change("ann", "player archived", "v3"), journal.player("v3").id, 0)
+
+
 def add_arm(url):
     with Store.open(url, deadline=60.0) as store:
         store.player("v1", compiled=False).add_arm("blue")
 
 
 def state_of(url):
-    """The aliases, whether the arm is there, and what was noted last."""
+    """The aliases, whether the arm is there, who is archived, and what was noted last; every change has its entry."""
     with Store.open(url, freshness=0.2) as store:
         player = store.player("v1", compiled=False)
         player.refresh()
+        head = store.do(lambda journal: journal.heads([CHANGES])[CHANGES][0])
+        assert [one["seq"] for one in store.changes()] == list(range(head, 0, -1))
+        archived = [name for name, _ in store.do(lambda journal: journal.players(9, archived=True))]
         last = store.changes(1)[0]
-        return store.aliases()["home"], "blue" in player.arms, last["what"], last.get("after")
+        return store.aliases()["home"], "blue" in player.arms, archived, last["what"], last.get("after")
 
 
 @pytest.mark.parametrize(
     ("work", "after"),
     [
-        (switch, ({"v2": 100}, False, ALIAS_SET, {"v2": 100})),
-        (roll_back, ({"v1": 100}, False, ALIAS_ROLLED_BACK, {"v1": 100})),
+        (switch, ({"v2": 100}, False, [], ALIAS_SET, {"v2": 100})),
+        (roll_back, ({"v1": 100}, False, [], ALIAS_ROLLED_BACK, {"v1": 100})),
+        (archive, ({"v1": 50, "v2": 50}, False, ["v3"], "player archived", None)),
     ],
 )
 def test_a_process_that_is_killed_at_any_statement_has_changed_all_or_nothing(url, work, after):
@@ -362,13 +375,13 @@ def test_a_process_that_is_killed_at_any_statement_has_changed_all_or_nothing(ur
 
 def test_a_process_that_is_killed_has_added_an_arm_and_noted_it_or_neither(tmp_path):
     """In PostgreSQL an append is one statement."""
-    after = {"v1": 50, "v2": 50}, True, "arm added", "blue"
+    after = {"v1": 50, "v2": 50}, True, [], "arm added", "blue"
     killed_at_every_statement(f"sqlite:///{tmp_path}/shop.db?synchronous=normal", add_arm, after)
 
 
 def killed_at_every_statement(url, work, after):
     with Store.open(url) as store:
-        for name in ("v1", "v2"):
+        for name in ("v1", "v2", "v3"):
             store.player(name, "UCB1", arms=["red", "green"])
         for split in ({"v1": 100}, {"v1": 50, "v2": 50}):
             store.alias("home", split)

@@ -44,6 +44,17 @@ class Shop:
         return shown
 
 
+def test_the_head_of_a_summary_counts_as_its_table_does():
+    """A decision that has its conversion is pending until its window ends: others may follow."""
+    shop = Shop(UCB1(), seed=1)
+    first = shop.player.decide()
+    shop.player.decide()
+    shop.player.update(first, True)
+    found = shop.player.summary()
+    assert sum(row.pending for row in found) == 2
+    assert "1 rewarded, 2 pending, 0 expired" in found.caption
+
+
 @pytest.mark.parametrize("policy", [UCB1(), Thompson(), Evidence()])
 def test_player_and_simulator_agree_event_by_event(policy):
     world, delay, horizon = Bernoulli([0.2, 0.5, 0.7, 0.4]), Conversions(Geometric(12), window=90), 300

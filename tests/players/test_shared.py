@@ -238,6 +238,25 @@ def test_a_forked_process_has_a_connection_and_ids_of_its_own(url):
     player.close()
 
 
+def test_a_summary_counts_what_this_process_has_just_decided(url):
+    with Player.open(url, "x", "UCB1", n_arms=3) as player:
+        for _ in range(3):
+            player.decide()
+        found = player.summary()
+        assert sum(row.pulls for row in found) == 3
+        assert "3 decisions, 0 rewarded, 3 waiting" in found.caption
+
+
+def test_a_summary_is_told_although_the_store_is_away(tmp_path):
+    with Player.open(f"sqlite:///{tmp_path}/shop.db", "x", "UCB1", n_arms=3, deadline=0.2) as player:
+        player.update(player.decide(), 1.0)
+        (tmp_path / "shop.db").rename(tmp_path / "elsewhere")
+        player.decide()
+        assert "1 decisions, 1 rewarded" in player.summary().caption
+        (tmp_path / "elsewhere").rename(tmp_path / "shop.db")
+        player.refresh()
+
+
 def test_a_pickle_opens_the_same_player(tmp_path):
     url = f"sqlite:///{tmp_path}/shop.db"
     with Player.open(url, "x", "UCB1", n_arms=3) as player:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from abex.cli.serve import command
+from abex.players.changes import Aliases
 from abex.service.app import ROUTES
 from abex.service.metrics import FAMILIES, Metrics
 from tests.waiting import wait_until
@@ -32,7 +33,7 @@ PLACES = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin"
 SHOWN = {
     name + "_total" * (kind.__name__ == "CounterMetricFamily") for name, (kind, _, _) in FAMILIES.items()
 }
-SHOWN |= set(re.findall(r"^# TYPE (\w+)", Metrics().text([]).decode(), re.M)) | {
+SHOWN |= set(re.findall(r"^# TYPE (\w+)", Metrics().text([], Aliases()).decode(), re.M)) | {
     "abex_request_seconds_bucket"
 }
 

@@ -246,21 +246,39 @@ def test_a_page_that_shows_expire_says_what_silence_does():
     assert "\n## Silence\n" in (ROOT / "docs" / "late_rewards.md").read_text()
 
 
-def test_pages_of_figures_are_made_from_what_came_out(tmp_path, monkeypatch):
+def test_pages_of_figures_show_each_panel_with_its_verdicts(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from figure_pages import write_figures
+    from figure_pages import BADGES, write_figures
+
+    from abex.lab.experiments import known_experiments
 
     write_figures(ROOT / "docs" / "experiments.md", tmp_path / "paper")
     pages = {page.stem: page.read_text() for page in (tmp_path / "paper").iterdir()}
     assert set(pages) == {"index", *(f"figure-{number}" for number in range(1, 7))}
-    assert "abex run boosting-usps-comparison" in pages["figure-1"]
-    assert "| claim | MNIST | USPS | ISOLET |" in pages["figure-1"]
-    assert "| claim | pendigits | letter |" in pages["figure-6"]
-    assert "| Epinions, 50,000 steps |" in pages["figure-4"]
-    from abex.lab.experiments import known_experiments
-
-    named = set(re.findall(r"abex run (\S+)", "".join(pages.values())))
+    text = "".join(pages.values())
+    named = set(re.findall(r"^abex run (\S+)", text, re.M))
     assert named == {name for name in known_experiments() if not name.endswith("-quick")}
+    folder = ROOT / "docs" / "figures" / "paper"
+    panels = json.loads((folder / "panels.json").read_text())
+    shown = set(re.findall(r"figures/paper/(\S+)\.svg", text))
+    assert shown == set(panels) == {path.stem for path in folder.glob("*.svg")} <= named
+    for name, panel in panels.items():
+        assert (folder / f"{name}.svg").stat().st_size < 150_000
+        page = pages[f"figure-{panel['figure'][7]}"]
+        assert f':alt: "{panel["alt"]}"' in page
+        assert f"## {panel['figure']}. {panel['title']}" in page
+        for one in panel["verdicts"]:
+            assert f"**{one['claim']}**: {one['measured']}" in page
+            assert f"{{bdg-{BADGES[one['alone']]}}}`{one['alone']}`" in page
+
+
+def test_a_page_includes_every_part_of_the_tables_of_the_paper():
+    page, tables = (
+        (ROOT / "docs" / name).read_text() for name in ("experiments.md", "experiments_tables.md")
+    )
+    parts = re.findall(r"^<!-- (.*) -->\n(?:.*\n)+?<!-- end -->", tables, re.M)
+    assert re.findall(r":start-after: <!-- (.*) -->\n:end-before: <!-- end -->", page) == parts
+    assert parts == ["counts", "facebook", "epinions", "claims", "full search"]
 
 
 def test_every_benchmark_has_its_place():

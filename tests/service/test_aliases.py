@@ -109,7 +109,10 @@ def test_late_rewards_find_their_player_whatever_the_alias_says_now(store, elsew
         assert tell(one, late[1]["id"]).json() == {"learned": True}
         assert rewarded(one) == [2, 2]
         assert tell(one, NEVER_MADE).status_code == 404
-        assert "was made by no player of the alias 'home/banner'" in tell(one, NEVER_MADE).json()["error"]
+        assert (
+            "was made by no player that the alias 'home/banner' names or has named"
+            in tell(one, NEVER_MADE).json()["error"]
+        )
 
 
 def test_a_reward_for_a_player_that_was_archived_or_deleted_since_is_a_sentence(shop):
@@ -117,8 +120,7 @@ def test_a_reward_for_a_player_that_was_archived_or_deleted_since_is_a_sentence(
     switch(shop, {"v2": 100})
     tag = {"if-match": shop.get("/v1/players/v1/export").headers["etag"]}
     assert shop.post("/v1/players/v1/archive", headers=tag).status_code == 200
-    assert tell(shop, first).status_code == 409
-    assert "'v1' is archived" in tell(shop, first).json()["error"]
+    assert tell(shop, first).status_code == 404
     assert tell(shop, ask(shop)["id"]).json() == {"learned": True}
     assert shop.post("/v1/players/v1/restore").status_code == 200
     assert tell(shop, first).json() == {"learned": True}
@@ -158,7 +160,7 @@ def test_batches_go_to_the_players_of_their_units(shop):
         ("PUT", ALIAS, {"split": {}}, 400, 'The field "split" is wrong'),
         ("PUT", ALIAS, {"split": {"v9": 100}}, 409, "There is no player 'v9'"),
         ("PUT", ALIAS, {"split": {"\n": 100}}, 400, "A player of a split must be 1 to 200 printable"),
-        ("PUT", "/v1/aliases/x", {"split": {"home/banner": 100}}, 409, "'home/banner' is an alias itself"),
+        ("PUT", "/v1/aliases/x", {"split": {"home/banner": 100}}, 409, "'home/banner' is an alias, of"),
         ("PUT", "/v1/aliases/v1", {"split": {"v2": 100}}, 409, "There is a player 'v1'"),
         ("PUT", "/v1/aliases/%20.", {"split": {"v2": 100}}, 400, "' .' is no name for an alias"),
         ("PUT", "/v1/aliases/%00", {"split": {"v2": 100}}, 400, "is no name for an alias"),
@@ -167,8 +169,8 @@ def test_batches_go_to_the_players_of_their_units(shop):
         ("DELETE", "/v1/aliases/nix", None, 404, "There is no alias 'nix'"),
         ("GET", ALIAS, None, 405, "has no method 'GET'"),
         ("POST", "/v1/players", {"name": "home/banner", "arms": 2}, 409, "'home/banner' is an alias, of 'v1' 100 %"),
-        ("POST", "/v1/players/home%2Fbanner/observations", {"arm": "red", "reward": 1, "key": "k"}, 404, "it is an alias"),
-        ("GET", "/v1/players/home%2Fbanner/summary", None, 404, "it is an alias, of 'v1' 100 %"),
+        ("POST", "/v1/players/home%2Fbanner/observations", {"arm": "red", "reward": 1, "key": "k"}, 409, "is an alias, of"),
+        ("GET", "/v1/players/home%2Fbanner/summary", None, 409, "'home/banner' is an alias, of 'v1' 100 %, and no player"),
         ("GET", "/v1/changes?limit=0", None, 400, "Limit must be"),
         ("GET", "/v1/changes?before=x", None, 400, "Before must be"),
     ],
@@ -249,9 +251,7 @@ def test_without_keys_the_address_of_the_client_is_noted(shop):
 def test_the_list_and_the_metrics_have_the_aliases(shop):
     switch(shop, {"v1": 90, "v2": 10})
     ask(shop)
-    assert shop.get("/v1/players").json()["aliases"] == [
-        {"name": "home/banner", "split": {"v1": 90, "v2": 10}}
-    ]
+    assert shop.get("/v1/players").json()["aliases"] == {"home/banner": {"v1": 90, "v2": 10}}
     text = shop.get("/metrics").text
     assert 'abex_alias_share{alias="home/banner",player="v1"} 0.9' in text
     assert 'abex_alias_share{alias="home/banner",player="v2"} 0.1' in text
@@ -322,7 +322,7 @@ def test_workers_of_several_processes_follow_and_lose_no_click(store):
         wait_until(lambda: {fresh().player for _ in range(5)} == {"v1"})
         assert [one["what"] for one in one.changes(2)] == [ALIAS_ROLLED_BACK, ALIAS_SET]
         answer = httpx.get(f"{address}/v1/players", timeout=PATIENCE).json()
-        assert answer["aliases"] == [{"name": "home", "split": {"v1": 100}}]
+        assert answer["aliases"] == {"home": {"v1": 100}}
     with Store.open(store) as here:
         assert here.aliases() == {"home": {"v1": 100}}
         players = [Player.open(store, name, compiled=False) for name in ("v1", "v2")]

@@ -13,7 +13,7 @@ from abex.cli.help import can_be_written, examples, number_option, print_table
 from abex.support.errors import UserError, shown
 from abex.support.extras import needed
 from abex.support.figures import canvas, entitle, save, style_of
-from abex.support.table_files import line_of, read_columns, words_of
+from abex.support.table_files import column_named, line_of, read_columns, words_of
 
 POINTS = 100  # of a learning curve
 HELD = 0.25  # of the rows of a file of one's own are for the test
@@ -82,12 +82,12 @@ def score_of(classifier: Any, X: Any, y: Any) -> str:
 def read_halves(data: str, target: str | None) -> dict[str, tuple[Any, Any]]:
     """Rows and labels for training and test: those of a data set, or of a file of one's own."""
     from abex.lab.datasets import Dataset, load
-    from abex.lab.datasets.own_tables import classes_of, held_rows, target_name
+    from abex.lab.datasets.own_tables import classes_of, held_rows
     from abex.lab.datasets.registry import is_path
 
     if is_path(data):
         columns = read_columns(data)
-        y = classes_of(columns.pop(target_name(columns, target, data)), data)
+        y = classes_of(columns.pop(column_named(columns, -1 if target is None else target, data)), data)
         leave_out_identifiers(columns, data)
         warn_of_odd_words(columns, data)
         X, held = as_frame(columns, data), held_rows(y, HELD, 0, data)

@@ -14,7 +14,7 @@ from abex.support.errors import UserError
 @click.command(
     epilog=examples(
         "abex experiment results.csv --arm variant --reward clicked --control A --report result.html",
-        "abex experiment orders.parquet --arm variant --reward revenue --rewards 0 500 --randomised",
+        "abex experiment orders.parquet --arm variant --reward revenue --rewards 0 500",
         "abex experiment log.csv --arm item_id --reward click --probability propensity_score",
     ),
 )
@@ -24,12 +24,7 @@ from abex.support.errors import UserError
 @click.option("--control", help="The arm that lifts are against.")
 @click.option(
     "--probability",
-    help='With which probability arms were chosen: a column, a number, or {"A": 0.9, "B": 0.1}.',
-)
-@click.option(
-    "--randomised",
-    is_flag=True,
-    help="A plain randomised experiment: probabilities are the shares. [default]",
+    help='With which probability arms were chosen: a column, a number, or {"A": 0.9, "B": 0.1}; their shares unless given.',
 )
 @click.option("--rewards", type=float, nargs=2, help="The range of rewards, such as 0 500; 0 1 unless given.")
 @click.option(
@@ -41,7 +36,7 @@ from abex.support.errors import UserError
 @click.option("--out", help="Write the figure to this file (.png, .svg, .pdf).")
 @click.option("--report", help="Write a page to this file (.html).")
 def command(
-    table: str, arm: str, reward: str, control: str | None, probability: str | None, randomised: bool,
+    table: str, arm: str, reward: str, control: str | None, probability: str | None,
     rewards: tuple[float, float] | None,
     risk: float, at_least: float | None, out: str | None, report: str | None,
 ) -> None:  # fmt: skip
@@ -51,8 +46,6 @@ def command(
     from abex.support.reading import short_path
     from abex.support.table_files import read_columns
 
-    if randomised and probability is not None:
-        raise UserError("--randomised and --probability exclude each other: say one")
     for name in filter(None, (out, report)):
         can_be_written(name)
     if out is not None:

@@ -309,11 +309,8 @@ def compact(name: str, url: str, keep: timedelta | None) -> None:
 @click.argument("split", nargs=-1, metavar="[PLAYER=PERCENT]...")
 @click.option("--rollback", is_flag=True, help="Bring back what it was before its last change.")
 @click.option("--remove", is_flag=True, help="Let the name stand for nothing any more.")
-@json_option
 @store_option
-def alias(
-    name: str | None, split: tuple[str, ...], rollback: bool, remove: bool, as_json: bool, url: str
-) -> None:
+def alias(name: str | None, split: tuple[str, ...], rollback: bool, remove: bool, url: str) -> None:
     """Let NAME stand for players, in decisions and rewards of `abex serve`; without a split, where each alias sends units."""
     from abex.players import Store
     from abex.players.changes import split_text
@@ -325,21 +322,23 @@ def alias(
         )
     with Store.open(url) as store:
         if name is not None and split:
-            shares = [one.rpartition("=") for one in split]
-            wrong = next(
-                (one for one, (_, _, per) in zip(split, shares, strict=True) if not per.isdigit()), None
-            )
-            if wrong is not None:
-                raise UserError(f"{shown(wrong)} is no PLAYER=PERCENT: write one such as banner-v2=10")
-            store.alias(name, {player: int(percent) for player, _, percent in shares})
+            store.alias(name, shares(split))
         elif name is not None and (rollback or remove):
             (store.rollback if rollback else store.remove_alias)(name)
         found = store.aliases()
-    if as_json:
-        click.echo(json.dumps(found))
-    for one, there in () if as_json else sorted(found.items()):
+    for one, there in sorted(found.items()):
         if name in (None, one):
             click.echo(f"{one}: {split_text(there)}")
+
+
+def shares(texts: tuple[str, ...]) -> dict[str, int]:
+    """A split as it was typed."""
+    try:
+        return {player: int(percent) for player, _, percent in (text.partition("=") for text in texts)}
+    except ValueError:
+        raise UserError(
+            f"a split is such as banner-v1=90 banner-v2=10, got {shown(' '.join(texts))}"
+        ) from None
 
 
 @command.command(

@@ -33,6 +33,7 @@ def command(context: click.Context, folder: str) -> None:
 def show(folder: str) -> None:
     """The stored cells by problem and policy, damaged entries by name."""
     from abex.cli.help import print_table
+    from abex.lab.experiments.experiment import brief
     from abex.lab.sweeps.cells import length_of, name_of
 
     with open_store(folder, must_exist=True) as store:
@@ -41,7 +42,10 @@ def show(folder: str) -> None:
             groups[_where(cell), str(cell.get("policy", "")), str(length_of(cell))].append(
                 measured.get("seconds", 0.0)
             )
-        rows = [(*group, str(len(times)), f"{sum(times):.1f}") for group, times in sorted(groups.items())]
+        rows = [
+            (problem, brief(policy), length, str(len(times)), f"{sum(times):.1f}")
+            for (problem, policy, length), times in sorted(groups.items())
+        ]
         columns = ("problem", "policy", "length", "cells", "CPU s")
         size = store.path.stat().st_size / 1e6
         print_table(f"{len(store)} cells in {store.path} ({size:.1f} MB)", columns, rows, (2, 3, 4))

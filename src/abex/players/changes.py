@@ -36,10 +36,6 @@ class UnknownAliasError(UserError):
     """There is no such alias."""
 
 
-class DamagedError(UserError):
-    """A change cannot be read."""
-
-
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """An administrative change: of which name, by whom, and what was there before and after, where that says more."""
 
@@ -57,9 +53,9 @@ encode = msgspec.json.encode
 decode = msgspec.json.Decoder(Change).decode
 
 
-def change(what: str, name: str, before: Any = None, after: Any = None) -> Change:
+def change(what: str, name: str, before: Any = None, after: Any = None, key: str | None = None) -> Change:
     """A change by whoever is at work here."""
-    return Change(working_for.get() or _user(), what, name, before, after)
+    return Change(working_for.get() or _user(), what, name, before, after, key)
 
 
 def _user() -> str:
@@ -186,6 +182,14 @@ class Aliases:
             raise AliasError(f"the alias {shown(name)} has had no other split to go back to")
         return replace(wanted, before=present.split, after=present.before.split)
 
-    def users(self, player: str) -> list[str]:
-        """The aliases that send units to a player now."""
-        return [name for name, alias in self.present.items() if player in alias.split]
+    def refuse(self, name: str) -> None:
+        """An alias where a player is wanted."""
+        if name in self.present:
+            split = split_text(self.present[name].split)
+            raise AliasError(f"{shown(name)} is an alias, of {split}, and no player")
+
+    def refuse_where_needed(self, player: str) -> None:
+        """To end a player that an alias sends units to."""
+        for name, alias in self.present.items():
+            if player in alias.split:
+                raise AliasError(f"the alias {shown(name)} sends units to {shown(player)}: change it first")

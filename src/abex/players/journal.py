@@ -25,18 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec import to_builtins
 
-from abex.players.changes import (
-    ALIAS_REMOVED,
-    ALIAS_ROLLED_BACK,
-    ALIAS_SET,
-    AliasError,
-    Aliases,
-    Change,
-    DamagedError,
-    decode,
-    encode,
-    split_text,
-)
+from abex.players.changes import AliasError, Aliases, Change, decode, encode
 from abex.support.errors import UserError, nearest, shown
 
 FORMAT = 1
@@ -225,11 +214,8 @@ class Journal(ABC):
 
     def add_player(self, change: Change, definition: str) -> bool:
         """A new player, the one that the change names; False if there is one of that name."""
-        with self._changing():
-            aliases = self._aliases()
-            if change.name in aliases.present:
-                split = split_text(aliases.present[change.name].split)
-                raise AliasError(f"{shown(change.name)} is an alias, of {split}: take another name")
+        with self._changing() as aliases:
+            aliases.refuse(change.name)
             sql = "INSERT INTO abex_players (name, definition) VALUES (?, ?) ON CONFLICT DO NOTHING"
             return bool(self._run(sql, (change.name, definition)).rowcount) and self._note(change)
 
@@ -298,8 +284,8 @@ class Journal(ABC):
 
     def archive(self, change: Change, player: int, head: int) -> bool:
         """Let nothing be appended any more; False if ``head`` is not the number of the last event."""
-        with self._changing():
-            self._refuse_if_used(change.name)
+        with self._changing() as aliases:
+            aliases.refuse_where_needed(change.name)
             sql = "UPDATE abex_players SET archived = ? WHERE id = ? AND head = ?"
             return bool(self._run(sql, (max(1, self.now()), player, head)).rowcount) and self._note(change)
 
@@ -311,8 +297,8 @@ class Journal(ABC):
 
     def delete(self, change: Change, player: int, head: int) -> bool:
         """Delete a player with its events; False if ``head`` is not the number of its last one."""
-        with self._changing():
-            self._refuse_if_used(change.name)
+        with self._changing() as aliases:
+            aliases.refuse_where_needed(change.name)
             sql = "DELETE FROM abex_players WHERE id = ? AND head = ?"
             if not self._run(sql, (player, head)).rowcount:
                 return False
@@ -329,17 +315,15 @@ class Journal(ABC):
 
     def change_alias(self, wanted: Change) -> None:
         """Set an alias, or roll it back, or remove it; nothing where it is so already."""
-        with self._changing():
-            aliases = self._aliases()
+        with self._changing() as aliases:
             change = aliases.next_change(wanted)
             if change is None:
                 return
             if self.player(change.name) is not None:
                 raise AliasError(f"there is a player {shown(change.name)}: an alias needs a name of its own")
             for player in change.after or ():
+                aliases.refuse(player)
                 record = self.player(player)
-                if player in aliases.present:
-                    raise AliasError(f"{shown(player)} is an alias itself: name its players")
                 if record is None:
                     raise AliasError(f"there is no player {shown(player)}{nearest(player, self.names())}")
                 if record.archived:
@@ -348,9 +332,8 @@ class Journal(ABC):
 
     def follow(self, aliases: Aliases) -> None:
         """Let the changes of aliases happen that are new."""
-        sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? AND kind IN (?, ?, ?) ORDER BY seq"
-        kinds = ALIAS_SET, ALIAS_ROLLED_BACK, ALIAS_REMOVED
-        for seq, body in self._rows(sql, CHANGES, aliases.seq, *kinds):
+        sql = "SELECT seq, body FROM abex_events WHERE player = ? AND seq > ? AND kind = 'alias' ORDER BY seq"
+        for seq, body in self._rows(sql, CHANGES, aliases.seq):
             aliases.follow(seq, self._decoded(seq, body))
 
     def changes(self, before: int, most: int) -> list[dict[str, Any]]:
@@ -367,38 +350,30 @@ class Journal(ABC):
         try:
             return decode(bytes(body))
         except (ValueError, TypeError) as error:
-            raise DamagedError(
-                f"change {seq} of the journal {self.display_url} is damaged: {error}"
-            ) from error
+            raise UserError(f"change {seq} of the journal {self.display_url} is damaged: {error}") from error
 
     def row_of(self, change: Change) -> Row:
-        """A change as an event."""
-        return Row(change.what, self.now(), encode(change))
-
-    def _aliases(self) -> Aliases:
-        found = Aliases()
-        self.follow(found)
-        return found
-
-    def _refuse_if_used(self, player: str) -> None:
-        if users := self._aliases().users(player):
-            raise AliasError(f"the alias {shown(users[0])} sends units to {shown(player)}: change it first")
+        """A change as an event, whose kind is what it is about: a player, an arm or an alias."""
+        return Row(change.what.partition(" ")[0], self.now(), encode(change))
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """A transaction in which nobody else makes an administrative change."""
+    def _changing(self) -> Iterator[Aliases]:
+        """A transaction in which nobody else makes an administrative change; the aliases that there are."""
+        aliases = Aliases()
         with self._writing():
-            self._run("UPDATE abex_players SET head = head WHERE id = ?", (CHANGES,))
-            yield
+            if not self._run("UPDATE abex_players SET head = head WHERE id = ?", (CHANGES,)).rowcount:
+                raise UserError(
+                    f"the journal {self.display_url} is damaged: its administrative changes are gone"
+                )
+            self.follow(aliases)
+            yield aliases
 
     def _note(self, change: Change) -> bool:
         """Within a transaction: append a change."""
         sql = "UPDATE abex_players SET head = head + 1 WHERE id = ? RETURNING head"
-        found = self._run(sql, (CHANGES,)).fetchall()
-        if not found:
-            raise UnavailableError(f"the journal {self.display_url} is damaged: its changes are gone")
+        ((seq,),) = self._run(sql, (CHANGES,)).fetchall()
         sql = "INSERT INTO abex_events (player, seq, kind, moment, body) VALUES (?, ?, ?, ?, ?)"
-        self._run(sql, (CHANGES, found[0][0], *self.row_of(change)))
+        self._run(sql, (CHANGES, seq, *self.row_of(change)))
         return True
 
     # -- statements and errors ---------------------------------------------------------------------------------------

@@ -723,13 +723,17 @@ class Player:
         with self._lock:
             self._catch_up()
             replica, tallies = self._state, self._state.tallies
-            caption = (
+            found = summarise(replica, self._settings)
+            open_now = f"{len(replica.pending):,} waiting"
+            if replica.windows is not None:
+                open_now = f"{sum(one.pending or 0 for one in found):,} pending"
+            found.caption = (
                 f"{self.policy}, {replica.n_arms:,} arms, {replica.decisions:,} decisions, {tallies.rewarded:,} rewarded, "
-                f"{len(replica.pending):,} waiting, {tallies.expired:,} expired"
+                f"{open_now}, {tallies.expired:,} expired"
             )
             more = {"late": tallies.late, "corrected": tallies.corrected}
-            caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
-            return summarise(replica, self._settings, caption)
+            found.caption += "".join(f", {count:,} {name}" for name, count in more.items() if count)
+            return found
 
     def _repr_html_(self) -> str:
         """The table of the arms, for notebooks; of very many arms one line, since each of them would be looked at."""

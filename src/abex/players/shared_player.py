@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -44,6 +44,7 @@ from abex.players.player_file import (
     template_of,
 )
 from abex.players.store import Found, Store
+from abex.players.summary import Summary
 from abex.support.errors import UserError, shown
 from abex.support.randomness import stream
 
@@ -450,6 +451,12 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
         with self._lock:
             own = (one.event for one in self._follower.own.values())
             return super().pending() + [self._handed_out(one) for one in own if isinstance(one, Decided)]
+
+    def summary(self) -> Summary:
+        """The table of the arms as `Player.summary` has it; what this process decided is in it, unless the store is away."""
+        with suppress(UnavailableError):
+            self.flush()
+        return super().summary()
 
     # -- the journal ----------------------------------------------------------------------------------
 

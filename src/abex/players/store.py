@@ -21,22 +21,17 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
 from abex.players import forking
 from abex.players.arms import declare
 from abex.players.changes import (
     ALIAS_REMOVED,
     ALIAS_ROLLED_BACK,
     ALIAS_SET,
-    AliasError,
     Aliases,
     Change,
-    DamagedError,
     Split,
     change,
     checked_split,
-    split_text,
 )
 from abex.players.journal import (
     CHANGES,
@@ -69,7 +64,6 @@ SILENT = PATIENCE + 2.0  # seconds without an answer after which a connection is
 LONGEST = 2.0  # seconds between attempts to reach a store that is away
 MOMENT = 0.002  # seconds that a commit may wait for more
 PAGE = 5_000  # events that are read at once
-MOST_CHANGES = 10_000  # administrative ones, that are read at once
 MOST_RESTORED = 3  # snapshots in a row that do not lead to the end of the journal
 AT_ONCE = 100  # players that are looked at before those who wait have a turn
 FAR = 20_000  # events behind, from which the latest snapshot is looked for
@@ -255,9 +249,7 @@ class Store(AbstractContextManager["Store"]):
         if record is None and wanted is None:
             names = journal.names()
             journal.follow(self.known_aliases)
-            if name in self.known_aliases.present:
-                split = split_text(self.known_aliases.present[name].split)
-                raise AliasError(f"{shown(name)} is an alias, of {split}, and no player")
+            self.known_aliases.refuse(name)
             there = f": there are {', '.join(names[:5])}" if names else ": it has none yet"
             raise UserError(
                 f"there is no player {shown(name)} in {journal.display_url}{nearest(name, names)}{there}; "
@@ -291,7 +283,7 @@ class Store(AbstractContextManager["Store"]):
 
     def aliases(self) -> dict[str, Split]:
         """Where each alias sends units: per cent by player."""
-        self.do(self._follow_aliases, self.deadline)
+        self.do(self.follow_aliases, self.deadline)
         return {name: alias.split for name, alias in self.known_aliases.present.items()}
 
     def alias(self, name: str, split: Split) -> None:
@@ -323,22 +315,23 @@ class Store(AbstractContextManager["Store"]):
         self._change_alias(ALIAS_REMOVED, name)
 
     def _change_alias(self, what: str, name: str, split: Split | None = None, key: str | None = None) -> None:
-        wanted = replace(change(what, name, after=split), key=key)
+        wanted = change(what, name, after=split, key=key)
 
         def changed(journal: Journal) -> None:
             journal.connect(create=False)
             journal.change_alias(wanted)
-            self._follow_aliases(journal)
+            self.follow_aliases(journal)
 
         self.do(changed, self.deadline)
 
-    def _follow_aliases(self, journal: Journal) -> None:
+    def follow_aliases(self, journal: Journal) -> None:
+        """In the thread of the store: take notice of what is new."""
         journal.connect(create=False)
         journal.follow(self.known_aliases)
 
     def changes(self, last: int = 100, before: int | None = None) -> list[dict[str, Any]]:
         """Who changed what: the last administrative changes, or those before a number ``seq``; the latest first."""
-        whole_number("last", last, least=1, most=MOST_CHANGES)
+        whole_number("last", last, least=1, most=10_000)
         end = 2**62 if before is None else whole_number("before", before, least=1, most=2**62)
 
         def read(journal: Journal) -> list[dict[str, Any]]:
@@ -602,8 +595,8 @@ class Store(AbstractContextManager["Store"]):
         if changes < self._changes:  # it is a copy of former days
             self.known_aliases = Aliases()
         if changes != self._changes:
-            with contextlib.suppress(DamagedError):
-                self._follow_aliases(self._journal)
+            with contextlib.suppress(UserError):  # who needs one is told
+                self.follow_aliases(self._journal)
             self._changes = changes
         for player in players:
             if heads.get(player.id, (-1, 0))[0] != player.seq():

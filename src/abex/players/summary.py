@@ -50,13 +50,13 @@ class Summary(tuple[ArmSummary, ...]):
     wait; of delays longer than the oldest decision nothing can be known, so both begin to hold after a few mean delays.
     """
 
-    caption: str
+    caption: str  # what stands above them
     unknown: str | None
 
-    def __new__(cls, rows: Any, caption: str, unknown: str | None = None) -> Summary:
-        """Rows, what stands above them, and why the probabilities are not known."""
+    def __new__(cls, rows: Any, unknown: str | None = None) -> Summary:
+        """Rows, and why the probabilities are not known."""
         self = super().__new__(cls, rows)
-        self.caption, self.unknown = caption, unknown
+        self.caption, self.unknown = "", unknown
         return self
 
     def frame(self) -> pd.DataFrame:
@@ -97,7 +97,7 @@ class Summary(tuple[ArmSummary, ...]):
 
 
 def summarise(
-    replica: PlayerState, terms: PlayerSettings, caption: str, limit: int | None = None, chances: Any = None
+    replica: PlayerState, terms: PlayerSettings, limit: int | None = None, chances: Any = None
 ) -> Summary:
     """The table of a player, or of the ``limit`` arms chosen most; ``chances`` are their probabilities, where they are known."""
     tallies, unknown = replica.tallies, None
@@ -141,7 +141,7 @@ def summarise(
                 *windows,
             )
         )
-    return Summary(rows, caption, unknown)
+    return Summary(rows, unknown)
 
 
 def _number(value: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from abex.players.changes import change, split_text
+from abex.players.changes import change
 from abex.players.journal import Journal, PlayerRow
 from abex.players.player_file import definition_text
 from abex.players.requests import RequestQueue
@@ -77,9 +77,10 @@ class ServiceState:
         """The row of a player, be it archived or not."""
         found = self._do(lambda journal: journal.player(name)) if is_name(name) else None
         if found is None:
-            split = self.store.aliases().get(name) if is_name(name) else None
-            about = "" if split is None else f": it is an alias, of {split_text(split)}"
-            raise HTTPError(404, f"there is no player {shown(name)}{about}")
+            if is_name(name):
+                self._do(self.store.follow_aliases)
+            self.store.known_aliases.refuse(name)
+            raise HTTPError(404, f"there is no player {shown(name)}")
         return found
 
     def create(self, name: str, wanted: Wanted) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from itertools import chain
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from abex.graphs.graph import Graph
 from abex.players.arms import declare
-from abex.players.changes import Alias
+from abex.players.changes import Alias, AliasError
 from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
@@ -57,33 +57,26 @@ async def queue_for(state: ServiceState, name: str, unit: str | None) -> Request
 
 async def alias_of(state: ServiceState, name: str) -> Alias | None:
     """The alias of a name; None of a player's."""
-    known = state.store.known_aliases.present
-    if name not in known and name not in state.queues:
-        try:
+    if name not in state.store.known_aliases.present and name not in state.queues:
+        with suppress(AliasError):  # it is known by now
             await queue_of(state, name)
-        except HTTPError:  # there is no such player: now it is known what aliases there are
-            if name not in known:
-                raise
-    return known.get(name)
+    return state.store.known_aliases.present.get(name)
 
 
 async def maker_of(state: ServiceState, name: str, decision: str) -> RequestQueue:
     """The queue of the player that made a decision, of those that an alias names or has named."""
-    why: UserError = UnknownDecisionError(
-        f"decision {shown(decision)} was made by no player of the alias {shown(name)}", decision
-    )
     for is_news in (False, True):
         for player in state.store.known_aliases.players.get(name, ()):
-            try:
+            with suppress(HTTPError, ArchivedError):  # it was deleted or archived since
                 queue = await queue_of(state, player)
                 if is_news:  # another worker may have made it
                     await queue.refresh()
-            except (HTTPError, ArchivedError) as error:  # deleted or archived since
-                why = error if isinstance(error, ArchivedError) else why
-                continue
-            if queue.player.has_made(decision):
-                return queue
-    raise why
+                if queue.player.has_made(decision):
+                    return queue
+    about = (
+        f"decision {shown(decision)} was made by no player that the alias {shown(name)} names or has named"
+    )
+    raise UnknownDecisionError(f"{about}, and that is neither archived nor deleted", decision)
 
 
 async def refreshed(state: ServiceState, request: Request) -> SharedPlayer:
@@ -114,13 +107,8 @@ async def list_players(state: ServiceState, request: Request, body: None) -> JSO
     many = len(found) if len(found) < limit else await asyncio.to_thread(state.count)
     archived = await asyncio.to_thread(state.listed, limit, archived=True)
     aliases = await asyncio.to_thread(state.store.aliases)
-    return {
-        "n_players": many,
-        "shown": len(found),
-        "players": found,
-        "archived": archived,
-        "aliases": [{"name": name, "split": split} for name, split in sorted(aliases.items())],
-    }
+    listed = {"players": found, "archived": archived, "aliases": aliases}
+    return {"n_players": many, "shown": len(found)} | listed
 
 
 async def create_player(state: ServiceState, request: Request, body: NewPlayer) -> JSONAnswer:
@@ -243,20 +231,16 @@ async def decide_many(state: ServiceState, request: Request, body: DecideManyBod
     whole_number("the number of decisions", many, least=1, most=state.settings.max_batch)
     units = (None,) * many if body.units is None else tuple(body.units)
     name, key = request.path_params["name"], body.key
+    asked = [DecideRequest(units, key, distinct=body.units is None)]
     if body.units is not None and await alias_of(state, name) is not None:
-        keys = [None if key is None else f"{key}#{number}" for number in range(many)]
-        queues = [await queue_for(state, name, unit or one) for unit, one in zip(units, keys, strict=True)]
-        made = await asyncio.gather(
-            *(
-                queue.submit(DecideRequest((unit,), one))
-                for queue, unit, one in zip(queues, units, keys, strict=True)
-            )
-        )
-    else:
-        queues = [await queue_for(state, name, key)] * many
-        made = [await queues[0].submit(DecideRequest(units, key, distinct=body.units is None))]
-    decisions = zip(chain.from_iterable(made), queues, strict=True)
-    return {"decisions": [_shown(one, name, queue.player.name) for one, queue in decisions]}
+        asked = [
+            DecideRequest((unit,), None if key is None else f"{key}#{number}")
+            for number, unit in enumerate(units)
+        ]
+    queues = [await queue_for(state, name, one.units[0] or one.key) for one in asked]
+    made = await asyncio.gather(*(queue.submit(one) for queue, one in zip(queues, asked, strict=True)))
+    answered = zip(queues, made, strict=True)
+    return {"decisions": [_shown(one, name, queue.player.name) for queue, some in answered for one in some]}
 
 
 async def reward(state: ServiceState, request: Request, body: RewardBody) -> JSON:
@@ -275,25 +259,11 @@ async def reward_many(state: ServiceState, request: Request, body: RewardManyBod
 
 
 async def _learned(state: ServiceState, request: Request, bodies: list[RewardBody]) -> list[bool]:
-    """Of the rewards of a player; of an alias, by the players that made the decisions."""
     name = request.path_params["name"]
     rewards = [(one.decision, one.reward, one.also, one.key, one.corrects) for one in bodies]
-    if await alias_of(state, name) is None:
-        return await _told(await queue_of(state, name), RewardRequest(rewards))
-    makers = [await maker_of(state, name, one.decision) for one in bodies]
-    work = {
-        queue: RewardRequest([one for one, maker in zip(rewards, makers, strict=True) if maker is queue])
-        for queue in makers
-    }
-    if len(work) > 1:
-        for queue, one in work.items():
-            one.check(queue.player)  # before any of them learns
-    told = await asyncio.gather(*(_told(queue, one) for queue, one in work.items()))
-    found = {queue: iter(learned) for queue, learned in zip(work, told, strict=True)}
-    return [next(found[maker]) for maker in makers]
-
-
-async def _told(queue: RequestQueue, work: RewardRequest) -> list[bool]:
+    if await alias_of(state, name) is not None:
+        return await _learned_by_makers(state, name, rewards)
+    queue, work = await queue_of(state, name), RewardRequest(rewards)
     try:
         found: list[bool] = await queue.submit(work)
     except UnknownDecisionError as error:
@@ -302,6 +272,15 @@ async def _told(queue: RequestQueue, work: RewardRequest) -> list[bool]:
         await asyncio.sleep(LATE)  # a process outside the service may be about to write it
         found = await queue.submit(work)
     return found
+
+
+async def _learned_by_makers(state: ServiceState, name: str, rewards: list[tuple[Any, ...]]) -> list[bool]:
+    """Rewards in the name of an alias, by the players that made the decisions."""
+    asked = [(await maker_of(state, name, one[0]), RewardRequest([one])) for one in rewards]
+    for queue, one in asked:  # before any of them is learned
+        one.check(queue.player)
+    told = await asyncio.gather(*(queue.submit(one) for queue, one in asked))
+    return [learned for (learned,) in told]
 
 
 async def observe(state: ServiceState, request: Request, body: ObserveBody) -> JSON:
@@ -337,8 +316,7 @@ async def _changed(state: ServiceState, name: str, work: Callable[[Store], None]
     def changed() -> JSON:
         store = state.connected()
         work(store)
-        alias = store.known_aliases.present.get(name)
-        return {"name": name, "split": None if alias is None else alias.split}
+        return {"name": name, "split": store.aliases().get(name)}
 
     return await asyncio.to_thread(changed)
 
@@ -412,7 +390,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
         terms = player.settings
-        arms = summarise(now, terms, "", limit)
+        arms = summarise(now, terms, limit)
         return {
             "name": player.name,
             "policy": str(player.policy),

@@ -124,7 +124,7 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
     unknown = np.full(now.n_arms, math.nan)  # probabilities, which may be dear
-    for one in summarise(now, settings, "", MOST_ARMS_SHOWN, unknown):
+    for one in summarise(now, settings, MOST_ARMS_SHOWN, unknown):
         arm, place = (str(one.arm),), now.arms.place(now.arms.number(one.arm))
         total = (
             float(now.tallies.sums[place]) * (settings.high - settings.low) + one.observations * settings.low

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from abex.support.errors import UserError, shown
+from abex.support.errors import UserError, brief, nearest, shown
 from abex.support.extras import needed
 from abex.support.reading import MAX_COLUMNS, check_size, opened, read_bytes, reader_errors, short_path
 
@@ -118,12 +118,16 @@ def read_columns(
     return columns
 
 
-def position_of(target: str | int) -> int | None:
-    """The position that a number, or a text that is one, stands for."""
-    try:
-        return int(target)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def column_named(columns: Columns, wanted: Any, where: str) -> str:
+    """The column that is meant; a text is a name if there is one such, else it may be a position, as a number is."""
+    names = list(columns)
+    if isinstance(wanted, str) and wanted in columns:
+        return wanted
+    with suppress(ValueError, IndexError):
+        return names[int(str(wanted))]
+    raise UserError(
+        f"{where} has no column {shown(wanted)}{nearest(str(wanted), names)}; it has: {brief(', '.join(names))}"
+    )
 
 
 def words_of(values: NDArray[Any], name: str, where: str | Path) -> NDArray[Any]:

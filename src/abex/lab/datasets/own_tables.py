@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abex.lab.datasets.types import Dataset, smallest
-from abex.support.errors import UserError, brief, nearest, real_number, shown
+from abex.support.errors import UserError, real_number, shown
 from abex.support.extras import needed
 from abex.support.randomness import stream
 from abex.support.reading import check_size
 from abex.support.table_files import (
     Columns,
     Source,
+    column_named,
     file_name,
     line_of,
     name_of,
-    position_of,
     read_columns,
     words_of,
 )
@@ -67,7 +67,7 @@ def read(
     where = name_of(source)
     columns = read_columns(source)
     names = set(columns)
-    label = target_name(columns, target, where)
+    label = column_named(columns, -1 if target is None else target, where)
     labels = classes_of(columns.pop(label), where)
     words = {column for column, values in columns.items() if values.dtype.kind not in "biuf"}
     rows = _numbers(columns, words, where, missing)
@@ -95,21 +95,6 @@ def read(
         feature_names=tuple(rows.columns),
         class_names=class_names,
         description=f"read from {file_name(source)}",
-    )
-
-
-def target_name(columns: Columns, target: str | int | None, where: str) -> str:
-    """The column that is meant; a text is a name if there is one such, else it may be a position."""
-    names = list(columns)
-    if isinstance(target, str) and target in columns:
-        return target
-    position = -1 if target is None else position_of(target)
-    if position is not None:
-        if not -len(names) <= position < len(names):
-            raise UserError(f"target {target} is not a column of {where}, which has {len(names)}")
-        return names[position]
-    raise UserError(
-        f"{where} has no column {shown(target)}{nearest(str(target), names)}; it has: {brief(', '.join(names))}"
     )
 
 

@@ -259,12 +259,15 @@ def policy_text(policy: Any, code: dict[str, str] | None = None) -> str:
 
 
 def brief(text: str) -> str:
-    """The policy of a cell as a person would type it: only what differs from its defaults.
+    """The policy of a cell as a person would type it: only what differs from its defaults; the text where it is not known here.
 
     >>> brief("ABE(eta=0.4, c=0.2, alpha=0.5, rounding='floor', initial=0.0, cover='alpha-sample', order='random')")
     'ABE(c=0.2, alpha=0.5)'
     """
-    return text if text == FULL_SEARCH else str(parse_policy(text))
+    try:
+        return str(parse_policy(text))
+    except UserError:
+        return text
 
 
 # -- the registry --------------------------------------------------------------------------------------------
