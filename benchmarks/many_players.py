@@ -385,7 +385,7 @@ def study_costs(url: str, name: str, policy: str) -> dict[str, Any]:
     for replayed in (rows[:1_000], rows[1_000:]):
         began = time.process_time()
         for seq, body in replayed:
-            state.apply(decode(body), definition.terms, learning.at(seq))
+            state.apply(decode(body), learning.at(seq))
         replay = (time.process_time() - began) / len(replayed)
     return {
         "decide": 1e6 * decide / count,

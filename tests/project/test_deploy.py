@@ -87,6 +87,21 @@ def test_what_selects_pods_selects_those_of_the_deployment():
     assert found["Service"]["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container["ports"]}
 
 
+def test_the_compose_file_declares_what_its_services_use():
+    found = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = found["services"]
+    for service in services.values():
+        assert set(service.get("secrets", ())) <= found["secrets"].keys()
+        assert {volume.split(":")[0] for volume in service.get("volumes", ())} <= found["volumes"].keys()
+        for other, how in service.get("depends_on", {}).items():
+            assert how["condition"] == "service_healthy"
+            assert services[other]["healthcheck"]["test"][0] == "CMD"
+    build = services["abex"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).samefile(DEPLOY / "Dockerfile")
+    (secret,) = services["abex"]["secrets"]
+    assert f"/run/secrets/{secret}" in services["abex"]["command"]
+
+
 def test_manifests_are_valid():
     validate = pytest.importorskip("kubernetes_validate")
     for manifest in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()):

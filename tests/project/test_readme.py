@@ -200,6 +200,19 @@ def test_contributing_names_files_that_exist():
     assert missing == ["src/abex/policies/my_policy.py"]
 
 
+def test_what_contributing_says_to_change_stands_in_the_files_of_its_row():
+    rows = re.findall(r"^\| (an? [^|]+) \| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    named = {}
+    for thing, how in rows:
+        files = [ROOT / "src/abex" / path for path in re.findall(r"`(\w+/[\w./]+)`", how)]
+        text = "".join(file.read_text() for file in files if file.is_file())
+        named[thing] = {name: name in text for name in re.findall(r"`([A-Za-z_]\w+)[`(]", how) if files}
+    assert sum(map(len, named.values())) >= 10
+    assert {
+        thing: [name for name, found in names.items() if not found] for thing, names in named.items()
+    } == {thing: [] for thing, _ in rows}
+
+
 def test_pages_and_docstrings_name_what_exists():
     names = {
         name: file

@@ -47,11 +47,6 @@ TABLES = (
 )
 ROW = "id, definition, head, pruned, archived"  # of a player
 CHANGES = 0  # the row whose events are the administrative changes
-LOOKS = (  # that fail where the tables are not ours
-    "SELECT player, seq, kind, moment, body FROM abex_events LIMIT 0",
-    "SELECT id, name, definition, head, pruned, archived FROM abex_players LIMIT 0",
-    "SELECT player, seq, body FROM abex_snapshots LIMIT 0",
-)
 
 
 class UnavailableError(UserError):
@@ -162,7 +157,7 @@ class Journal(ABC):
             if not create:
                 raise UnavailableError(f"there is no journal in {self.display_url}")
             with self._transaction():
-                self._alone_for_tables()
+                self._run(self.words["alone"])  # nobody else makes them
                 if not self._has_tables():  # nobody was quicker
                     for table in TABLES:
                         self._run(table.format(**self.words))
@@ -171,24 +166,14 @@ class Journal(ABC):
                         "INSERT INTO abex_players (id, name, definition) VALUES (?, '', '')", (CHANGES,)
                     )
         version = self._run("SELECT max(version) FROM abex_format").fetchone()[0] or 0
-        if version < 1:
-            raise UnavailableError(
-                f"cannot use the journal {self.display_url}: its table abex_format is damaged"
-            )
         if version > FORMAT:
             raise UnavailableError(
                 f"the journal {self.display_url} was written by a newer abex "
                 f"(format {version}, this one has {FORMAT}): upgrade abex"
             )
-        for look in LOOKS:
-            self._run(look)
 
     def _has_tables(self) -> bool:
         return bool(self._run(self.words["tables"]).fetchone()[0])
-
-    def _alone_for_tables(self) -> None:
-        """Within the transaction that makes the tables: nobody else makes them."""
-        return
 
     # -- players --------------------------------------------------------------------------------------
 

@@ -43,9 +43,9 @@ from abex.players.journal import (
     UnavailableError,
     journal_at,
 )
-from abex.players.player import MOST_PENDING, new_state
-from abex.players.player_file import Definition, definition_text
-from abex.players.player_settings import PlayerSettings, terms
+from abex.players.player import MOST_PENDING
+from abex.players.player_file import definition_text
+from abex.players.player_settings import new_state, terms
 from abex.players.state import PlayerState
 from abex.support.errors import UserError, checked_name, nearest, one_of, real_number, shown, whole_number
 
@@ -140,7 +140,7 @@ class Store(AbstractContextManager["Store"]):
         self._dirty: deque[SharedPlayer] = deque()  # with something to write
         self._recent: deque[SharedPlayer] = deque()  # asked for something since the last tick
         self._snapshots: deque[SharedPlayer] = deque()  # due for one
-        self._errands: deque[tuple[Callable[[Journal], Any], Future[Any]]] = deque()
+        self._errands: deque[tuple[Callable[[Journal], Any], bool, Future[Any]]] = deque()
         self._busy: float | None = None  # since when the thread has been talking to the store
         self._trouble: UserError | None = None
         self._pause = SOON
@@ -205,7 +205,7 @@ class Store(AbstractContextManager["Store"]):
         given = [one for one in (policy, n_arms, seed, compiled, clock) if one is not None]
         if found is not None and not (found.is_closed or given or definition):
             return found
-        wanted = wanted_player(policy, n_arms, compiled=compiled, **definition)
+        wanted = wanted_player(policy, n_arms, **definition)
         player = self._named[name] = self.follow(name, wanted, seed, compiled, clock)
         return player
 
@@ -224,18 +224,11 @@ class Store(AbstractContextManager["Store"]):
         if seed is not None:
             seed = whole_number("seed", seed, least=0)
         made = None if wanted is None else player_made(name, wanted)
-        found = self.do(lambda journal: self._find(journal, name, wanted, made))
-        where = f"the player {name!r} in {self.display_url}"
-        if wanted is not None:
-            difference = Definition(found.record.definition, where).first_difference(
-                wanted.replica, wanted.terms
-            )
-            if difference is not None:
-                raise UserError(f"{where} is another one: {difference}")
+        found = self.do(lambda journal: self._find(journal, name, wanted, made), create=wanted is not None)
         player = SharedPlayer(self, name, found, compiled=compiled, seed=seed, clock=clock)
         if wanted is not None:
             try:
-                declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+                conform(player, wanted, f"the player {name!r} in {self.display_url}")
             except BaseException:
                 player.close()
                 raise
@@ -243,7 +236,6 @@ class Store(AbstractContextManager["Store"]):
 
     def _find(self, journal: Journal, name: str, wanted: Wanted | None, made: Change | None) -> Found:
         """What the journal has of a player, which is made now if it is not there and ``wanted`` says what it is to be."""
-        journal.connect(create=wanted is not None)
         self._ask_the_time()
         record = journal.player(name)
         if record is None and wanted is None:
@@ -256,7 +248,7 @@ class Store(AbstractContextManager["Store"]):
                 "`abex player create`, or Player.open with arms, makes one"
             )
         if record is None and wanted is not None and made is not None:
-            journal.add_player(made, definition_text(wanted.replica, wanted.terms))
+            journal.add_player(made, definition_text(wanted.replica))
             record = journal.player(name)  # perhaps another process was quicker, with another definition
         assert record is not None
         if record.archived:
@@ -272,12 +264,7 @@ class Store(AbstractContextManager["Store"]):
 
     def names(self) -> list[str]:
         """The players of this store, open or not."""
-
-        def listed(journal: Journal) -> list[str]:
-            journal.connect(create=False)
-            return journal.names()
-
-        return self.do(listed)
+        return self.do(lambda journal: journal.names())
 
     # -- aliases, and who changed what ----------------------------------------------------------------
 
@@ -317,28 +304,18 @@ class Store(AbstractContextManager["Store"]):
     def _change_alias(self, what: str, name: str, split: Split | None = None, key: str | None = None) -> None:
         wanted = change(what, name, after=split, key=key)
 
-        def changed(journal: Journal) -> None:
-            journal.connect(create=False)
-            journal.change_alias(wanted)
-            self.follow_aliases(journal)
-
-        self.do(changed, self.deadline)
+        self.do(lambda journal: journal.change_alias(wanted), self.deadline)
+        self.aliases()
 
     def follow_aliases(self, journal: Journal) -> None:
         """In the thread of the store: take notice of what is new."""
-        journal.connect(create=False)
         journal.follow(self.known_aliases)
 
     def changes(self, last: int = 100, before: int | None = None) -> list[dict[str, Any]]:
         """Who changed what: the last administrative changes, or those before a number ``seq``; the latest first."""
         whole_number("last", last, least=1, most=10_000)
         end = 2**62 if before is None else whole_number("before", before, least=1, most=2**62)
-
-        def read(journal: Journal) -> list[dict[str, Any]]:
-            journal.connect(create=False)
-            return journal.changes(end, last)
-
-        return self.do(read, self.deadline)
+        return self.do(lambda journal: journal.changes(end, last), self.deadline)
 
     def close(self) -> None:
         """Write what waits to be written and leave the store, unless it is open elsewhere in this process."""
@@ -363,16 +340,19 @@ class Store(AbstractContextManager["Store"]):
 
     # -- what players ask -----------------------------------------------------------------------------
 
-    def submit(self, work: Callable[[Journal], T]) -> Future[T]:
-        """Have the thread of the store call a function with the journal, after what waits has been written."""
+    def submit(self, work: Callable[[Journal], T], create: bool = False) -> Future[T]:
+        """Have the thread of the store call a function with the journal, after what waits has been written.
+
+        Tables that are missing are made if it may ``create`` them.
+        """
         future: Future[T] = Future()
-        self._errands.append((work, future))
+        self._errands.append((work, create, future))
         self.hurry()
         return future
 
-    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE) -> T:
+    def do(self, work: Callable[[Journal], T], patience: float = 2.0 * PATIENCE, create: bool = False) -> T:
         """The same, and wait for what comes of it."""
-        future = self.submit(work)
+        future = self.submit(work, create)
         try:
             return future.result(patience)
         except TimeoutError:
@@ -396,25 +376,23 @@ class Store(AbstractContextManager["Store"]):
 
     def wait(self, ticket: Ticket) -> None:
         """Return when what a thread waits for is on disk; at the deadline, or when the store fails, an error."""
+        if not ticket.left:
+            return
         self._waiting += 1
         self.hurry()
-        answered = ticket.event.wait(self.deadline)
-        self._waiting -= 1
-        if ticket.error is None and answered:
-            return
-        if not answered:
-            self.unblock()
-        why = ticket.error or self._silence(self.deadline)
-        raise UnavailableError(why, kept=ticket.kept) from ticket.error
+        try:
+            ticket.result(self.deadline)
+        except TimeoutError:
+            raise self.silent(self.deadline, kept=True) from None
+        finally:
+            self._waiting -= 1
 
-    def silent(self, seconds: float) -> UnavailableError:
+    def silent(self, seconds: float, kept: bool = False) -> UnavailableError:
         """The store has not answered for so long; a connection that hangs is broken."""
         self.unblock()
-        return UnavailableError(self._silence(seconds))
-
-    def _silence(self, seconds: float) -> str:
         why = "" if self._trouble is None else f" ({self._trouble})"
-        return f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
+        sentence = f"the journal {self.display_url} has not answered within {seconds:g} seconds{why}"
+        return UnavailableError(sentence, kept)
 
     def unblock(self) -> None:
         """Break the connection to a store that has not answered for long."""
@@ -536,10 +514,11 @@ class Store(AbstractContextManager["Store"]):
 
     def _run_errands(self) -> None:
         for _ in range(len(self._errands)):
-            work, future = self._errands.popleft()
+            work, create, future = self._errands.popleft()
             if not future.set_running_or_notify_cancel():
                 continue  # nobody waits for it any more
             try:
+                self._journal.connect(create)
                 future.set_result(work(self._journal))
             except BaseException as error:
                 future.set_exception(error)
@@ -688,7 +667,6 @@ class Wanted(NamedTuple):
     """What a player is to be, and what is done where its arms are others by now."""
 
     replica: PlayerState
-    terms: PlayerSettings
     on_new_arms: str
     on_missing_arms: str
 
@@ -706,27 +684,26 @@ def wanted_player(
     arms: Any = None,
     graph: Any = None,
     horizon: Any = None,
-    rewards: Any = (0.0, 1.0),
-    expire: Any = None,
-    window: Any = None,
-    conversions: Any = "first",
-    corrections: Any = None,
-    unrewarded: Any = 0.0,
-    propensities: Any = None,
-    compiled: Any = None,
     max_pending: Any = MOST_PENDING,
     on_new_arms: Any = "refuse",
     on_missing_arms: Any = "refuse",
+    **agreement: Any,
 ) -> Wanted | None:
-    """What a player is to be, checked; None if it is taken as it is."""
+    """What a player is to be, checked, its ``agreement`` by `terms`; None if it is taken as it is."""
     on_new = one_of("on_new_arms", on_new_arms, ("refuse", "add"))
     on_missing = one_of("on_missing_arms", on_missing_arms, ("refuse", "keep", "retire"))
     if policy is None and n_arms is None and arms is None:
         return None
-    replica = new_state(policy, n_arms, arms, graph, horizon, False, max_pending)
-    agreed = terms(rewards, expire, unrewarded, propensities, window, conversions, corrections)
-    replica.begin(agreed)
-    return Wanted(replica, agreed, on_new, on_missing)
+    replica = new_state(terms(**agreement), policy, n_arms, arms, graph, horizon, False, max_pending)
+    return Wanted(replica, on_new, on_missing)
+
+
+def conform(player: SharedPlayer, wanted: Wanted, where: str) -> None:
+    """Refuse a player, which ``where`` names, that is not as wanted; bring its arms to those that are declared."""
+    difference = player.definition.first_difference(wanted.replica)
+    if difference is not None:
+        raise UserError(f"{where} is another one: {difference}")
+    declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
 
 
 def _serve(reference: weakref.ref[Store], bell: Bell) -> None:

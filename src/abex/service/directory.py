@@ -58,12 +58,7 @@ class ServiceState:
 
     def _do(self, work: Callable[[Journal], T]) -> T:
         """Call a function with the journal of the store; its tables are made if they are missing."""
-
-        def connected(journal: Journal) -> T:
-            journal.connect(create=True)
-            return work(journal)
-
-        return self.store.do(connected, self.store.deadline)
+        return self.store.do(work, self.store.deadline, create=True)
 
     def count(self) -> int:
         """How many players the store has; an error if it cannot be reached."""
@@ -90,7 +85,7 @@ class ServiceState:
                 f"the name of a player must be 1 to {LONGEST_NAME} printable characters, not dots alone, "
                 f"got {shown(name)}"
             )
-        text, change = definition_text(wanted.replica, wanted.terms), player_made(name, wanted)
+        text, change = definition_text(wanted.replica), player_made(name, wanted)
 
         def made(journal: Journal) -> bool:
             if journal.player(name) is not None:

@@ -8,18 +8,18 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from abex.graphs.graph import Graph
-from abex.players.arms import declare
 from abex.players.changes import Alias, AliasError
 from abex.players.journal import ArchivedError, UnavailableError
 from abex.players.player import Decision, UnknownDecisionError
 from abex.players.player_file import player_text
 from abex.players.requests import DecideRequest, ObserveRequest, RequestQueue, RewardRequest, arm_named
 from abex.players.shared_player import SharedPlayer
-from abex.players.store import Store, Wanted, wanted_player
+from abex.players.store import Store, Wanted, conform, wanted_player
 from abex.players.summary import summarise
 from abex.policies.naming import as_policy
 from abex.service.bodies import (
@@ -117,18 +117,14 @@ async def create_player(state: ServiceState, request: Request, body: NewPlayer) 
     created = await asyncio.to_thread(state.create, body.name, wanted)
     player = (await queue_of(state, body.name)).player
     if not created:
-        difference = player.definition.first_difference(wanted.replica, wanted.terms)
-        if difference is not None:
-            raise HTTPError(409, f"there is another player {shown(body.name)}: {difference}")
-        await asyncio.to_thread(_declare, player, wanted)
+        await asyncio.to_thread(_conform, player, wanted)
     found = await asyncio.to_thread(summary_of, player, FEW_LISTED)
     return JSONAnswer({"created": created} | found, 201 if created else 200)
 
 
-def _declare(player: SharedPlayer, wanted: Wanted) -> None:
+def _conform(player: SharedPlayer, wanted: Wanted) -> None:
     try:
-        where = f"the player {player.name!r}"
-        declare(player, wanted.replica.arms, wanted.on_new_arms, wanted.on_missing_arms, where)
+        conform(player, wanted, f"the player {player.name!r}")
     except UnavailableError:
         raise
     except UserError as error:
@@ -143,23 +139,18 @@ def _wanted(state: ServiceState, body: NewPlayer) -> Wanted:
     for word, is_needed in (("horizon", policy.needs_horizon), ("edges", policy.needs_graph)):
         if is_needed and getattr(body, word) is None:
             raise UserError(f'{policy} plays only where it knows the {word}: send "{word}", too')
+    given = asdict(body)
+    for name in ("name", "policy", "arms", "edges"):
+        del given[name]
+    if body.window is not None:
+        given["expire"] = None
     wanted = wanted_player(
         policy,
         n_arms,
         arms=labels,
         graph=None if body.edges is None else Graph.from_edges([tuple(pair) for pair in body.edges], n_arms),
-        horizon=body.horizon,
-        rewards=body.rewards,
-        expire=body.expire if body.window is None else None,
-        window=body.window,
-        conversions=body.conversions,
-        corrections=body.corrections,
-        unrewarded=body.unrewarded,
-        propensities=None if body.propensities else False,
-        compiled=False,
         max_pending=max(state.settings.max_open, 10**6),
-        on_new_arms=body.on_new_arms,
-        on_missing_arms=body.on_missing_arms,
+        **given | {"propensities": None if body.propensities else False},
     )
     assert wanted is not None
     return wanted
@@ -389,8 +380,7 @@ async def probabilities(state: ServiceState, request: Request, body: None) -> JS
 def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
     """Counts of the player, and of the ``limit`` arms chosen most: pulls, mean with interval, probability, recent share."""
     with player.reading() as now:
-        terms = player.settings
-        arms = summarise(now, terms, limit)
+        arms = summarise(now, limit)
         return {
             "name": player.name,
             "policy": str(player.policy),
@@ -401,10 +391,7 @@ def summary_of(player: SharedPlayer, limit: int) -> dict[str, Any]:
             "expired": now.tallies.expired,
             "late": now.tallies.late,
             "corrected": now.tallies.corrected,
-            "rewards": [terms.low, terms.high],
-            "expire": None if terms.weighs else terms.expire_seconds,
-            "window": terms.expire_seconds if terms.weighs else None,
-            "conversions": terms.conversions,
+            **now.settings.as_given,
             "n_arms": now.n_arms,
             "shown": len(arms),
             "probabilities_unknown": arms.unknown,

@@ -20,7 +20,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from abex.players.changes import Aliases
-from abex.players.player_settings import PlayerSettings
 from abex.players.shared_player import SharedPlayer
 from abex.players.state import PlayerState
 from abex.players.summary import summarise
@@ -104,7 +103,7 @@ class _Players(Collector):
         families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in FAMILIES.items()}
         for player in self._players:
             with player.reading() as now:
-                for name, arm, value in _samples(now, player.settings):
+                for name, arm, value in _samples(now):
                     families[name].add_metric([player.name, *arm], value)
         for name, alias in list(self._aliases.present.items()):
             for one, percent in alias.split.items():
@@ -112,9 +111,9 @@ class _Players(Collector):
         return families.values()
 
 
-def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def _samples(now: PlayerState) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """Metric, arm if it is of one, value; of the arms chosen most."""
-    first = next(iter(now.pending.values()), None)
+    settings, first = now.settings, next(iter(now.pending.values()), None)
     yield "abex_decisions", (), now.decisions
     yield "abex_rewards", (), now.tallies.rewarded
     yield "abex_expired", (), now.tallies.expired
@@ -124,7 +123,7 @@ def _samples(now: PlayerState, settings: PlayerSettings) -> Iterator[tuple[str, 
     age = 0.0 if first is None else time.time() - first.moment / 1000.0
     yield "abex_oldest_open_decision_seconds", (), max(0.0, age)
     unknown = np.full(now.n_arms, math.nan)  # probabilities, which may be dear
-    for one in summarise(now, settings, MOST_ARMS_SHOWN, unknown):
+    for one in summarise(now, MOST_ARMS_SHOWN, unknown):
         arm, place = (str(one.arm),), now.arms.place(now.arms.number(one.arm))
         total = (
             float(now.tallies.sums[place]) * (settings.high - settings.low) + one.observations * settings.low
