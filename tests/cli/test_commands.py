@@ -209,7 +209,7 @@ def test_every_help_text_reads_well(path, capsys):
             ["simulate", "--environment", "Nosuch(3)"],
             "unknown environment 'Nosuch'; `abex list environments`",
         ),
-        (["arena", "--policy", "nosuch.py:Mine", "--dry-run"], "'nosuch.py': No such file or directory\n"),
+        (["arena", "--own", "nosuch.py", "--policy", "Mine", "--dry-run"], "nosuch.py"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(arguments, message, capsys):

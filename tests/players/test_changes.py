@@ -3,6 +3,7 @@
 import os
 import traceback
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
 import numpy as np
@@ -26,7 +27,7 @@ from abex.players.changes import (
     working_for,
 )
 from abex.players.journal import CHANGES, Journal, journal_at
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 NAMES = ("v1", "v2", "v3", "v4")
 UNITS = [f"visitor {number}" for number in range(20_000)]
@@ -321,6 +322,45 @@ def test_changes_that_are_damaged_or_gone_stop_no_player(store, url):
             store.changes() if "3" in said else store.do(lambda journal: journal.note(change("x", "y")))
         assert player.update(player.decide(), 1.0)
         player.refresh()
+
+
+def test_changes_at_the_same_time_wait_for_each_other(store, url):
+    """Aliases, arms, archives and players by two connections: all are noted, none is refused, numbers have no gaps."""
+
+    def aliases(one):
+        for percent in range(1, 16):
+            one.alias("home", {"v1": percent, "v2": 100 - percent})
+
+    def arms(one):
+        for _ in range(5):
+            player = one.player("numbers")
+            one.player("v1").add_arm(f"arm {player.add_arm()}")
+
+    def archives(one):
+        rest, end = Change("ann", "player archived", "other"), Change("ann", "player restored", "other")
+        for _ in range(8):
+            row = one.do(lambda journal: journal.player("other"))
+            assert one.do(lambda journal, row=row: journal.archive(rest, row.id, row.head))
+            assert one.do(lambda journal, row=row: journal.restore(end, row.id))
+
+    def players(one):
+        for number in range(8):
+            one.player(f"new {number}", "UCB1", n_arms=2)
+
+    for name in ("numbers", "other"):
+        store.player(name, "UCB1", n_arms=2)
+    with Store.open(url, deadline=PATIENCE) as two, ThreadPoolExecutor(4) as pool:
+        two.names()
+        work = [
+            pool.submit(one, at)
+            for one, at in ((aliases, store), (archives, two), (arms, two), (players, store))
+        ]
+        [one.result() for one in work]
+    every = store.changes(1000)
+    assert [one["seq"] for one in every] == list(range(len(every), 0, -1))
+    assert Counter(one["what"] for one in every) == {
+        "player made": 12, ALIAS_SET: 15, "arm added": 10, "player archived": 8, "player restored": 8,
+    }  # fmt: skip
 
 
 # -- kills ------------------------------------------------------------------------------------------------

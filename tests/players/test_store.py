@@ -55,7 +55,7 @@ def test_opening_a_player_asks_the_journal_once(url, monkeypatch):
         store.names()
         submit, run, journal = store.submit, store._journal._run, store._journal
         errands, statements = [], []
-        monkeypatch.setattr(store, "submit", lambda work: errands.append(work) or submit(work))
+        monkeypatch.setattr(store, "submit", lambda work, *more: errands.append(work) or submit(work, *more))
         monkeypatch.setattr(journal, "_run", lambda sql, *values: statements.append(sql) or run(sql, *values))
         assert store.player("banner").update(store.player("banner").select(), 1.0)
         assert len(errands) == 1

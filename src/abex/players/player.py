@@ -305,6 +305,11 @@ class Player:
             self._catch_up()
             return self._open_decision(checked_name("unit", unit))
 
+    def has_made(self, decision: str) -> bool:
+        """Whether this player is known to have made the decision of an id, be it waiting or not."""
+        with self._lock:
+            return decision in self._state.pending or bool(self._state.pending.has_made(decision))
+
     def _open_decision(self, unit: str) -> Decision | None:
         """The decision for a unit that waits for its reward."""
         found = self._state.pending.open_decision(unit, None)

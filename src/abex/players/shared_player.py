@@ -433,11 +433,6 @@ class SharedPlayer(Player, AbstractContextManager["SharedPlayer"]):
                     raise
                 time.sleep(0.02)
 
-    def has_made(self, decision: str) -> bool:
-        """Whether this player is known to have made a decision, be it waiting or not."""
-        with self._lock:
-            return decision in self._state.pending or bool(self._state.pending.has_made(decision))
-
     def pending(self) -> list[Decision]:
         """The decisions that wait for a reward, oldest first; those on their way to the journal are last."""
         with self._lock:

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -27,6 +27,7 @@ from abex.players.changes import (
     ALIAS_REMOVED,
     ALIAS_ROLLED_BACK,
     ALIAS_SET,
+    AliasError,
     Aliases,
     Change,
     Split,
@@ -272,6 +273,19 @@ class Store(AbstractContextManager["Store"]):
         """Where each alias sends units: per cent by player."""
         self.do(self.follow_aliases, self.deadline)
         return {name: alias.split for name, alias in self.known_aliases.present.items()}
+
+    def players_of(self, name: str, unit: str | None = None) -> Iterator[SharedPlayer]:
+        """The player of a name; of an alias, that to which a unit falls, then the others that it has ever named."""
+        if name not in self.known_aliases.present:
+            with contextlib.suppress(AliasError):  # it is known by now
+                yield self.player(name)
+                return
+        first = self.known_aliases.present[name].player_of(name, unit)
+        yield self.player(first)
+        for other in self.known_aliases.players[name]:
+            if other != first:
+                with contextlib.suppress(UserError):  # it was deleted or archived since
+                    yield self.player(other)
 
     def alias(self, name: str, split: Split) -> None:
         """Let a name stand for players, each for so many per cent of the units; a changed split moves only the units it must.

@@ -8,12 +8,9 @@ from a table of costs, not from a clock, so that the same cells are asked for on
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +20,12 @@ from abex.graphs import DropOut, ErdosRenyiEachStep, GraphSequence, complete, st
 from abex.inference.winner import BETS, SUMS
 from abex.lab.arena.instances import GROUPS, IDENTIFICATION, SEEDS, VERSION, Instance, grid_of
 from abex.lab.results import Cell, Store, key_of
-from abex.lab.sweeps.cells import load_code, new_cell
+from abex.lab.sweeps.cells import module_of, new_cell
 from abex.lab.sweeps.problems import MissingData, with_checksums
 from abex.lab.sweeps.sweep import SweepStatus, sweep
 from abex.policies.naming import known_policies, parse_policy
 from abex.policies.policy import Policy, plays_on
-from abex.support.errors import UserError, one_of, whole_number
+from abex.support.errors import one_of, whole_number
 
 NAME = f"arena-v{VERSION}"
 REPLICATIONS = 200
@@ -112,33 +109,11 @@ def method_of(policy: Policy[Any]) -> str:
     return SUMS if policy.probabilities is None or str(policy) in BY_SUMS else BETS
 
 
-def own_entry(text: str) -> Entry:
-    """A policy from ``module:Policy`` or ``file.py:Policy(parameter=1)``; its source travels with the cells."""
-    module, _, policy = text.partition(":")
-    if not policy:
-        return Entry(parse_policy(text))
-    path = Path(module) if module.endswith(".py") else _file_of(module)
-    try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot read {module!r}: {reason}") from error
-    code = {path.name: source}
-    load_code(code)
-    return Entry(parse_policy(policy), tuple(code.items()))
-
-
-def _file_of(module: str) -> Path:
-    sys.path.insert(0, "")
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError) as error:
-        raise UserError(f"there is no module {module!r} here: {error}") from error
-    finally:
-        sys.path.pop(0)
-    if spec is None or spec.origin is None:
-        raise UserError(f"there is no module {module!r} here: name one, or a file such as mine.py:MyPolicy")
-    return Path(spec.origin)
+def entry_of(text: str, code: dict[str, str] | None = None) -> Entry:
+    """A policy by its text; one of a person's own files, ``code`` by their names, brings them along with its cells."""
+    policy = parse_policy(text)
+    own = {module_of(name, source) for name, source in (code or {}).items()}
+    return Entry(policy, tuple((code or {}).items()) if type(policy).__module__ in own else ())
 
 
 def arms_of(problem: dict[str, Any]) -> int:
