@@ -172,8 +172,7 @@ class Fit:
         """Advance to the last learner, or until ``stop`` says so; ``show`` as in `Progress`."""
         with Progress("boosting", self.n_learners, show=show) as progress:
             while self.done < self.n_learners:
-                step = max(1, self.n_learners // LOOKS) if stop is None else stop.step
-                count = min(step, self.n_learners - self.done)
+                count = min(max(1, self.n_learners // LOOKS), self.n_learners - self.done)
                 self.advance(count)
                 progress.advance(count)
                 if stop is not None and stop.look(self, count):
