@@ -248,7 +248,7 @@ class Model(Learners):
     @cached_property
     def weighted_votes(self) -> NDArray[np.float64]:
         """Votes times coefficients, (T, leaves, L)."""
-        return self.votes * self.coefficient[:, None, None]  # type: ignore[no-any-return]
+        return self.votes * self.coefficient[:, None, None]
 
     @cached_property
     def _step_functions(self) -> StepFunctions:
